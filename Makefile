@@ -1,0 +1,58 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PYTHON ?= python3
+UV := .uv/bin/uv
+RUN := .venv/bin/
+PYTEST := $(RUN)python -m pytest
+
+.PHONY: help setup demo check format test test-unit test-spark test-kafka test-e2e test-dashboard bench jars-lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.uv/bin/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Python %d.%d found, 3.11, 3.12 or 3.13 expected: make PYTHON=python3.12" % sys.version_info[:2])'
+	@$(PYTHON) -m venv .uv || { echo "$(PYTHON) -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@.uv/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
+
+.venv/.ready: pyproject.toml uv.lock | .uv/bin/uv
+	@$(UV) sync --frozen --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+	@touch $@
+
+setup: .venv/.ready ## the virtual environment, from the lock
+
+demo: .venv/.ready ## Kafka, producers, pipeline and dashboard, all at once; Ctrl-C ends it
+	@$(RUN)streamgauge demo
+
+check: .venv/.ready ## lint, format and types
+	$(RUN)ruff check .
+	$(RUN)ruff format --check .
+	$(RUN)mypy
+
+format: .venv/.ready ## put the code into its format
+	$(RUN)ruff check --fix .
+	$(RUN)ruff format .
+
+test: test-unit test-spark test-kafka test-dashboard test-e2e ## every tier
+
+test-unit: .venv/.ready ## no JVM
+	$(PYTEST) tests/unit
+
+test-spark: .venv/.ready ## transforms, on one Spark session
+	$(PYTEST) tests/spark
+
+test-kafka: .venv/.ready ## real broker
+	$(PYTEST) tests/kafka
+
+test-e2e: .venv/.ready ## processes, and kills
+	$(PYTEST) tests/e2e
+
+test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
+	$(PYTEST) tests/dashboard
+
+jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)
+	$(RUN)python -m streamgauge.local.lock_jars
+
+clean: ## everything that was made here: environment, data, caches of tools
+	rm -rf .venv .uv .streamgauge .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

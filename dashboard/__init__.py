@@ -1,0 +1,1 @@
+"""Streamlit: shows the result topics, and knows nothing else."""

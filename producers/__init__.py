@@ -1,0 +1,1 @@
+"""What writes the source topics. Knows the topics, knows nothing of Spark."""

@@ -1,0 +1,63 @@
+"""Creates the topics of topics.py on a Kafka, and compares those that are there with what they should be."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.topics import TOPICS, Topic
+
+TIMEOUT_SECONDS = 30
+
+
+def create_topics(bootstrap_servers: str, topics: Sequence[Topic] = TOPICS) -> list[str]:
+    """Creates what is missing; returns a warning for each existing topic that has other settings, which it leaves alone.
+
+    Raises StreamgaugeError when the broker does not answer or refuses.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    existing = _existing_partitions(admin, bootstrap_servers)
+    missing = [topic for topic in topics if topic.name not in existing]
+    requests = [NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config)) for topic in missing]
+    for name, created in (admin.create_topics(requests) if requests else {}).items():
+        _wait_for_creation(name, created)
+    return differences(admin, [topic for topic in topics if topic.name in existing], existing)
+
+
+def differences(admin: AdminClient, topics: Sequence[Topic], partitions: dict[str, int]) -> list[str]:
+    """One line for each setting of a topic on the broker that is not what topics.py says."""
+    if not topics:
+        return []
+    configs = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics])
+    actual = {
+        resource.name: {name: entry.value for name, entry in future.result(TIMEOUT_SECONDS).items()} for resource, future in configs.items()
+    }
+    lines = []
+    for topic in topics:
+        expected = {"partitions": str(topic.partitions), **topic.config}
+        found = {**actual[topic.name], "partitions": str(partitions[topic.name])}
+        lines += [
+            f"topic {topic.name} has {name}={found.get(name)}, expected {name}={value}; it is used as it is"
+            for name, value in expected.items()
+            if found.get(name) != value
+        ]
+    return lines
+
+
+def _existing_partitions(admin: AdminClient, bootstrap_servers: str) -> dict[str, int]:
+    try:
+        return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}
+    except KafkaException as error:
+        msg = f"no Kafka answers at {bootstrap_servers} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+        raise StreamgaugeError(msg) from error
+
+
+def _wait_for_creation(name: str, created: "Future[None]") -> None:
+    try:
+        created.result(TIMEOUT_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            msg = f"Kafka refused to create topic {name}: {error.args[0].str()}; create it by hand, or grant the right to create topics"
+            raise StreamgaugeError(msg) from error

@@ -1,0 +1,51 @@
+"""Maven coordinates: group:artifact[:type[:classifier]]:version, as Maven prints them."""
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Self
+
+
+@dataclass(frozen=True, order=True)
+class Coordinate:
+    """One artifact of a Maven repository."""
+
+    group: str
+    artifact: str
+    version: str
+    type: str = "jar"
+    classifier: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads `group:artifact[:type[:classifier]]:version`; raises ValueError for anything else."""
+        match text.split(":"):
+            case [group, artifact, version]:
+                return cls(group, artifact, version)
+            case [group, artifact, type_, version]:
+                return cls(group, artifact, version, type_)
+            case [group, artifact, type_, classifier, version]:
+                return cls(group, artifact, version, type_, classifier)
+        msg = f"not a Maven coordinate: {text!r}; expected group:artifact[:type[:classifier]]:version"
+        raise ValueError(msg)
+
+    @classmethod
+    def of_repository_path(cls, path: PurePath) -> Self:
+        """The coordinate of a file at `path` in a Maven repository, e.g. org/slf4j/slf4j-api/2.0/slf4j-api-2.0.jar."""
+        *group, artifact, version, name = path.parts
+        classifier, _, type_ = name.removeprefix(f"{artifact}-{version}").removeprefix("-").partition(".")
+        return cls(".".join(group), artifact, version, type_, classifier)
+
+    @property
+    def file_name(self) -> str:
+        """The file's name in any Maven repository."""
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{classifier}.{self.type}"
+
+    @property
+    def repository_path(self) -> str:
+        """The file's path below a Maven repository's address."""
+        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
+
+    def __str__(self) -> str:
+        middle = f":{self.type}:{self.classifier}" if self.classifier else ("" if self.type == "jar" else f":{self.type}")
+        return f"{self.group}:{self.artifact}{middle}:{self.version}"

@@ -1,0 +1,124 @@
+"""Every setting, in one place: a frozen dataclass read from the environment. Nothing else reads the environment."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import platformdirs
+
+from streamgauge.errors import StreamgaugeError
+
+_TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def _truth(text: str) -> bool:
+    return _TRUTHS[text.lower()]
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 1 <= port <= 65534:  # noqa: PLR2004 - the range of TCP ports; the one above is the broker's controller
+        raise ValueError(text)
+    return port
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
+
+
+def _setting(variable: str, default: Any, meaning: str, *, read: Callable[[str], Any] = str, expected: str = "text") -> Any:  # noqa: ANN401 - as `field`
+    return field(default=default, metadata={"variable": variable, "meaning": meaning, "read": read, "expected": expected})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the programs can be told. An unset or empty variable means the default."""
+
+    home: Path = _setting("STREAMGAUGE_HOME", Path(".streamgauge"), "data of the embedded platform, checkpoints, tables, logs", read=Path)
+    cache: Path = _setting(
+        "STREAMGAUGE_CACHE", Path(platformdirs.user_cache_dir("streamgauge")), "jars and downloads, shared by all homes", read=Path
+    )
+    java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", "a Java 17 or 21 to use instead of the one that was installed with Streamgauge")
+    maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", "the Maven repository that jars are fetched from")
+    kafka_port: int = _setting(
+        "STREAMGAUGE_KAFKA_PORT",
+        9092,
+        "port of the embedded broker; the next one is its controller's",
+        read=_port,
+        expected="a port, 1 to 65534",
+    )
+    dashboard_port: int = _setting("STREAMGAUGE_DASHBOARD_PORT", 8501, "port of the dashboard", read=_port, expected="a port, 1 to 65534")
+    kafka_bootstrap_servers: str = _setting("KAFKA_BOOTSTRAP_SERVERS", "", "a Kafka of your own; none is started then")
+    spark_master: str = _setting("SPARK_MASTER", "local[*]", "the Spark master")
+    driver_memory: str = _setting("STREAMGAUGE_DRIVER_MEMORY", "1g", "heap of the Spark driver")
+    shuffle_partitions: int = _setting(
+        "STREAMGAUGE_SHUFFLE_PARTITIONS",
+        min(os.cpu_count() or 2, 8),
+        "shuffle partitions; a query keeps those of its first run",
+        read=_count,
+        expected="a whole number from 1",
+    )
+    watermark: str = _setting(
+        "STREAMGAUGE_WATERMARK", "10 minutes", "how late an event may be, behind the farthest of its own partition, and still count"
+    )
+    partition_skew: str = _setting(
+        "STREAMGAUGE_PARTITION_SKEW", "1 day", "how far, in event time, an idle partition can hold the watermark behind the farthest one"
+    )
+    starting_offsets: str = _setting(
+        "STREAMGAUGE_STARTING_OFFSETS", "earliest", "where a new query starts: earliest, latest, or JSON of topic, partition and offset"
+    )
+    max_offsets_per_trigger: int | None = _setting(
+        "STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER",
+        None,
+        "records a micro-batch takes at most; unset: all there are",
+        read=_count,
+        expected="a whole number from 1",
+    )
+    fail_on_data_loss: bool = _setting(
+        "STREAMGAUGE_FAIL_ON_DATA_LOSS",
+        default=True,
+        meaning="stop when records that were not yet read are gone from Kafka",
+        read=_truth,
+        expected="true or false",
+    )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Reads the settings; raises StreamgaugeError that names the variable, what it holds and what it may hold."""
+        given: dict[str, Any] = {}
+        for setting in fields(cls):
+            variable, text = setting.metadata["variable"], environment.get(setting.metadata["variable"], "")
+            if not text:
+                continue
+            try:
+                given[setting.name] = setting.metadata["read"](text)
+            except (ValueError, KeyError) as error:
+                msg = f"{variable} is {text!r}; expected {setting.metadata['expected']}"
+                raise StreamgaugeError(msg) from error
+        return cls(**given)
+
+    @cached_property
+    def bootstrap_servers(self) -> str:
+        """The Kafka that every program talks to: the user's own, or the embedded broker on loopback."""
+        return self.kafka_bootstrap_servers or f"127.0.0.1:{self.kafka_port}"
+
+    @property
+    def logs(self) -> Path:
+        """Where child processes and Spark write their logs."""
+        return self.home / "logs"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where queries keep their checkpoints, a folder a query and version."""
+        return self.home / "checkpoints"
+
+    @property
+    def lake(self) -> Path:
+        """Where tables of files are kept."""
+        return self.home / "lake"

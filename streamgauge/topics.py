@@ -1,0 +1,72 @@
+"""Every topic: its name, partitions, cleanup policy, and what its key and value mean.
+
+Topics are created from here and nowhere else; the embedded broker creates none by itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+LARGEST_RECORD_BYTES = 10 * 1024 * 1024
+"""The largest record, over all: a document of 5 MB passes, also on its way to the dead letters."""
+
+# Compaction leaves the active segment alone, so on a topic of a few thousand small records Kafka's defaults (1 GB, 7 days)
+# would never compact anything.
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "60000",
+    "segment.bytes": str(16 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.compaction.lag.ms": "120000",
+    "delete.retention.ms": "86400000",
+}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic and its contract. `config` holds Kafka's own names of topic settings."""
+
+    name: str
+    partitions: int
+    key: str
+    value: str
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the topic is a table: its last value per key counts, and a null value deletes."""
+        return "compact" in self.config.get("cleanup.policy", "delete")
+
+
+NEST_LOGS = Topic(
+    name="nest-logs",
+    partitions=3,
+    key="structure_id of the home that reports, UTF-8; orders a home's documents. Readers do not rely on it",
+    value="one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}}, structures",
+    config={"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
+)
+
+NEST_CAMERA_STATS = Topic(
+    name="nest-camera-stats",
+    partitions=1,
+    key='canonical JSON {"window":{"end","start"},"zip_code"}, UTC',
+    value='JSON {"zip_code", "window": {"start", "end"}, "count"}: people seen in that zip code and hour, the whole row',
+    config=_COMPACTED,
+)
+
+DEAD_LETTERS = Topic(
+    name="dead-letters",
+    partitions=1,
+    key='canonical JSON {"offset","partition","topic"} of the record that could not be used; the same record has the same key',
+    value="the record's raw bytes, unchanged (null if it was null); headers topic, partition, offset, timestamp, reason as UTF-8",
+    config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
+)
+
+STREAMING_METRICS = Topic(
+    name="streaming-metrics",
+    partitions=1,
+    key="query name, UTF-8",
+    value='JSON {"event": "started" | "progress" | "idle" | "terminated", "query", "time", ...}: how a query runs, one record an event',
+    config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
+)
+
+TOPICS = (NEST_LOGS, NEST_CAMERA_STATS, DEAD_LETTERS, STREAMING_METRICS)
