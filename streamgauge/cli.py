@@ -1,10 +1,12 @@
 """The command `streamgauge`: parses, calls, prints. What a command does stands in the room that it is about."""
 
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from pipeline import commands as pipeline_commands
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -15,6 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+app.command()(pipeline_commands.run)
 
 
 @app.command()
@@ -36,6 +39,47 @@ def down() -> None:
 
     for line in Platform(Settings.from_environment()).stop():
         out.print(line)
+
+
+@app.command()
+def report(
+    query: str,
+    min_count: Annotated[int, typer.Option(help="leave out rows that count less")] = 0,
+    output_format: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+) -> None:
+    """Print the table that a query's result topic holds now: last value per key, by window."""
+    from streamgauge import report as reports
+
+    if output_format not in reports.FORMATS:
+        msg = f"--format {output_format}; expected one of {', '.join(reports.FORMATS)}"
+        raise StreamgaugeError(msg)
+    rows = reports.report_rows(query, Settings.from_environment(), min_count)
+    if output_format == "table":
+        Console(highlight=False).print(reports.as_table(rows))
+    else:
+        sys.stdout.write((reports.as_json(rows) if output_format == "json" else reports.as_csv(rows)) + "\n")
+
+
+@app.command()
+def dashboard() -> None:
+    """Serve the dashboard, on loopback."""
+    import os
+
+    from dashboard.server import dashboard_command
+
+    command = dashboard_command(Settings.from_environment())
+    os.execv(command[0], command)  # noqa: S606 - Streamlit takes this process over, and with it the signals
+
+
+@app.command()
+def demo(
+    with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
+    seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
+) -> None:
+    """Everything at once, in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C ends it; the next start goes on from there."""
+    from streamgauge.local.demo import Demo, services
+
+    sys.exit(Demo(Settings.from_environment(), services(dashboard=with_dashboard), err).run(seconds))
 
 
 def main() -> None:

@@ -23,13 +23,14 @@ _COMPACTED = {
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic and its contract. `config` holds Kafka's own names of topic settings."""
+    """A topic and its contract. `config` holds Kafka's own names of topic settings; a source topic is one that producers write."""
 
     name: str
     partitions: int
     key: str
     value: str
     config: Mapping[str, str] = field(default_factory=dict)
+    is_source: bool = False
 
     @property
     def is_compacted(self) -> bool:
@@ -43,6 +44,7 @@ NEST_LOGS = Topic(
     key="structure_id of the home that reports, UTF-8; orders a home's documents. Readers do not rely on it",
     value="one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}}, structures",
     config={"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
+    is_source=True,
 )
 
 NEST_CAMERA_STATS = Topic(

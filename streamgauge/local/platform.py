@@ -14,6 +14,9 @@ class Platform:
     settings: Settings
     warnings: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._kafka = EmbeddedKafka(self.settings)
+
     def start(self, *, detached: bool) -> list[str]:
         """Starts what is not running, creates missing topics; returns the addresses, a line a service.
 
@@ -23,7 +26,7 @@ class Platform:
         if self.settings.kafka_bootstrap_servers:
             lines.append(f"Kafka            {self.settings.bootstrap_servers} (yours, by KAFKA_BOOTSTRAP_SERVERS)")
         else:
-            started = EmbeddedKafka(self.settings).start(detached=detached)
+            started = self._kafka.start(detached=detached)
             lines.append(f"Kafka            {self.settings.bootstrap_servers} ({'started' if started else 'was running'})")
         self.warnings = create_topics(self.settings.bootstrap_servers)
         return lines
@@ -32,5 +35,10 @@ class Platform:
         """Stops what was started here, by this process or by another; returns a line a service."""
         if self.settings.kafka_bootstrap_servers:
             return ["Kafka            left alone: it is yours, by KAFKA_BOOTSTRAP_SERVERS"]
-        stopped = EmbeddedKafka(self.settings).stop()
+        stopped = self._kafka.stop()
         return [f"Kafka            {'stopped' if stopped else 'was not running'}"]
+
+    def stop_guarded(self) -> None:
+        """Stops what this process started with `detached=False`; what ran before stays."""
+        if self._kafka.guarded is not None:
+            self._kafka.stop()

@@ -1,0 +1,40 @@
+"""The commands of the pipeline: run."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+MODES = ("append", "update", "complete")
+
+
+def run(
+    query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
+    once: Annotated[bool, typer.Option("--once", help="take what is there and end")] = False,  # noqa: FBT002 - an option of the command line
+    mode: Annotated[str | None, typer.Option(help="another output mode: append, update or complete")] = None,
+    topic_pattern: Annotated[str | None, typer.Option(help="read all topics that match this regular expression")] = None,
+) -> None:
+    """Run queries: continuously, or --once."""
+    from pipeline.catalog import chosen
+    from pipeline.runner import Runner, RunOptions
+    from pipeline.session import spark_session
+
+    queries = chosen(query or [])
+    if mode is not None and mode not in MODES:
+        msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
+        raise StreamgaugeError(msg)
+    if (mode or topic_pattern) and not query:
+        msg = "--mode and --topic-pattern are for queries that are named: streamgauge run nest-camera-stats --mode complete"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    spark = spark_session(settings)
+    try:
+        runner = Runner(spark, settings, RunOptions(once=once, mode=mode, pattern=topic_pattern))  # type: ignore[arg-type]
+        runner.stop_on_signals()
+        runner.run(queries, on_start=lambda started: err.print(f"{started.name} runs"))
+    finally:
+        spark.stop()

@@ -1,0 +1,40 @@
+"""Dead letters: records that could not be used, kept whole, with the reason."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.json_format import canonical_json
+
+
+def dead_letters(records: DataFrame, reason: Column) -> DataFrame:
+    """The records that have a reason, as topic `dead-letters` takes them.
+
+    records: columns of sources.RECORD. reason: string, null for a record that is fine.
+    Returns key (string), value (binary, the raw bytes), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
+    """
+    origin = {name: F.col(name).cast("string") for name in ("topic", "partition", "offset")}
+    headers = {**origin, "timestamp": F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), "reason": F.col("reason")}
+    return (
+        records.withColumn("reason", reason)
+        .where(F.col("reason").isNotNull())
+        .select(
+            canonical_json("offset", "partition", "topic").alias("key"),
+            "value",
+            F.array(*(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in headers.items())).alias(
+                "headers"
+            ),
+        )
+    )
+
+
+def json_reason(text: Column, parsed: Column) -> Column:
+    """Why a value is no usable JSON document, or null if it is one.
+
+    text: the value as a string. parsed: whether what the domain needs of it was found (boolean).
+    """
+    return (
+        F.when(text.isNull() | (F.length(text) == 0), "empty")
+        .when(parsed, F.lit(None).cast("string"))
+        .when(~F.is_valid_utf8(text), "not UTF-8")
+        .when(F.try_parse_json(text).isNull(), "not JSON")
+    )

@@ -1,0 +1,154 @@
+"""Starts queries, all in the same way, and waits for them."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+from filelock import FileLock, Timeout
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pipeline.progress import ProgressToKafka
+from pipeline.query import OutputMode, Query
+from pipeline.sources import source_partitions, stream_of_records
+from pipeline.watermarks import with_partition_watermarks
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+POLL_SECONDS = 0.1
+FINISH_BATCH_SECONDS = 5
+PREVIOUS_DRIVER_SECONDS = 15
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How queries are run, beyond what they are.
+
+    once: take what is there and end. mode: another output mode than the query's own. pattern: topics to read instead of the query's source.
+    """
+
+    once: bool = False
+    mode: OutputMode | None = None
+    pattern: str | None = None
+
+
+class Runner:
+    """Runs queries on one Spark session until they end, fail, or the process is told to stop."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, options: RunOptions) -> None:
+        self.spark, self.settings, self.options = spark, settings, options
+        self.running: dict[str, StreamingQuery] = {}
+        self.stop_requested = threading.Event()
+        self._locks: list[FileLock] = []
+
+    def run(self, queries: Iterable[Query], on_start: Callable[[Query], None] = lambda _: None) -> None:
+        """Starts `queries` and waits for all; raises StreamgaugeError as soon as one fails, when the others have been stopped."""
+        listener = ProgressToKafka(self.settings)
+        self.spark.streams.addListener(listener)
+        try:
+            for query in queries:
+                self.running[query.name] = self._start(query)
+                on_start(query)
+            while not self.stop_requested.is_set() and any(running.isActive for running in self.running.values()):
+                self._raise_failure()
+                self.stop_requested.wait(POLL_SECONDS)
+            self._raise_failure()
+        finally:
+            self._stop_all()
+            self.spark.streams.removeListener(listener)
+            listener.close()
+            for lock in self._locks:
+                lock.release()
+
+    def stop_on_signals(self) -> None:
+        """Makes SIGTERM and SIGINT end `run` after the batches under way."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.stop_requested.set())
+
+    def checkpoint(self, query: Query) -> Path:
+        """Where the query keeps its checkpoint: a folder for its name, version and, if it is not its own, output mode."""
+        suffix = f"-{self.options.mode}" if self.options.mode not in {None, query.mode} else ""
+        return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}{suffix}"
+
+    def _start(self, query: Query) -> StreamingQuery:
+        checkpoint = self.checkpoint(query)
+        self._lock(query, checkpoint)
+        partitions = source_partitions(self.settings, query.source.name, pattern=self.options.pattern)
+        records = stream_of_records(self.spark, self.settings, query.source.name, pattern=self.options.pattern)
+        watermarked = partial(
+            with_partition_watermarks, delay=self.settings.watermark, skew=self.settings.partition_skew, partitions=partitions
+        )
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
+        writer = query.sink.writer(query.result(records, watermarked), self.settings)
+        writer = writer.queryName(query.name).outputMode(self.options.mode or query.mode).option("checkpointLocation", str(checkpoint))
+        writer = (
+            writer.trigger(availableNow=True)
+            if self.options.once
+            else writer.trigger(processingTime=f"{round(query.trigger_seconds * 1000)} milliseconds")
+        )
+        return writer.start()
+
+    def _lock(self, query: Query, checkpoint: Path) -> None:
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(checkpoint.with_suffix(".lock"), timeout=0)
+        holder = checkpoint.with_suffix(".driver")
+        try:
+            lock.acquire()
+        except Timeout as error:
+            who = f" (its Spark driver is pid {holder.read_text()})" if holder.exists() else ""
+            msg = f"query {query.name} runs already in another process{who}: it holds {checkpoint}; stop that one, or use another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg) from error
+        self._locks.append(lock)
+        jvm_pid = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+        if holder.exists():
+            _wait_until_gone(int(holder.read_text() or 0), jvm_pid)
+        holder.write_text(str(jvm_pid))
+
+    def _raise_failure(self) -> None:
+        for name, running in self.running.items():
+            error = None if running.isActive else running.exception()
+            if error is not None:
+                raise StreamgaugeError(explained(name, error, self.settings.checkpoints))
+
+    def _stop_all(self) -> None:
+        deadline = time.monotonic() + FINISH_BATCH_SECONDS
+        for running in self.running.values():
+            while (
+                running.isActive and running.status["isTriggerActive"] and running.status["isDataAvailable"] and time.monotonic() < deadline
+            ):
+                time.sleep(POLL_SECONDS)
+            running.stop()
+
+
+def explained(name: str, error: StreamingQueryException, checkpoints: Path) -> str:
+    """One message for a query's failure: what happened and what to do."""
+    text = str(error)
+    if "failOnDataLoss" in text or "data may have been lost" in text.lower() or "KAFKA_DATA_LOSS" in text:
+        return (
+            f"query {name} stopped: records that it had not read yet are gone from Kafka (retention has cut them, or the topic was deleted and created anew). "
+            f"Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
+            f"or count anew from the earliest record that is there (delete {checkpoints / name}-v*)"
+        )
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    return f"query {name} failed: {first} (the whole of it is in the log, spark.log)"
+
+
+def _wait_until_gone(driver_pid: int, own_pid: int) -> None:
+    """Waits for the JVM of a driver that was killed: it lives on until it notices, a moment later."""
+    if driver_pid in {0, own_pid}:
+        return
+    try:
+        driver = psutil.Process(driver_pid)
+        if "java" in driver.name():
+            driver.wait(PREVIOUS_DRIVER_SECONDS)
+    except psutil.NoSuchProcess:
+        return
+    except psutil.TimeoutExpired as error:
+        msg = f"the Spark driver of an earlier run (pid {driver_pid}) still runs; end it, then start again"
+        raise StreamgaugeError(msg) from error

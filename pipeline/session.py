@@ -1,0 +1,49 @@
+"""The Spark session: one place for every setting that all queries share."""
+
+import os
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from streamgauge.local import jars
+from streamgauge.local.java import java_home
+from streamgauge.settings import Settings
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+_BARE_LOCAL_FILES = {
+    # Hadoop's own local file system forks a `chmod` for each file that it creates, three or more a micro-batch.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    # The default manager goes around fs.file.impl. This one writes a temporary file and renames it, which is atomic on a local disk.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+}
+
+
+def spark_session(settings: Settings) -> SparkSession:
+    """Starts Spark on `settings.spark_master` with the locked jars; the log goes to a file under settings.logs."""
+    os.environ["JAVA_HOME"] = str(java_home(settings))
+    paths = [str(path.absolute()) for path in jars.fetch("spark", settings)]
+    log = settings.logs.absolute() / "spark.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    config: dict[str, str | int] = {
+        "spark.jars": ",".join(paths),
+        "spark.driver.extraClassPath": ":".join(paths),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} -Duser.timezone=UTC -XX:+UseParallelGC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": settings.shuffle_partitions,
+        "spark.sql.streaming.multipleWatermarkPolicy": "min",
+        "spark.sql.streaming.stopTimeout": "10s",
+        "spark.sql.warehouse.dir": str(settings.lake.absolute()),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        **_BARE_LOCAL_FILES,
+    }
+    builder = SparkSession.builder.appName("streamgauge").master(settings.spark_master)
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

@@ -1,0 +1,64 @@
+"""Where result rows go: a compacted topic, the dead letters, a table of Parquet files."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from pipeline.json_format import canonical_json, row_json
+from pipeline.sources import kafka_options
+from streamgauge.settings import Settings
+from streamgauge.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
+
+
+class Sink(Protocol):
+    """Turns a stream of result rows into a writer that the runner starts."""
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """A writer of `rows`, without output mode, trigger and checkpoint."""
+
+
+@dataclass(frozen=True)
+class CompactedTopic:
+    """The last row of each key, in a compacted topic. Writing a row again changes nothing."""
+
+    topic: Topic
+    key: tuple[str, ...]
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Key: canonical JSON of the columns `key`. Value: JSON of all columns."""
+        return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), row_json(*rows.columns).alias("value")), self.topic, settings)
+
+
+@dataclass(frozen=True)
+class DeadLetterTopic:
+    """Rows of dead_letters.dead_letters, to topic `dead-letters`. A batch that runs again writes the same keys again."""
+
+    topic: Topic = DEAD_LETTERS
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Key, value and headers as they are."""
+        return _to_kafka(rows, self.topic, settings)
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A folder of Parquet files under the lake, each row exactly once for readers that go by Spark's metadata log."""
+
+    path: str
+    partition_by: str
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Files of all columns, a folder a value of `partition_by`."""
+        return rows.writeStream.format("parquet").option("path", str((settings.lake / self.path).absolute())).partitionBy(self.partition_by)
+
+
+def _to_kafka(rows: DataFrame, topic: Topic, settings: Settings) -> DataStreamWriter:
+    options = {
+        **kafka_options(settings),
+        "topic": topic.name,
+        "kafka.max.request.size": str(LARGEST_RECORD_BYTES),
+        "includeHeaders": "true",
+    }
+    return rows.writeStream.format("kafka").options(**options, **{"kafka.linger.ms": "0", "kafka.compression.type": "lz4"})

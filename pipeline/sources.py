@@ -1,0 +1,55 @@
+"""Reads Kafka records, as a stream or as a batch, with their raw bytes."""
+
+import re
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+from streamgauge.topics import LARGEST_RECORD_BYTES
+
+RECORD = ("key", "value", "topic", "partition", "offset", "timestamp")
+"""The columns of a record: key and value binary, topic string, partition int, offset long, timestamp as Kafka has it."""
+
+METADATA_SECONDS = 30
+
+
+def kafka_options(settings: Settings) -> dict[str, str]:
+    """Options that reading and writing Kafka share."""
+    return {"kafka.bootstrap.servers": settings.bootstrap_servers}
+
+
+def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pattern: str | None = None) -> DataFrame:
+    """A stream of RECORD from `topic`, or from all topics that match the regular expression `pattern`."""
+    options = {
+        **kafka_options(settings),
+        "startingOffsets": settings.starting_offsets,
+        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+        "kafka.max.poll.records": "5000",
+        "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
+        "kafka.fetch.max.wait.ms": "50",
+        **({"subscribePattern": pattern} if pattern else {"subscribe": topic}),
+    }
+    if settings.max_offsets_per_trigger is not None:
+        options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
+    return spark.readStream.format("kafka").options(**options).load().select(*RECORD)
+
+
+def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
+    """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
+
+    Raises StreamgaugeError when Kafka does not answer or there is no such topic.
+    """
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    try:
+        topics = admin.list_topics(timeout=METADATA_SECONDS).topics
+    except KafkaException as error:
+        msg = f"no Kafka answers at {settings.bootstrap_servers}; start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+        raise StreamgaugeError(msg) from error
+    chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
+    if not chosen:
+        msg = f"no topic {f'matches {pattern!r}' if pattern else topic} at {settings.bootstrap_servers}; create the topics with `streamgauge up`"
+        raise StreamgaugeError(msg)
+    return [(name, number) for name in chosen for number in sorted(topics[name].partitions)]

@@ -1,0 +1,63 @@
+"""The figures of the demo's live line: events in, rows out, lag, batch time."""
+
+import uuid
+from typing import Any
+
+import orjson
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from streamgauge.settings import Settings
+from streamgauge.topics import STREAMING_METRICS, TOPICS, Topic
+
+TIMEOUT_SECONDS = 2
+SOURCES = tuple(topic for topic in TOPICS if topic.is_source)
+RESULTS = tuple(topic for topic in TOPICS if topic.is_compacted)
+
+
+class LiveFigures:
+    """Reads what the brokers and the queries say of themselves; a broker that does not answer makes a line that says so."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": settings.bootstrap_servers,
+                "group.id": f"streamgauge-{uuid.uuid4()}",
+                "enable.auto.commit": False,
+                "log_level": 0,
+            }
+        )
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(STREAMING_METRICS.name, 0), timeout=TIMEOUT_SECONDS)
+        self._consumer.assign([TopicPartition(STREAMING_METRICS.name, 0, end)])
+        self._events_before, self._rows_before = self._records(SOURCES), self._records(RESULTS)
+        self._progress: dict[str, dict[str, Any]] = {}
+
+    def line(self) -> str:
+        """One line about this second, counted from the start of the demo."""
+        try:
+            events, rows = self._records(SOURCES) - self._events_before, self._records(RESULTS) - self._rows_before
+        except KafkaException as error:
+            return f"Kafka does not answer: {error.args[0].str()}"
+        self._take_progress()
+        if not self._progress:
+            return f"events in {events:,} | Spark is starting"
+        lag = max(sum(progress["source_lag"].values()) for progress in self._progress.values())
+        batch_ms = max(progress["batch_ms"] for progress in self._progress.values())
+        late = sum(progress["late"] for progress in self._progress.values())
+        return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {late:,} | queries {len(self._progress)}"
+
+    def _records(self, topics: tuple[Topic, ...]) -> int:
+        ends = (
+            self._consumer.get_watermark_offsets(TopicPartition(topic.name, number), timeout=TIMEOUT_SECONDS)[1]
+            for topic in topics
+            for number in range(topic.partitions)
+        )
+        return sum(ends)
+
+    def _take_progress(self) -> None:
+        for message in self._consumer.consume(1000, timeout=0):
+            value = message.value()
+            if message.error() is None and value is not None:
+                record = orjson.loads(value)
+                if record["event"] == "progress":
+                    late = self._progress.get(record["query"], {}).get("late", 0) + record["rows_dropped_by_watermark"]
+                    self._progress[record["query"]] = {**record, "late": late}

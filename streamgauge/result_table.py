@@ -1,0 +1,191 @@
+"""The table that a compacted topic holds: the last value of each key, where a null value deletes the row.
+
+`ResultTable` folds records, `TableReader` feeds it from Kafka, `read_to_end` does both once and returns.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from streamgauge.errors import StreamgaugeError
+
+Row = dict[str, Any]
+Decode = Callable[[bytes], Row]
+"""Makes a row of a record's value; raises, with a reason, when it cannot."""
+
+ANSWER_SECONDS = 5
+"""How long Kafka may take to answer a question about a topic."""
+SILENCE_SECONDS = 30
+"""How long `read_to_end` waits for the next record before it gives up."""
+_RECORDS_A_POLL = 1000
+
+
+def decode_json(value: bytes) -> Row:
+    """A JSON object as a dict; raises ValueError when `value` is anything else."""
+    row = orjson.loads(value)
+    if not isinstance(row, dict):
+        msg = f"expected a JSON object, found {type(row).__name__}"
+        raise ValueError(msg)  # noqa: TRY004 - the value is wrong, as any other text that is no JSON object
+    return row
+
+
+class ResultTable:
+    """The last value of each key.
+
+    It depends on nothing but the last value of each key, so it is the same before and after a compaction. That is why a value that
+    cannot be read takes the row of its key away instead of leaving an older one: it is counted in `unreadable` until a readable
+    value, or a null, follows.
+    """
+
+    def __init__(self, decode: Decode = decode_json) -> None:
+        self._decode = decode
+        self._rows: dict[bytes, Row] = {}
+        self._unreadable: dict[bytes | None, str] = {}
+        self._newest_timestamp_ms: int | None = None
+
+    def apply(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> None:
+        """Folds one record in. `timestamp_ms`: Kafka's, since 1970; a record without a key belongs to no row and is unreadable."""
+        if timestamp_ms is not None:
+            self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
+        if key is None:
+            self._unreadable[None] = "a record without a key"
+            return
+        self._rows.pop(key, None)
+        self._unreadable.pop(key, None)
+        if value is None:
+            return
+        try:
+            self._rows[key] = self._decode(value)
+        except Exception as error:  # decoders of Avro raise a dozen kinds; whichever it is, the reason is kept and shown
+            self._unreadable[key] = f"{type(error).__name__}: {error}"
+
+    def rows(self) -> list[Row]:
+        """The rows, as `decode` made them, in order of their last change."""
+        return list(self._rows.values())
+
+    @property
+    def unreadable(self) -> Mapping[bytes | None, str]:
+        """The keys whose last value could not be decoded, and why; key None stands for records without a key."""
+        return dict(self._unreadable)
+
+    @property
+    def newest_record_at(self) -> datetime | None:
+        """The newest Kafka timestamp of all records, deletions too, UTC; None before the first."""
+        return None if self._newest_timestamp_ms is None else datetime.fromtimestamp(self._newest_timestamp_ms / 1000, UTC)
+
+
+class TableReader:
+    """Reads a topic from its beginning into `table`, and goes on from there. It joins no consumer group and commits nothing."""
+
+    def __init__(self, bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> None:
+        self.table = ResultTable(decode)
+        self._bootstrap_servers, self._topic = bootstrap_servers, topic
+        self._ends_ahead: dict[int, int] = {}
+        self._lost: KafkaError | None = None
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": f"streamgauge-{uuid.uuid4()}",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                # A topic that was emptied below the reader is an error, and not a second reading on top of the old rows.
+                "auto.offset.reset": "error",
+                "socket.timeout.ms": 10_000,
+                "log_level": 0,
+                "error_cb": self._note,
+            }
+        )
+
+    @classmethod
+    @contextmanager
+    def open(cls, bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> Iterator[Self]:
+        """A reader at the beginning of `topic`; it is closed in the end.
+
+        Raises StreamgaugeError when no Kafka answers at `bootstrap_servers`, or when it has no such topic.
+        """
+        reader = cls(bootstrap_servers, topic, decode)
+        try:
+            reader._start()
+            yield reader
+        finally:
+            reader._consumer.close()
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether everything was read that the topic held when the reader was opened."""
+        return not self._ends_ahead
+
+    def poll(self, timeout_seconds: float) -> bool:
+        """Takes what has arrived, waiting for it at most `timeout_seconds`; returns whether a record was folded into `table`.
+
+        Raises StreamgaugeError when Kafka has gone, or the topic can no longer be read: the table is then to be read anew.
+        """
+        applied, taken = False, 0
+        message = self._consumer.poll(timeout_seconds)
+        while message is not None:
+            applied, taken = self._take(message) or applied, taken + 1
+            message = self._consumer.poll(0) if taken < _RECORDS_A_POLL else None
+        if self._lost is not None:
+            raise self._unreachable(self._lost)
+        return applied
+
+    def _start(self) -> None:
+        try:
+            metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
+            if metadata.error is not None and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                msg = f"Kafka at {self._bootstrap_servers} has no topic {self._topic}; `streamgauge up` creates it"
+                raise StreamgaugeError(msg)
+            for partition in metadata.partitions:
+                first, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), ANSWER_SECONDS)
+                if first < end:
+                    self._ends_ahead[partition] = end
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from error
+        self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in metadata.partitions])
+
+    def _take(self, message: Message) -> bool:
+        error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
+        if error is None:
+            kind, timestamp_ms = message.timestamp()
+            self.table.apply(message.key(), message.value(), None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms)
+            is_at_end = offset + 1 >= self._ends_ahead.get(partition, 0)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # The last offsets of a partition may hold no record: transaction markers, and what a compaction has removed.
+            is_at_end = True
+        else:
+            msg = f"topic {self._topic} at {self._bootstrap_servers} can no longer be read: {error.str()}; it is to be read anew"
+            raise StreamgaugeError(msg)
+        if is_at_end:
+            self._ends_ahead.pop(partition, None)
+        return error is None
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._lost = error
+
+    def _unreachable(self, error: KafkaError) -> StreamgaugeError:
+        return StreamgaugeError(
+            f"no Kafka answers at {self._bootstrap_servers} ({error.str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+        )
+
+
+def read_to_end(bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> ResultTable:
+    """The table of `topic` as it stands: everything that was in it at the call, perhaps a few newer records too.
+
+    Raises StreamgaugeError when Kafka does not answer, falls silent before the end, or has no such topic.
+    """
+    with TableReader.open(bootstrap_servers, topic, decode) as reader:
+        heard_at = time.monotonic()
+        while not reader.is_caught_up:
+            if reader.poll(timeout_seconds=0.5):
+                heard_at = time.monotonic()
+            elif time.monotonic() - heard_at > SILENCE_SECONDS:
+                msg = f"Kafka at {bootstrap_servers} fell silent for {SILENCE_SECONDS} s before the end of topic {topic}; see the broker's log"
+                raise StreamgaugeError(msg)
+        return reader.table

@@ -1,0 +1,165 @@
+"""The Nest transforms on static frames: what counts, in which hour, and what lands in the dead letters."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from pipeline import nest
+from pipeline.nest import camera_stats, cameras, sightings, unusable
+
+
+def document(**all_cameras):
+    return json.dumps({"metadata": {"client_version": 1}, "devices": {"cameras": all_cameras}, "structures": {}}).encode()
+
+
+def camera(start_time="2026-01-01T10:00:00.000Z", *, has_person=True, **fields):
+    return {"device_id": "cam-1", "last_event": {"has_person": has_person, "start_time": start_time}, **fields}
+
+
+def seen_at(spark, *rows):
+    return spark.createDataFrame(
+        [(device, datetime.fromisoformat(time)) for device, time in rows], "device_id string, start_time timestamp"
+    )
+
+
+@pytest.fixture
+def locations(spark):
+    return spark.createDataFrame([("cam-1", "94107"), ("cam-2", "94107"), ("cam-3", "02134")], "device_id string, zip_code string")
+
+
+def counts(frame):
+    # The driver's own zone must not matter: Spark gives naive local times, so the comparison is by text, in the session's UTC.
+    return {
+        (row.zip_code, row.start): row["count"]
+        for row in frame.selectExpr("zip_code", "string(window.start) AS start", "`count`").collect()
+    }
+
+
+def reasons(frame):
+    return [row.reason for row in frame.selectExpr("string(filter(headers, h -> h.key = 'reason')[0].value) AS reason").collect()]
+
+
+class TestCameraStats:
+    def test_counts_people_per_zip_code_and_hour(self, spark, locations):
+        seen = seen_at(spark, ("cam-1", "2026-01-01T10:10:00Z"), ("cam-2", "2026-01-01T10:20:00Z"), ("cam-3", "2026-01-01T10:30:00Z"))
+        assert counts(camera_stats(seen, locations)) == {("94107", "2026-01-01 10:00:00"): 2, ("02134", "2026-01-01 10:00:00"): 1}
+
+    def test_the_hour_begins_with_its_first_instant_and_ends_before_the_next(self, spark, locations):
+        seen = seen_at(spark, ("cam-1", "2026-01-01T10:59:59.999999Z"), ("cam-1", "2026-01-01T11:00:00Z"))
+        assert counts(camera_stats(seen, locations)) == {("94107", "2026-01-01 10:00:00"): 1, ("94107", "2026-01-01 11:00:00"): 1}
+
+    def test_a_repeated_report_is_one_sighting(self, spark, locations):
+        seen = seen_at(spark, ("cam-1", "2026-01-01T10:10:00Z"), ("cam-1", "2026-01-01T10:10:00Z"), ("cam-1", "2026-01-01T10:10:01Z"))
+        assert counts(camera_stats(seen, locations)) == {("94107", "2026-01-01 10:00:00"): 2}
+
+    def test_a_camera_without_a_location_counts_as_unknown(self, spark, locations):
+        seen = seen_at(spark, ("cam-99", "2026-01-01T10:10:00Z"))
+        assert counts(camera_stats(seen, locations)) == {("unknown", "2026-01-01 10:00:00"): 1}
+
+    def test_zip_codes_keep_their_leading_zero(self, spark):
+        table = nest.DEVICE_LOCATIONS.load(spark)
+        assert {len(row.zip_code) for row in table.collect()} == {5}, "a zip code of data/device_locations.csv was read as a number"
+
+
+class TestSightings:
+    @pytest.mark.parametrize(
+        "time", ["2026-01-01T10:00:00.000Z", "2026-01-01T10:00:00Z", "2026-01-01T11:00:00+01:00", "2026-01-01T10:00:00.000000Z"]
+    )
+    def test_reads_timestamps_as_the_api_writes_them(self, records, time):
+        rows = sightings(records(document(a=camera(time)))).selectExpr("string(start_time) AS start").collect()
+        assert [row.start for row in rows] == ["2026-01-01 10:00:00"]
+
+    def test_keeps_only_cameras_that_see_a_person(self, records):
+        value = document(a=camera(), b=camera(has_person=False), c={"device_id": "cam-3"}, d=camera(has_person=None))
+        assert [row.device_id for row in sightings(records(value)).collect()] == ["cam-1"]
+
+    def test_a_camera_without_device_id_goes_by_its_key(self, records):
+        value = document(the_key={"last_event": {"has_person": True, "start_time": "2026-01-01T10:00:00Z"}})
+        assert [row.device_id for row in sightings(records(value)).collect()] == ["the_key"]
+
+    def test_the_order_of_fields_does_not_matter(self, records):
+        shuffled = b'{"structures": {}, "devices": {"cameras": {"a": {"last_event": {"start_time": "2026-01-01T10:00:00Z", "has_person": true}, "device_id": "cam-1"}}}}'
+        assert sightings(records(shuffled)).count() == 1
+
+    def test_one_field_of_another_type_does_not_take_the_other_cameras_with_it(self, records):
+        value = document(
+            a=camera(), b={"device_id": "cam-2", "last_event": {"has_person": "perhaps", "start_time": "2026-01-01T10:00:00Z"}}
+        )
+        assert [row.device_id for row in sightings(records(value)).collect()] == ["cam-1"]
+
+
+class TestUnusable:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            document(),
+            document(a=camera()),
+            document(a={"device_id": "cam-1"}),
+            document(a={"device_id": "cam-1", "last_event": None}),
+            document(a=camera(end_time=None)),
+            document(a=camera(activity_zones=None)),
+            document(a=None),
+            b'{"devices": {}}',
+            b'{"devices": {"cameras": null}}',
+            b'{"devices": {"cameras": {}, "thermostats": {}}, "metadata": {"access_token": "x"}}',
+        ],
+    )
+    def test_a_document_that_lacks_things_is_fine(self, records, value):
+        assert reasons(unusable(records(value))) == []
+
+    @pytest.mark.parametrize(
+        ("value", "reason"),
+        [
+            (None, "empty"),
+            (b"", "empty"),
+            (b"hello", "not JSON"),
+            (document(a=camera())[:-10], "not JSON"),
+            (b"\xff\xfe{", "not UTF-8"),
+            (b"{}", "no devices"),
+            (b'{"devices": null}', "no devices"),
+            (b'{"devices": 5}', "no devices"),
+            (b"[1, 2]", "no devices"),
+            (b'"text"', "no devices"),
+            (document(a=camera(is_online="perhaps")), "a field is of another type; the rest was used"),
+            (document(a=camera(start_time=None)), "a person without start_time; the rest was used"),
+            (document(a=camera(start_time="yesterday")), "a field is of another type; the rest was used"),
+        ],
+    )
+    def test_what_cannot_be_used_has_a_reason(self, records, value, reason):
+        assert reasons(unusable(records(value))) == [reason]
+
+    def test_a_dead_letter_names_its_record_and_keeps_its_bytes(self, records):
+        row = unusable(records(document(), b"\xff\x00rubbish")).collect()
+        assert len(row) == 1
+        assert json.loads(row[0].key) == {"offset": 1, "partition": 0, "topic": "nest-logs"}
+        assert bytes(row[0].value) == b"\xff\x00rubbish"
+        assert {h.key: bytes(h.value).decode() for h in row[0].headers} == {
+            "topic": "nest-logs",
+            "partition": "0",
+            "offset": "1",
+            "timestamp": "2026-01-01T12:00:00.000Z",
+            "reason": "not UTF-8",
+        }
+
+
+class TestCameras:
+    def test_a_row_for_each_camera_with_both_spellings_of_the_audio_field(self, records):
+        value = document(a=camera(is_audio_input_enable=True), b={"device_id": "cam-2", "is_audio_input_enabled": False})
+        rows = cameras(records(value)).select("device_id", "is_audio_input_enabled", "date", "offset").collect()
+        assert [(row.device_id, row.is_audio_input_enabled, str(row.date), row.offset) for row in rows] == [
+            ("cam-1", True, "2026-01-01", 0),
+            ("cam-2", False, "2026-01-01", 0),
+        ]
+
+    def test_a_person_without_start_time_is_archived_though_it_counts_nowhere(self, records):
+        value = document(a=camera(start_time=None))
+        assert cameras(records(value)).count() == 1
+        assert sightings(records(value)).count() == 0
+
+
+def test_a_document_of_5_mb_is_read(records):
+    zones = [{"name": f"zone {number}", "id": "x" * 1000} for number in range(5000)]
+    value = document(a=camera(activity_zones=zones))
+    assert len(value) > 5_000_000
+    assert sightings(records(value)).count() == 1
