@@ -55,6 +55,23 @@ class Settings:
     )
     dashboard_port: int = _setting("STREAMGAUGE_DASHBOARD_PORT", 8501, "port of the dashboard", read=_port, expected="a port, 1 to 65534")
     kafka_bootstrap_servers: str = _setting("KAFKA_BOOTSTRAP_SERVERS", "", "a Kafka of your own; none is started then")
+    registry_port: int = _setting(
+        "STREAMGAUGE_REGISTRY_PORT", 8081, "port of the embedded schema registry", read=_port, expected="a port, 1 to 65534"
+    )
+    schema_registry_url: str = _setting(
+        "SCHEMA_REGISTRY_URL", "", "a schema registry of your own, Confluent-compatible; none is started then"
+    )
+    wikimedia_url: str = _setting(
+        "WIKIMEDIA_URL", "https://stream.wikimedia.org/v2/stream/recentchange", "the live stream of wiki edits, server-sent events"
+    )
+    wikimedia_user_agent: str = _setting(
+        "WIKIMEDIA_USER_AGENT",
+        "streamgauge/0.1 (streaming reference application; set WIKIMEDIA_USER_AGENT to name yourself)",
+        "who asks for the live stream: Wikimedia wants a name and a way to reach you",
+    )
+    wikimedia_window: str = _setting("STREAMGAUGE_WIKIMEDIA_WINDOW", "60 seconds", "length of the windows that edits are counted in")
+    wikimedia_slide: str = _setting("STREAMGAUGE_WIKIMEDIA_SLIDE", "30 seconds", "how far apart those windows start")
+    wikimedia_watermark: str = _setting("STREAMGAUGE_WIKIMEDIA_WATERMARK", "60 seconds", "how late an edit may be and still count")
     spark_master: str = _setting("SPARK_MASTER", "local[*]", "the Spark master")
     driver_memory: str = _setting("STREAMGAUGE_DRIVER_MEMORY", "1g", "heap of the Spark driver")
     shuffle_partitions: int = _setting(
@@ -107,6 +124,11 @@ class Settings:
     def bootstrap_servers(self) -> str:
         """The Kafka that every program talks to: the user's own, or the embedded broker on loopback."""
         return self.kafka_bootstrap_servers or f"127.0.0.1:{self.kafka_port}"
+
+    @cached_property
+    def registry_url(self) -> str:
+        """The schema registry that every program talks to: the user's own, or the embedded one on loopback, under its Confluent-compatible path."""
+        return self.schema_registry_url.rstrip("/") or f"http://127.0.0.1:{self.registry_port}/apis/ccompat/v7"
 
     @property
     def logs(self) -> Path:

@@ -55,10 +55,47 @@ NEST_CAMERA_STATS = Topic(
     config=_COMPACTED,
 )
 
+WIKIMEDIA = Topic(
+    name="wikimedia",
+    partitions=3,
+    key='"<wiki>:<page title>", UTF-8, e.g. "enwiki:Talk:Kafka"; keeps the edits of a page in order. Readers do not rely on it',
+    value=(
+        "one change of a wiki, Avro in the Confluent wire format, subject wikimedia-value (data/schemas/wikimedia-value.avsc); "
+        'headers: source = "live" | "simulated" | "recorded", event_id = meta.id, both UTF-8'
+    ),
+    config={"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
+    is_source=True,
+)
+
+WIKIMEDIA_PROCESSED = Topic(
+    name="wikimedia.processed",
+    partitions=1,
+    key='canonical JSON {"requested_by","window":{"end","start"}}, UTC',
+    value=(
+        "edits by Bot or Human in that window, the whole row, Avro in the Confluent wire format, subject wikimedia.processed-value "
+        "(data/schemas/wikimedia.processed-value.avsc): window{start, end}, requested_by, counts"
+    ),
+    config=_COMPACTED,
+)
+
+WIKIMEDIA_WIKI_STATS = Topic(
+    name="wikimedia-wiki-stats",
+    partitions=1,
+    key='canonical JSON {"namespace","wiki","window":{"end","start"}}, UTC',
+    value=(
+        'JSON {"wiki", "namespace", "window": {"start", "end"}, "edits", "bytes_added", "bytes_removed"}: '
+        "edits of that wiki and namespace in that minute, the whole row"
+    ),
+    config=_COMPACTED,
+)
+
 DEAD_LETTERS = Topic(
     name="dead-letters",
     partitions=1,
-    key='canonical JSON {"offset","partition","topic"} of the record that could not be used; the same record has the same key',
+    key=(
+        'canonical JSON {"offset","partition","topic"} of the record that could not be used; the same record has the same key. '
+        "What a producer could not even make a record of has offset and partition -1, and its SHA-256 besides"
+    ),
     value="the record's raw bytes, unchanged (null if it was null); headers topic, partition, offset, timestamp, reason as UTF-8",
     config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
 )
@@ -71,4 +108,4 @@ STREAMING_METRICS = Topic(
     config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
 )
 
-TOPICS = (NEST_LOGS, NEST_CAMERA_STATS, DEAD_LETTERS, STREAMING_METRICS)
+TOPICS = (NEST_LOGS, NEST_CAMERA_STATS, WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, DEAD_LETTERS, STREAMING_METRICS)
