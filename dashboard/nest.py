@@ -146,7 +146,7 @@ def _show_table(sightings: pd.DataFrame) -> None:
     smallest = by_count.number_input("People seen, at least", min_value=0, value=0, step=1, key="nest-smallest")
     listed = newest_hours(sightings, _HOURS[hours or "all hours"])
     listed = listed[listed["zip_code"].isin(zip_codes or listed["zip_code"]) & (listed["count"] >= smallest)]
-    listed = listed.sort_values(["start", "count"], ascending=False)
+    listed = listed.sort_values(["start", "count", "zip_code"], ascending=[False, False, True])
     shown = listed.head(ROWS_LISTED)
     st.dataframe(
         shown[["start", "end", "zip_code", "count"]],

@@ -8,10 +8,10 @@ import socket
 import pytest
 import requests
 from playwright.sync_api import expect, sync_playwright
+from running import environment
 
 from dashboard.server import dashboard_command, dashboard_url
 from streamgauge.local.processes import GuardedProcess, log_tail
-from tests.conftest import environment
 
 PATIENCE_MS = 30_000
 QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
@@ -90,10 +90,15 @@ def test_it_is_served_on_loopback_only_and_to_its_own_names_only(dashboard, sett
             assert probe.connect_ex((address, settings.dashboard_port)) != 0, f"{address} is served too"
 
     handshake = {
-        "Host": "elsewhere.example",
         "Connection": "Upgrade",
         "Upgrade": "websocket",
         "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": "c3RyZWFtZ2F1Z2UtdGVzdA==",
     }
-    assert requests.get(f"{dashboard}/_stcore/stream", headers=handshake, timeout=10).status_code == 403
+
+    def answer_to(host):
+        with requests.get(f"{dashboard}/_stcore/stream", headers={**handshake, "Host": host}, timeout=10, stream=True) as answer:
+            return answer.status_code
+
+    hosts = (f"127.0.0.1:{settings.dashboard_port}", f"localhost:{settings.dashboard_port}", "elsewhere.example")
+    assert [answer_to(host) for host in hosts] == [101, 101, 403]

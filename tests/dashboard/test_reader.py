@@ -6,15 +6,14 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from running import free_ports
 
 from dashboard.reader import Follower
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_topics import create_topics
 from streamgauge.local.platform import Platform
 from streamgauge.result_table import read_to_end
-from streamgauge.settings import Settings
 from streamgauge.topics import NEST_CAMERA_STATS
-from tests.conftest import free_ports
 
 NOBODY_LISTENS = "127.0.0.1:1"
 
@@ -107,8 +106,8 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
     )
 
 
-def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(tmp_path, until):
-    platform = Platform(dataclasses.replace(Settings(), home=tmp_path, kafka_port=free_ports(2)[0]))
+def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(settings, tmp_path, until):
+    platform = Platform(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]))
     platform.start(detached=False)
     try:
         follower = Follower(platform.settings.bootstrap_servers, NEST_CAMERA_STATS.name)
