@@ -48,7 +48,8 @@ class LiveFigures:
         return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {late:,} | queries {len(self._progress)}"
 
     def _records(self, topics: tuple[Topic, ...]) -> int:
-        partitions = {TopicPartition(topic.name, number): OffsetSpec.latest() for topic in topics for number in range(topic.partitions)}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        partitions = {TopicPartition(topic.name, number): latest for topic in topics for number in range(topic.partitions)}
         # Not Consumer.get_watermark_offsets: it waits behind the consumer's own fetch, half a second at a time.
         return sum(future.result(TIMEOUT_SECONDS).offset for future in self._admin.list_offsets(partitions).values())
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from plain import counts_of, dropped, one_camera, read_topic, results, sightings_of, write_topic
-from running import streamgauge
+from running import eventually, streamgauge
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FAULTS = ("--late", "0.05", "--too-late", "0.01", "--duplicates", "0.02", "--corrupt", "0.01")
@@ -136,7 +136,9 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
 
     write_topic(fresh, "nest-logs", [one_camera("cam-1", START)] * 10)
     run_once(fresh, "nest-camera-stats")
-    AdminClient({"bootstrap.servers": fresh.bootstrap_servers}).delete_topics(["nest-logs"])["nest-logs"].result(30)
+    admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+    admin.delete_topics(["nest-logs"])["nest-logs"].result(30)
+    eventually(lambda: "nest-logs" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
     create_topics(fresh.bootstrap_servers)
     done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
     assert done.returncode == 2
