@@ -35,6 +35,7 @@ def nest(  # noqa: PLR0913 - one parameter an option
     limit: Annotated[int | None, typer.Option(help="Documents to send, before faults add to them.  [default: endless]")] = None,
     seed: Annotated[int, typer.Option(help="The same seed and --start give the same documents.")] = 0,
     start: Annotated[str | None, typer.Option(help="Event time of the first document, ISO 8601, UTC.  [default: now]")] = None,
+    go_on: Annotated[bool, typer.Option("--continue", help="Begin after the newest event that the topic holds, if it holds any.")] = False,
     file: Annotated[Path | None, typer.Option(help="Replay recorded documents instead, one JSON a line.")] = None,
     late: Annotated[float, typer.Option(help="Fraction of the documents sent late, but within the watermark.")] = 0.0,
     too_late: Annotated[float, typer.Option(help="Fraction sent when they are two watermarks old.")] = 0.0,
@@ -47,7 +48,8 @@ def nest(  # noqa: PLR0913 - one parameter an option
     from producers import nest as story
     from producers.durations import seconds
     from producers.faults import Faults
-    from producers.nest_recording import replay
+    from producers.nest_recording import event_time_ms, replay
+    from producers.resume import newest_event_ms
     from producers.run import Run, raise_if_undelivered, warn_of_short_stream
     from producers.run import produce as run_producer
     from streamgauge.topics import NEST_LOGS
@@ -61,7 +63,9 @@ def nest(  # noqa: PLR0913 - one parameter an option
         events, is_finite = replay(file, limit), True
     else:
         memory_seconds = min(story.MEMORY_SECONDS, watermark_seconds / 2)
-        simulation = story.Simulation(_start(start), seed, cameras, speed_up / rate, limit, memory_seconds)
+        newest_ms = newest_event_ms(settings.bootstrap_servers, NEST_LOGS.name, event_time_ms) if go_on else None
+        begin = _start(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + speed_up / rate, UTC)
+        simulation = story.Simulation(begin, seed, cameras, speed_up / rate, limit, memory_seconds)
         events, is_finite = story.simulate(simulation), limit is not None
         if limit is not None and (warning := warn_of_short_stream(faults, limit * speed_up / rate)):
             err.print(f"warning: {warning}")

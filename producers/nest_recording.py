@@ -33,6 +33,12 @@ def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
     return islice(_events(path), limit)
 
 
+def event_time_ms(value: bytes) -> int | None:
+    """The newest start_time in a document, ms since 1970; None when it has none, or is no document."""
+    event = _event(value, stream_time_ms=0)
+    return event.event_time_ms or None
+
+
 def _events(path: Path) -> Iterator[Event]:
     stream_time_ms = 0
     with path.open("rb") as lines:
