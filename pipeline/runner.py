@@ -52,12 +52,13 @@ class Runner:
         self.spark.streams.addListener(listener)
         try:
             for query in queries:
+                if self.stop_requested.is_set():
+                    break
                 self.running[query.name] = self._start(query)
                 on_start(query)
-            while not self.stop_requested.is_set() and any(running.isActive for running in self.running.values()):
-                self._raise_failure()
-                self.stop_requested.wait(POLL_SECONDS)
-            self._raise_failure()
+                if self.options.once:  # one after the other: side by side they would only take each other's cores
+                    self._wait()
+            self._wait()
         finally:
             self._stop_all()
             self.spark.streams.removeListener(listener)
@@ -95,6 +96,12 @@ class Runner:
         except AnalysisException as error:
             msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
             raise StreamgaugeError(msg) from error
+
+    def _wait(self) -> None:
+        while not self.stop_requested.is_set() and any(running.isActive for running in self.running.values()):
+            self._raise_failure()
+            self.stop_requested.wait(POLL_SECONDS)
+        self._raise_failure()
 
     def _lock(self, query: Query, checkpoint: Path) -> None:
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
