@@ -50,6 +50,9 @@ test-e2e: .venv/.ready ## processes, and kills
 test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
 	$(PYTEST) tests/dashboard
 
+bench: .venv/.ready ## figures of this machine; takes some minutes
+	$(RUN)python -m benchmarks.nest
+
 jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)
 	$(RUN)python -m streamgauge.local.lock_jars
 

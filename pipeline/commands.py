@@ -1,5 +1,6 @@
 """The commands of the pipeline: run."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -23,17 +24,17 @@ def run(
     from pipeline.runner import Runner, RunOptions
     from pipeline.session import spark_session
 
-    queries = chosen(query or [])
     if mode is not None and mode not in MODES:
         msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
         raise StreamgaugeError(msg)
     if (mode or topic_pattern) and not query:
         msg = "--mode and --topic-pattern are for queries that are named: streamgauge run nest-camera-stats --mode complete"
         raise StreamgaugeError(msg)
+    queries = [replace(one, mode=mode) if mode and one.name in (query or []) else one for one in chosen(query or [])]  # type: ignore[arg-type]
     settings = Settings.from_environment()
     spark = spark_session(settings)
     try:
-        runner = Runner(spark, settings, RunOptions(once=once, mode=mode, pattern=topic_pattern))  # type: ignore[arg-type]
+        runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern))
         runner.stop_on_signals()
         runner.run(queries, on_start=lambda started: err.print(f"{started.name} runs"))
     finally:

@@ -95,15 +95,19 @@ def unusable(records: DataFrame) -> DataFrame:
     text = F.col("value").cast("string")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     document = F.from_json(text, f"{DOCUMENT}, {_CORRUPT} string", options)
-    all_cameras = F.coalesce(F.map_values("document.devices.cameras"), F.array())
+    # As the variable of a lambda the document is parsed once; named several times, it would be parsed for each.
+    return dead_letters(records, F.transform(F.array(document), lambda parsed: _reason(text, parsed))[0])
+
+
+def _reason(text: Column, document: Column) -> Column:
+    all_cameras = F.coalesce(F.map_values(document["devices"]["cameras"]), F.array())
     timeless = F.exists(all_cameras, lambda camera: camera["last_event"]["has_person"] & camera["last_event"]["start_time"].isNull())
-    reason = F.coalesce(
-        json_reason(text, parsed=F.col("document.devices").isNotNull()),
-        F.when(F.col("document.devices").isNull(), "no devices")
-        .when(F.col(f"document.{_CORRUPT}").isNotNull(), "a field is of another type; the rest was used")
+    return F.coalesce(
+        json_reason(text, parsed=document["devices"].isNotNull()),
+        F.when(document["devices"].isNull(), "no devices")
+        .when(document[_CORRUPT].isNotNull(), "a field is of another type; the rest was used")
         .when(timeless, "a person without start_time; the rest was used"),
     )
-    return dead_letters(records.withColumn("document", document), reason)
 
 
 def _cameras_of(records: DataFrame, schema: str) -> DataFrame:

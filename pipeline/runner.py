@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psutil
 from filelock import FileLock, Timeout
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.progress import ProgressToKafka
-from pipeline.query import OutputMode, Query
+from pipeline.query import Query
 from pipeline.sources import source_partitions, stream_of_records
 from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
@@ -30,11 +30,10 @@ PREVIOUS_DRIVER_SECONDS = 15
 class RunOptions:
     """How queries are run, beyond what they are.
 
-    once: take what is there and end. mode: another output mode than the query's own. pattern: topics to read instead of the query's source.
+    once: take what is there and end. pattern: a regular expression of topics to read instead of the query's source.
     """
 
     once: bool = False
-    mode: OutputMode | None = None
     pattern: str | None = None
 
 
@@ -53,12 +52,13 @@ class Runner:
         self.spark.streams.addListener(listener)
         try:
             for query in queries:
+                if self.stop_requested.is_set():
+                    break
                 self.running[query.name] = self._start(query)
                 on_start(query)
-            while not self.stop_requested.is_set() and any(running.isActive for running in self.running.values()):
-                self._raise_failure()
-                self.stop_requested.wait(POLL_SECONDS)
-            self._raise_failure()
+                if self.options.once:  # one after the other: side by side they would only take each other's cores
+                    self._wait()
+            self._wait()
         finally:
             self._stop_all()
             self.spark.streams.removeListener(listener)
@@ -72,9 +72,8 @@ class Runner:
             signal.signal(number, lambda *_: self.stop_requested.set())
 
     def checkpoint(self, query: Query) -> Path:
-        """Where the query keeps its checkpoint: a folder for its name, version and, if it is not its own, output mode."""
-        suffix = f"-{self.options.mode}" if self.options.mode not in {None, query.mode} else ""
-        return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}{suffix}"
+        """Where the query keeps its checkpoint: a folder for its name, version and output mode."""
+        return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}"
 
     def _start(self, query: Query) -> StreamingQuery:
         checkpoint = self.checkpoint(query)
@@ -86,13 +85,23 @@ class Runner:
         )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(query.result(records, watermarked), self.settings)
-        writer = writer.queryName(query.name).outputMode(self.options.mode or query.mode).option("checkpointLocation", str(checkpoint))
+        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint))
         writer = (
             writer.trigger(availableNow=True)
             if self.options.once
             else writer.trigger(processingTime=f"{round(query.trigger_seconds * 1000)} milliseconds")
         )
-        return writer.start()
+        try:
+            return writer.start()
+        except AnalysisException as error:
+            msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
+            raise StreamgaugeError(msg) from error
+
+    def _wait(self) -> None:
+        while not self.stop_requested.is_set() and any(running.isActive for running in self.running.values()):
+            self._raise_failure()
+            self.stop_requested.wait(POLL_SECONDS)
+        self._raise_failure()
 
     def _lock(self, query: Query, checkpoint: Path) -> None:
         checkpoint.parent.mkdir(parents=True, exist_ok=True)

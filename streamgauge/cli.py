@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from pipeline import commands as pipeline_commands
+from producers.commands import produce
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -17,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+app.add_typer(produce, name="produce")
 app.command()(pipeline_commands.run)
 
 

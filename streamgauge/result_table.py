@@ -87,6 +87,7 @@ class TableReader:
         self.table = ResultTable(decode)
         self._bootstrap_servers, self._topic = bootstrap_servers, topic
         self._ends_ahead: dict[int, int] = {}
+        self._next_offsets: dict[int, int] = {}
         self._lost: KafkaError | None = None
         self._consumer = Consumer(
             {
@@ -135,25 +136,38 @@ class TableReader:
             raise self._unreachable(self._lost)
         return applied
 
+    def check(self) -> None:
+        """Asks Kafka whether it still has the topic that was read; a consumer alone notices a deletion late, and a hanging broker too.
+
+        Raises StreamgaugeError when Kafka does not answer, the topic is gone, or it was created anew.
+        """
+        ends = {partition: end for partition, (_, end) in self._first_and_end_offsets().items()}
+        if any(ends.get(partition, 0) < offset for partition, offset in self._next_offsets.items()):
+            msg = f"topic {self._topic} at {self._bootstrap_servers} was created anew; it is to be read anew"
+            raise StreamgaugeError(msg)
+
     def _start(self) -> None:
+        offsets = self._first_and_end_offsets()
+        self._ends_ahead = {partition: end for partition, (first, end) in offsets.items() if first < end}
+        self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in offsets])
+
+    def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
         try:
             metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
             if metadata.error is not None and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 msg = f"Kafka at {self._bootstrap_servers} has no topic {self._topic}; `streamgauge up` creates it"
                 raise StreamgaugeError(msg)
-            for partition in metadata.partitions:
-                first, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), ANSWER_SECONDS)
-                if first < end:
-                    self._ends_ahead[partition] = end
+            partitions = [TopicPartition(self._topic, partition) for partition in metadata.partitions]
+            return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
-        self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in metadata.partitions])
 
     def _take(self, message: Message) -> bool:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
         if error is None:
             kind, timestamp_ms = message.timestamp()
             self.table.apply(message.key(), message.value(), None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms)
+            self._next_offsets[partition] = offset + 1
             is_at_end = offset + 1 >= self._ends_ahead.get(partition, 0)
         elif error.code() == KafkaError._PARTITION_EOF:
             # The last offsets of a partition may hold no record: transaction markers, and what a compaction has removed.

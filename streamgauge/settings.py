@@ -85,7 +85,7 @@ class Settings:
         "STREAMGAUGE_WATERMARK", "10 minutes", "how late an event may be, behind the farthest of its own partition, and still count"
     )
     partition_skew: str = _setting(
-        "STREAMGAUGE_PARTITION_SKEW", "1 day", "how far, in event time, an idle partition can hold the watermark behind the farthest one"
+        "STREAMGAUGE_PARTITION_SKEW", "7 days", "how far, in event time, an idle partition can hold the watermark behind the farthest one"
     )
     starting_offsets: str = _setting(
         "STREAMGAUGE_STARTING_OFFSETS", "earliest", "where a new query starts: earliest, latest, or JSON of topic, partition and offset"

@@ -1,80 +1,21 @@
-"""What the tiers share: a real broker on free ports, and commands run as a user runs them."""
+"""What the tiers share: real brokers."""
 
-import os
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
+from running import running_platform
 
-from streamgauge.local.platform import Platform
 from streamgauge.settings import Settings
-
-RETRY_SECONDS = 60
-T = TypeVar("T")
-
-
-def free_ports(count: int) -> list[int]:
-    """The first of `count` neighbouring ports that nobody listens on, and the others."""
-    while True:
-        with ExitStack() as sockets:
-            probe = sockets.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            first = probe.getsockname()[1]
-            try:
-                for port in range(first + 1, first + count):
-                    sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return list(range(first, first + count))
 
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """Settings of a broker that runs for the session, with every topic; the cache is the user's own, or nothing would be offline."""
-    kafka_port, _, dashboard_port = free_ports(3)
-    chosen = Settings(
-        home=tmp_path_factory.mktemp("home"), kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache
-    )
-    platform = Platform(chosen)
-    platform.start(detached=False)
-    yield chosen
-    platform.stop_guarded()
-
-
-def environment(settings: Settings, **more: str) -> dict[str, str]:
-    """The environment in which a program has `settings`."""
-    own = {
-        "STREAMGAUGE_HOME": str(settings.home),
-        "STREAMGAUGE_KAFKA_PORT": str(settings.kafka_port),
-        "STREAMGAUGE_DASHBOARD_PORT": str(settings.dashboard_port),
-    }
-    return {**{name: value for name, value in os.environ.items() if not name.startswith(("STREAMGAUGE_", "KAFKA_"))}, **own, **more}
-
-
-def streamgauge(*arguments: str, settings: Settings, timeout: float = 180, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Runs the command and returns what it printed; does not judge the exit code."""
-    command = [sys.executable, "-m", "streamgauge.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment(settings, **variables))
-
-
-def eventually(probe: Callable[[], T], what: str, seconds: float = RETRY_SECONDS) -> T:
-    """The first truthy answer of `probe`; fails with `what` was waited for, and the last answer."""
-    deadline = time.monotonic() + seconds
-    while not (answer := probe()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {seconds} s for {what}; the last answer was {answer!r}")
-        time.sleep(0.1)
-    return answer
+    """A broker for the session, which tests share: each is to use topics or homes of its own."""
+    yield from running_platform(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture
-def home(tmp_path: Path, settings: Settings) -> Settings:
-    """The session's broker with a home of the test's own: checkpoints, tables and logs that no other test has seen."""
-    return replace(settings, home=tmp_path / "home")
+def fresh(tmp_path: Path) -> Iterator[Settings]:
+    """A broker, topics and home that no other test has touched."""
+    yield from running_platform(tmp_path / "home")

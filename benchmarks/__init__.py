@@ -1,0 +1,1 @@
+"""Benchmarks: commands that print figures, `make bench`. They test nothing, and no test is timed."""

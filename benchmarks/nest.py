@@ -1,0 +1,212 @@
+"""Measures the Nest story on this machine: `python -m benchmarks.nest [producer pipeline latency demo]`, all of them by default.
+
+producer  documents/s into the broker, of 1,000,000 of about 1.6 kB
+pipeline  documents/s from the earliest to the last result, with the start of the process, and warm; the one query and all of them
+latency   from a document's Kafka timestamp to that of the result record that first counts it, at 1,000 documents/s, all queries running
+demo      seconds from `streamgauge demo` to the first row in the result topic, and the memory of it all
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+import psutil
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from streamgauge.data_files import data_file
+from streamgauge.local.platform import Platform
+from streamgauge.settings import Settings
+
+DOCUMENTS = 1_000_000
+LATENCY_SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 30, 1000
+KAFKA_PORT = 19092
+ME = [sys.executable, "-m", "streamgauge.cli"]
+
+
+def main() -> None:
+    """Prints a line a figure."""
+    chosen = sys.argv[1:] or ["producer", "pipeline", "latency", "demo"]
+    say(
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, Python {platform.python_version()}"
+    )
+    if {"producer", "pipeline"} & set(chosen):
+        with fresh_platform() as settings:
+            measure_producer(settings)
+            if "pipeline" in chosen:
+                measure_pipeline(settings)
+    if "latency" in chosen:
+        with fresh_platform() as settings:
+            measure_latency(settings)
+    if "demo" in chosen:
+        measure_demo()
+
+
+def measure_producer(settings: Settings) -> None:
+    """Produces DOCUMENTS, as fast as it goes."""
+    command = [*ME, "produce", "nest", "--unpaced", "--limit", str(DOCUMENTS), "--start", "2026-01-01T00:00:00Z", "--json"]
+    done = subprocess.run(command, env=environment(settings), capture_output=True, text=True, check=True)
+    summary = json.loads(done.stdout)
+    size = statistics.mean(len(message.value() or b"") for message in messages(settings, "nest-logs", last=1000))
+    say(
+        f"producer: {summary['events_per_second']:,.0f} documents/s, {DOCUMENTS:,} documents of {size:,.0f} bytes on average in {summary['seconds']:.1f} s"
+    )
+
+
+def measure_pipeline(settings: Settings) -> None:
+    """Runs --once over what is there: in a process of its own, then twice in this one, of which the second is warm."""
+    for names in (["nest-camera-stats"], []):
+        own = replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
+        started = time.monotonic()
+        subprocess.run([*ME, "run", *names, "--once"], env=environment(own), check=True, stderr=subprocess.DEVNULL)
+        seconds = time.monotonic() - started
+        say(f"pipeline, start included, {' '.join(names) or 'all queries'}: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
+    from pipeline.catalog import QUERIES
+    from pipeline.runner import Runner, RunOptions
+    from pipeline.session import spark_session
+
+    spark = spark_session(settings)
+    stats = [query for query in QUERIES if query.name == "nest-camera-stats"]
+    for what in ("first in its process", "warm", "warm, again"):
+        own = replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
+        started = time.monotonic()
+        Runner(spark, own, RunOptions(once=True)).run(stats)
+        seconds = time.monotonic() - started
+        say(f"pipeline, {what}, nest-camera-stats alone: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
+    spark.stop()
+
+
+def measure_latency(settings: Settings) -> None:
+    """Runs everything at DOCUMENTS_A_SECOND, and pairs documents with results afterwards."""
+    with subprocess.Popen([*ME, "run"], env=environment(settings), stderr=subprocess.DEVNULL) as pipeline:
+        produce = [
+            *ME,
+            "produce",
+            "nest",
+            "--rate",
+            str(DOCUMENTS_A_SECOND),
+            "--limit",
+            str(DOCUMENTS_A_SECOND * (WARM_UP_SECONDS + LATENCY_SECONDS)),
+            "--speed-up",
+            "60",
+        ]
+        subprocess.run(produce, env=environment(settings), check=True, stderr=subprocess.DEVNULL)
+        time.sleep(5)
+        pipeline.terminate()
+    latencies = sorted(latencies_ms(settings))
+    cuts = statistics.quantiles(latencies, n=100)
+    say(
+        f"latency at {DOCUMENTS_A_SECOND:,} documents/s, all queries: p50 {cuts[49]:,.0f} ms, p95 {cuts[94]:,.0f} ms, p99 {cuts[98]:,.0f} ms ({len(latencies):,} sightings)"
+    )
+
+
+def latencies_ms(settings: Settings) -> Iterator[int]:
+    """For each sighting after the warm-up: from its first document to the first result that counts as many as have been seen by then."""
+    with data_file("device_locations.csv").open() as file:
+        zip_codes = dict(line.split(",")[:2] for line in file.read().splitlines()[1:])
+    documents = sorted(messages(settings, "nest-logs"), key=lambda message: message.timestamp()[1])
+    results: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for message in messages(settings, "nest-camera-stats"):
+        row = orjson.loads(message.value() or b"{}")
+        results[row["zip_code"], row["window"]["start"]].append((row["count"], message.timestamp()[1]))
+    seen: set[tuple[str, str]] = set()
+    counted: dict[tuple[str, str], int] = defaultdict(int)
+    begin = documents[0].timestamp()[1] + WARM_UP_SECONDS * 1000
+    for message in documents:
+        for camera in (orjson.loads(message.value() or b"{}")["devices"].get("cameras") or {}).values():
+            event = camera.get("last_event") or {}
+            if not event.get("has_person") or (camera["device_id"], event["start_time"]) in seen:
+                continue
+            seen.add((camera["device_id"], event["start_time"]))
+            key = (zip_codes.get(camera["device_id"], "unknown"), f"{datetime.fromisoformat(event['start_time']):%Y-%m-%dT%H:00:00Z}")
+            counted[key] += 1
+            at = message.timestamp()[1]
+            answer = next((time_ms for count, time_ms in results[key] if count >= counted[key]), None)
+            if at >= begin and answer is not None:
+                yield answer - at
+
+
+def measure_demo() -> None:
+    """Starts the demo on a fresh home, with everything fetched before, and looks until there is a row; then weighs it."""
+    with tempfile.TemporaryDirectory() as home:
+        settings = Settings(home=Path(home), kafka_port=KAFKA_PORT, dashboard_port=KAFKA_PORT + 5)
+        started = time.monotonic()
+        with subprocess.Popen([*ME, "demo"], env=environment(settings), stderr=subprocess.DEVNULL) as demo:
+            while not has_a_row(settings):
+                time.sleep(0.1)
+            say(f"demo: first row after {time.monotonic() - started:.1f} s")
+            time.sleep(30)
+            family = [psutil.Process(demo.pid), *psutil.Process(demo.pid).children(recursive=True)]
+            memory = sum(process.memory_full_info().pss for process in family)
+            say(f"demo: {memory / 2**30:.2f} GiB resident (shared pages once) in {len(family)} processes after half a minute")
+            for process in sorted(family, key=lambda one: -one.memory_info().rss)[:4]:
+                say(f"      {process.memory_info().rss / 2**20:,.0f} MiB  {' '.join(process.cmdline())[-60:]}")
+            demo.terminate()
+
+
+def has_a_row(settings: Settings) -> bool:
+    """Whether the result topic holds a record."""
+    try:
+        return bool(messages(settings, "nest-camera-stats"))
+    except (KafkaException, KeyError):
+        return False
+
+
+def messages(settings: Settings, topic: str, last: int | None = None) -> list[Message]:
+    """Everything in `topic`, or the `last` of each partition."""
+    consumer = Consumer({"bootstrap.servers": settings.bootstrap_servers, "group.id": "bench", "enable.auto.commit": False, "log_level": 0})
+    found: list[Message] = []
+    try:
+        starts, ends = [], {}
+        for number in consumer.list_topics(topic, 2).topics[topic].partitions:
+            first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), 2)
+            ends[number] = end
+            starts.append(TopicPartition(topic, number, max(first, end - last) if last else first))
+        consumer.assign(starts)
+        while any(position.offset < ends[position.partition] for position in consumer.position(starts) if ends[position.partition] > 0):
+            found += [message for message in consumer.consume(10_000, 0.2) if message.error() is None]
+    finally:
+        consumer.close()
+    return found
+
+
+@contextmanager
+def fresh_platform() -> Iterator[Settings]:
+    """A broker of its own, in a folder that is thrown away."""
+    with tempfile.TemporaryDirectory() as home:
+        settings = Settings(home=Path(home), kafka_port=KAFKA_PORT)
+        broker = Platform(settings)
+        broker.start(detached=False)
+        yield settings
+        broker.stop_guarded()
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment in which a program has `settings`."""
+    own = {
+        "STREAMGAUGE_HOME": str(settings.home),
+        "STREAMGAUGE_KAFKA_PORT": str(settings.kafka_port),
+        "STREAMGAUGE_DASHBOARD_PORT": str(settings.dashboard_port),
+    }
+    return {**os.environ, **own}
+
+
+def say(line: str) -> None:
+    """A line on standard output, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

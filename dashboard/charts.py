@@ -1,0 +1,85 @@
+"""The charts that pages share. Frames in, Altair charts out; texts of topics appear as labels only, never as markup."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+OTHERS = "others"
+_HEIGHT = 270
+_ACCENT, _INK, _MUTED, _GRID = "#0f766e", "#1f2937", "#6b7280", "#e8ebef"
+_CATEGORIES = ("#0f766e", "#3b82f6", "#f59e0b", "#8b5cf6", "#f43f5e")
+_GREY = "#cbd5e1"
+_FAINT = "#dfe7ea"
+_PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
+# Midnight shows the day instead of 00:00, so that a chart of several days can be read.
+_UTC_TICK = (
+    "utchours(datum.value) == 0 && utcminutes(datum.value) == 0 ? utcFormat(datum.value, '%-d %b') : utcFormat(datum.value, '%H:%M')"
+)
+
+LARGEST_SERIES = len(_CATEGORIES)
+"""How many series `stacked_windows` shows by name; more would need colours that cannot be told apart."""
+
+
+def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> alt.LayerChart:
+    """Horizontal bars with their numbers, in the order of `ranking`; a pale bar behind shows the count before.
+
+    ranking: columns name, count, before (the count of the window before).
+    """
+    names = alt.Y(
+        "name:N", sort=list(ranking["name"]), title=None, axis=alt.Axis(labelFontSize=13, labelColor=_INK, ticks=False, domain=False)
+    )
+    width = alt.X("count:Q", title=None, axis=None)
+    tooltip = [
+        alt.Tooltip("name:N", title=name_title),
+        alt.Tooltip("count:Q", title=count_title, format=","),
+        alt.Tooltip("before:Q", title="window before", format=","),
+    ]
+    base = alt.Chart(ranking).encode(y=names, tooltip=tooltip)
+    before = base.mark_bar(color=_FAINT, cornerRadiusEnd=3, height={"band": 0.84}).encode(x=alt.X("before:Q", title=None, axis=None))
+    bars = base.mark_bar(color=_ACCENT, cornerRadiusEnd=3, height={"band": 0.5}).encode(x=width)
+    numbers = base.mark_text(align="left", dx=6, fontSize=13, fontWeight=600, color=_INK).encode(
+        x=width, text=alt.Text("count:Q", format=",")
+    )
+    return alt.layer(before, bars, numbers).properties(height=_HEIGHT, padding=_PADDING).configure_view(stroke=None)
+
+
+def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str) -> alt.Chart:
+    """Stacked bars over time, each as wide as its window; the x axis is in UTC.
+
+    series: columns start, end (UTC), name, count. names: the order of the series from the bottom, at most LARGEST_SERIES, and then OTHERS.
+    """
+    ranked = series.assign(rank=series["name"].map({name: rank for rank, name in enumerate(names)})).sort_values("rank")
+    # Vega-Lite stacks no bars that have both a start and an end on the x axis, so each is told where it stands.
+    top = ranked.groupby("start")["count"].cumsum()
+    stacked = ranked.assign(bottom=top - ranked["count"], top=top)
+    colours = [_GREY if name == OTHERS else _CATEGORIES[rank] for rank, name in enumerate(names)]
+    legend = alt.Legend(title=None, orient="top", symbolType="square", labelFontSize=12, columns=len(names), offset=6)
+    return (
+        alt.Chart(stacked)
+        .mark_rect(stroke="white", strokeWidth=0.75)
+        .encode(
+            x=alt.X(
+                "start:T",
+                scale=alt.Scale(type="utc"),
+                title=None,
+                axis=alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=8, labelColor=_MUTED, domainColor=_GRID, tickColor=_GRID),
+            ),
+            x2="end:T",
+            y=alt.Y(
+                "bottom:Q",
+                title=count_title,
+                axis=alt.Axis(format=",d", tickMinStep=1, tickCount=5, gridColor=_GRID, labelColor=_MUTED, titleColor=_MUTED, domain=False),
+            ),
+            y2="top:Q",
+            color=alt.Color("name:N", sort=list(names), scale=alt.Scale(domain=list(names), range=colours), legend=legend),
+            tooltip=[
+                alt.Tooltip("name:N", title=name_title),
+                alt.Tooltip("count:Q", title=count_title, format=","),
+                alt.Tooltip("utcyearmonthdatehoursminutes(start):T", title="from (UTC)", format="%-d %b %H:%M"),
+                alt.Tooltip("utcyearmonthdatehoursminutes(end):T", title="to (UTC)", format="%-d %b %H:%M"),
+            ],
+        )
+        .properties(height=_HEIGHT, padding=_PADDING)
+        .configure_view(stroke=None)
+    )

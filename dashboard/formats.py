@@ -1,0 +1,34 @@
+"""How times and numbers read on every page. All times are UTC."""
+
+from datetime import datetime, timedelta
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def duration(length: timedelta) -> str:
+    """A length of time in its largest whole unit: "3 s", "4 min", "2 h", "5 d"; never below zero, as clocks differ."""
+    seconds = max(0, int(length.total_seconds()))
+    for unit, unit_seconds in _UNITS:
+        if seconds >= unit_seconds:
+            return f"{seconds // unit_seconds} {unit}"
+    return f"{seconds} s"
+
+
+def clock(moment: datetime) -> str:
+    """A moment of today or of another day, to the second: "2026-11-21 10:02:13 UTC"."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def window(start: datetime, end: datetime) -> str:
+    """A window of time on one day: "21 Nov, 10:00-11:00 UTC", with a dash as wide as an n."""
+    return f"{start.day} {start:%b, %H:%M}\N{EN DASH}{end:%H:%M} UTC"
+
+
+def count(number: int) -> str:
+    """A count with its thousands apart: "1,234"."""
+    return f"{number:,}"
+
+
+def several(number: int, one: str, more: str) -> str:
+    """A count with its noun: "1 value", "1,234 values"."""
+    return f"{count(number)} {one if number == 1 else more}"

@@ -1,0 +1,104 @@
+"""The commands `streamgauge produce ...`: they read the options, and call what does the work."""
+
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+produce = typer.Typer(help="Write events into the source topics.", no_args_is_help=True, rich_markup_mode=None)
+out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+
+_ONLY_SIMULATED = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "--start"}
+
+
+@produce.callback()
+def _produce() -> None:
+    """Write events into the source topics."""
+
+
+@produce.command()
+def nest(  # noqa: PLR0913 - one parameter an option
+    context: typer.Context,
+    *,
+    cameras: Annotated[int, typer.Option(help="Simulated cameras; data/device_locations.csv locates the first 800.")] = 500,
+    rate: Annotated[float, typer.Option(help="Documents a second.")] = 100.0,
+    speed_up: Annotated[
+        float, typer.Option(help="Seconds of event time a second of --rate: documents are speed-up / rate seconds apart.")
+    ] = 60.0,
+    unpaced: Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")] = False,
+    limit: Annotated[int | None, typer.Option(help="Documents to send, before faults add to them.  [default: endless]")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed and --start give the same documents.")] = 0,
+    start: Annotated[str | None, typer.Option(help="Event time of the first document, ISO 8601, UTC.  [default: now]")] = None,
+    go_on: Annotated[bool, typer.Option("--continue", help="Begin after the newest event that the topic holds, if it holds any.")] = False,
+    file: Annotated[Path | None, typer.Option(help="Replay recorded documents instead, one JSON a line.")] = None,
+    late: Annotated[float, typer.Option(help="Fraction of the documents sent late, but within the watermark.")] = 0.0,
+    too_late: Annotated[float, typer.Option(help="Fraction sent when they are two watermarks old.")] = 0.0,
+    duplicates: Annotated[float, typer.Option(help="Fraction sent twice.")] = 0.0,
+    corrupt: Annotated[float, typer.Option(help="Fraction of which a damaged copy is sent as well.")] = 0.0,
+    watermark: Annotated[str | None, typer.Option(help="What late is measured by.  [default: STREAMGAUGE_WATERMARK]")] = None,
+    json: Annotated[bool, typer.Option("--json", help="The summary as one line of JSON on standard output.")] = False,
+) -> None:
+    """Cameras that see people: simulated Works-with-Nest documents, or recorded ones."""
+    from producers import nest as story
+    from producers.durations import seconds
+    from producers.faults import Faults
+    from producers.nest_recording import event_time_ms, replay
+    from producers.resume import newest_event_ms
+    from producers.run import Run, raise_if_undelivered, warn_of_short_stream
+    from producers.run import produce as run_producer
+    from streamgauge.topics import NEST_LOGS
+
+    settings = Settings.from_environment()
+    _check_positive(rate=rate, speed_up=speed_up)
+    watermark_seconds = seconds(watermark or settings.watermark, "--watermark" if watermark else "STREAMGAUGE_WATERMARK")
+    faults = Faults(late, too_late, duplicates, corrupt, watermark_seconds, seed)
+    if file:
+        _refuse_with_file(context)
+        events, is_finite = replay(file, limit), True
+    else:
+        memory_seconds = min(story.MEMORY_SECONDS, watermark_seconds / 2)
+        newest_ms = newest_event_ms(settings.bootstrap_servers, NEST_LOGS.name, event_time_ms) if go_on else None
+        begin = _start(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + speed_up / rate, UTC)
+        simulation = story.Simulation(begin, seed, cameras, speed_up / rate, limit, memory_seconds)
+        events, is_finite = story.simulate(simulation), limit is not None
+        if limit is not None and (warning := warn_of_short_stream(faults, limit * speed_up / rate)):
+            err.print(f"warning: {warning}")
+    run = Run(settings.bootstrap_servers, NEST_LOGS.name, faults, story.corrupt, None if unpaced else rate, limit, is_finite)
+    summary = run_producer(run, events, err)
+    if json:
+        out.print(summary.as_json("people_seen"), markup=False)
+    else:
+        summary.print_table(err, "people_seen", "distinct sightings: device_id, start_time")
+    raise_if_undelivered(summary, settings.bootstrap_servers)
+
+
+def _check_positive(**options: float) -> None:
+    for name, value in options.items():
+        if not (value > 0 and math.isfinite(value)):
+            msg = f"--{name.replace('_', '-')} is {value:g}; expected a number above 0"
+            raise StreamgaugeError(msg)
+
+
+def _start(text: str | None) -> datetime:
+    if text is None:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        start = datetime.fromisoformat(text)
+    except ValueError as error:
+        msg = f"--start is {text!r}; expected a time in ISO 8601, such as 2024-03-01T08:00:00Z"
+        raise StreamgaugeError(msg) from error
+    return start if start.tzinfo else start.replace(tzinfo=UTC)
+
+
+def _refuse_with_file(context: typer.Context) -> None:
+    for name, option in _ONLY_SIMULATED.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            msg = f"{option} is about simulated documents, --file replays recorded ones; leave one of the two out"
+            raise StreamgaugeError(msg)

@@ -1,0 +1,79 @@
+"""A topic of its own for each test, on the session's broker, and a writer of result rows."""
+
+import dataclasses
+import json
+import os
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import streamlit as st
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from dashboard import nest
+from streamgauge.kafka_topics import create_topics
+from streamgauge.topics import NEST_CAMERA_STATS
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+class ResultTopic:
+    """Writes camera stats, as the pipeline does, and waits until Kafka has them."""
+
+    def __init__(self, bootstrap_servers, name):
+        self.bootstrap_servers, self.name = bootstrap_servers, name
+        self.keys = set()
+        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+
+    def count(self, zip_code, count, *, start=NOON, age=timedelta(0)):
+        """Writes a count, `age` ago by Kafka's timestamp; a count of None deletes the row."""
+        window = {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
+        key = json.dumps({"window": window, "zip_code": zip_code}, separators=(",", ":"))
+        value = None if count is None else json.dumps({"zip_code": zip_code, "window": window, "count": count})
+        self.write(key, value, age=age)
+
+    def write(self, key, value, *, age=timedelta(0)):
+        """Writes a record as it is."""
+        self.keys.add(key)
+        timestamp_ms = int((datetime.now(UTC) - age).timestamp() * 1000)
+        self._producer.produce(self.name, key=key, value=value, timestamp=timestamp_ms)
+        assert self._producer.flush(10) == 0, f"Kafka at {self.bootstrap_servers} did not take a record for {self.name} in 10 s"
+
+
+@pytest.fixture(scope="session")
+def until():
+    """Retries `observe()` until `expected(seen)` holds and returns what was seen; fails with what was seen last."""
+
+    def retry(observe, expected, what, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not expected(seen := observe()):
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what} within {seconds} s, but last seen was: {seen}")
+            time.sleep(0.05)
+        return seen
+
+    return retry
+
+
+@pytest.fixture
+def topic(settings, monkeypatch, until):
+    """An empty topic of the same kind as nest-camera-stats, which the Nest page reads in its stead."""
+    name = f"{NEST_CAMERA_STATS.name}-{uuid.uuid4()}"
+    create_topics(settings.bootstrap_servers, [dataclasses.replace(NEST_CAMERA_STATS, name=name)])
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    until(lambda: admin.list_topics(timeout=10).topics, lambda topics: name in topics, f"topic {name} was to be there")
+    monkeypatch.setattr(nest, "TOPIC", name)
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
+    yield ResultTopic(settings.bootstrap_servers, name)
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def camera_stats(settings):
+    """The topic nest-camera-stats itself, which another process reads; it is left as empty as it was."""
+    topic = ResultTopic(settings.bootstrap_servers, NEST_CAMERA_STATS.name)
+    yield topic
+    for key in topic.keys:
+        topic.write(key, None)

@@ -1,0 +1,104 @@
+"""The dashboard as a person sees it: the served process, in a real browser, over the real topic."""
+
+import os
+import re
+import shutil
+import socket
+
+import pytest
+import requests
+from playwright.sync_api import expect, sync_playwright
+from running import environment
+
+from dashboard.server import dashboard_command, dashboard_url
+from streamgauge.local.processes import GuardedProcess, log_tail
+
+PATIENCE_MS = 30_000
+QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        installed = next(
+            filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), playwright.chromium.executable_path
+        )
+        if not os.path.exists(installed):  # noqa: PTH110 - Playwright's path may be empty
+            pytest.skip("no Chromium: neither on the PATH nor Playwright's own; `apt install chromium` or `playwright install chromium`")
+        browser = playwright.chromium.launch(executable_path=installed, args=QUIET_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def dashboard(settings, until, tmp_path_factory):
+    """The served dashboard's address."""
+    log, url = tmp_path_factory.mktemp("dashboard") / "dashboard.log", dashboard_url(settings)
+    process = GuardedProcess.start("dashboard", dashboard_command(settings), log=log, environment=environment(settings))
+
+    def health():
+        if not process.is_running:
+            pytest.fail(f"the dashboard ended instead of answering at {url}; the end of its log:\n{log_tail(log)}")
+        try:
+            return requests.get(f"{url}/_stcore/health", timeout=2).text
+        except requests.ConnectionError as error:
+            return str(error)
+
+    until(health, "ok".__eq__, f"the dashboard was to answer at {url}")
+    yield url
+    process.stop()
+
+
+@pytest.fixture
+def page(browser, dashboard):
+    """The opened page. What its console says about errors, and every request that leaves loopback, fails the test."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: None if request.url.startswith((dashboard, "data:", "blob:")) else complaints.append(request.url))
+    page.goto(dashboard)
+    yield page
+    page.close()
+    assert not complaints, f"the browser's console and requests to elsewhere: {complaints}"
+
+
+def metric(page, label):
+    return page.get_by_test_id("stMetric").filter(has_text=re.compile(f"^{label}")).get_by_test_id("stMetricValue")
+
+
+def test_a_count_appears_changes_and_goes_while_the_page_stays_open(page, camera_stats):
+    expect(page.get_by_text("No events yet"), "the page of an empty topic").to_be_visible(timeout=PATIENCE_MS)
+
+    camera_stats.count("94107", 12)
+    expect(metric(page, "All hours"), "a row was written").to_have_text("12", timeout=PATIENCE_MS)
+    expect(page.get_by_text(re.compile("Live · last update"))).to_be_visible()
+
+    camera_stats.count("94110", 5)
+    expect(metric(page, "All hours"), "a second row was written").to_have_text("17", timeout=PATIENCE_MS)
+
+    camera_stats.count("94107", 30)
+    expect(metric(page, "All hours"), "a newer value of the first row was written").to_have_text("35", timeout=PATIENCE_MS)
+
+    camera_stats.count("94107", None)
+    expect(metric(page, "All hours"), "the first row was deleted").to_have_text("5", timeout=PATIENCE_MS)
+
+
+def test_it_is_served_on_loopback_only_and_to_its_own_names_only(dashboard, settings):
+    addresses = {address[4][0] for address in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)} - {"127.0.0.1"}
+    for address in addresses:
+        with socket.socket() as probe:
+            assert probe.connect_ex((address, settings.dashboard_port)) != 0, f"{address} is served too"
+
+    handshake = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "c3RyZWFtZ2F1Z2UtdGVzdA==",
+    }
+
+    def answer_to(host):
+        with requests.get(f"{dashboard}/_stcore/stream", headers={**handshake, "Host": host}, timeout=10, stream=True) as answer:
+            return answer.status_code
+
+    hosts = (f"127.0.0.1:{settings.dashboard_port}", f"localhost:{settings.dashboard_port}", "elsewhere.example")
+    assert [answer_to(host) for host in hosts] == [101, 101, 403]

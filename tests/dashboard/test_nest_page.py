@@ -1,0 +1,184 @@
+"""The Nest page in each of its states, through Streamlit's AppTest, over a real topic."""
+
+import os
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+import dashboard
+
+APP = Path(dashboard.__file__).with_name("app.py")
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+BEFORE_NOON = NOON - timedelta(hours=1)
+
+
+class Page:
+    """What the page shows, by name."""
+
+    def __init__(self, retry=None):
+        self.app, self._retry = AppTest.from_file(APP, default_timeout=30), retry
+
+    def look(self):
+        self.app.run()
+        assert not self.app.exception, f"the page failed: {[error.value for error in self.app.exception]}"
+        return self
+
+    def until(self, expected, what):
+        self._retry(self.look, expected, what)
+
+    def __repr__(self):
+        return f"{self.metrics}\n{self.texts}"
+
+    @property
+    def metrics(self):
+        return {metric.label: metric.value for metric in self.app.metric}
+
+    @property
+    def texts(self):
+        """Every text that Streamlit reads as Markdown, in the order of the page."""
+        shown = [*self.app.title, *self.app.subheader, *self.app.markdown, *self.app.caption, *self.app.error, *self.app.warning]
+        return "\n".join([element.value for element in shown] + [expander.label for expander in self.app.expander])
+
+    @property
+    def table(self):
+        """The table "All counts": (zip code, count) from above."""
+        frame = self.app.dataframe[-1].value
+        return list(zip(frame["zip_code"], frame["count"], strict=True))
+
+
+@pytest.fixture
+def page(topic, until):  # noqa: ARG001 - the page reads that topic
+    return Page(until)
+
+
+@pytest.fixture
+def page_without_kafka(monkeypatch, until):
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    yield Page(until)
+    st.cache_resource.clear()
+
+
+def test_an_empty_topic_says_what_it_waits_for_and_how_to_start_it(page):
+    page.until(lambda seen: "No events yet" in seen.texts, "the empty state was to appear")
+
+    assert "streamgauge demo" in page.texts
+    assert "Waiting for events" in page.texts
+    assert not page.metrics
+
+
+def test_rows_are_added_up_for_the_newest_hour_the_one_before_and_all(topic, page):
+    topic.count("94107", 7, start=NOON)
+    topic.count("94110", 1_200, start=BEFORE_NOON)
+    topic.count("unknown", 3, start=BEFORE_NOON - timedelta(hours=5))
+    page.until(lambda seen: len(seen.metrics) == 4 and seen.metrics["All hours"] == "1,210", "the totals were to appear")
+
+    assert page.metrics == {"Newest hour, so far": "7", "Hour before": "1,200", "All hours": "1,210", "Zip code unknown": "3"}
+    assert [metric.delta for metric in page.app.metric][:3] == [
+        "21 Nov, 12:00\N{EN DASH}13:00 UTC",
+        "21 Nov, 11:00\N{EN DASH}12:00 UTC",
+        "3 hours counted",
+    ]
+    assert "Live · last update" in page.texts
+    assert page.table == [("94107", 7), ("94110", 1_200), ("unknown", 3)]
+
+
+def test_a_newer_value_takes_the_place_of_the_older_one_and_a_null_removes_it(topic, page):
+    topic.count("94107", 7)
+    topic.count("94110", 5)
+    page.until(lambda seen: seen.metrics.get("All hours") == "12", "both counts were to appear")
+    topic.count("94107", 8)
+    page.until(lambda seen: seen.metrics.get("All hours") == "13", "the newer count was to appear")
+    topic.count("94107", None)
+    page.until(lambda seen: seen.metrics.get("All hours") == "5", "the deleted count was to go")
+
+
+def test_filters_narrow_the_table_and_keep_their_choice_while_new_zip_codes_come(topic, page):
+    topic.count("94107", 7)
+    topic.count("94110", 5)
+    topic.count("94107", 2, start=NOON - timedelta(hours=30))
+    page.until(lambda seen: seen.metrics.get("All hours") == "14", "the counts were to appear")
+    assert page.table == [("94107", 7), ("94110", 5)], "24 hours are listed at first"
+
+    page.app.segmented_control(key="nest-hours").set_value("all hours")
+    assert page.look().table == [("94107", 7), ("94110", 5), ("94107", 2)]
+    page.app.multiselect(key="nest-zip-codes").set_value(["94107"])
+    assert page.look().table == [("94107", 7), ("94107", 2)]
+    page.app.number_input(key="nest-smallest").set_value(3)
+    assert page.look().table == [("94107", 7)]
+
+    topic.count("94002", 9)
+    page.until(lambda seen: seen.metrics["All hours"] == "23", "the new zip code was to be counted")
+    assert page.table == [("94107", 7)]
+
+
+def test_results_that_stopped_coming_are_called_stale_and_stay_in_view(topic, page):
+    topic.count("94107", 7, age=timedelta(minutes=4))
+    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the count was to appear")
+
+    assert "Nothing new for 4 min." in page.texts
+    assert "Stale · last update 4 min ago" in page.texts
+
+
+def test_a_kafka_that_does_not_answer_is_named_with_what_to_do(page_without_kafka):
+    page_without_kafka.until(
+        lambda seen: "No connection" in seen.texts and "No Kafka answers" in seen.texts, "the lost connection was to be shown"
+    )
+
+    assert "127.0.0.1:1" in page_without_kafka.texts
+    assert "streamgauge up" in page_without_kafka.texts
+    assert not page_without_kafka.metrics
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("no json", "JSONDecodeError"),
+        ("{}", "KeyError: 'zip_code'"),
+        ('{"zip_code": 94107, "window": {}, "count": 1}', "found int and int"),
+        ('{"zip_code": "94107", "window": {"start": "2026-11-21T10:00:00", "end": "2026-11-21T11:00:00"}, "count": 1}', "has no time zone"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_told_with_its_reason_and_the_rest_is_shown(topic, page, value, reason):
+    topic.write("spoilt", value)
+    topic.count("94107", 7)
+    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the readable count was to appear")
+
+    assert "1 value of topic" in page.texts
+    unreadable = page.app.dataframe[0].value
+    assert list(unreadable["key"]) == ["spoilt"]
+    assert reason in unreadable["reason"][0]
+
+
+def test_texts_of_the_topic_are_never_read_as_markup(topic, page):
+    markup = "<b>**bold** ![image](http://127.0.0.1/)</b>"
+    topic.count(markup, 7)
+    topic.write(markup, markup)
+    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the count was to appear")
+
+    assert page.table == [(markup, 7)]
+    assert "bold" not in page.texts
+
+
+def test_a_setting_that_cannot_be_read_is_one_message(monkeypatch):
+    monkeypatch.setitem(os.environ, "STREAMGAUGE_KAFKA_PORT", "none")
+
+    assert [error.value for error in Page().look().app.error] == ["STREAMGAUGE_KAFKA_PORT is 'none'; expected a port, 1 to 65534"]
+
+
+def test_drawing_again_and_more_visitors_start_no_thread_and_no_consumer(topic, page):
+    topic.count("94107", 7)
+    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the count was to appear")
+    page.look()
+    threads = psutil.Process().num_threads()
+
+    for _ in range(5):
+        page.look()
+        Page().look()
+
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("follow ")] == [f"follow {topic.name}"]
+    assert psutil.Process().num_threads() <= threads

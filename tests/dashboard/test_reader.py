@@ -1,0 +1,130 @@
+"""Result topics are read whole, stay current, and are read anew when Kafka comes back."""
+
+import dataclasses
+import threading
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from running import free_ports
+
+from dashboard.reader import Follower
+from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_topics import create_topics
+from streamgauge.local.platform import Platform
+from streamgauge.result_table import read_to_end
+from streamgauge.topics import NEST_CAMERA_STATS
+
+NOBODY_LISTENS = "127.0.0.1:1"
+
+
+@pytest.fixture
+def follower(topic):
+    follower = Follower(topic.bootstrap_servers, topic.name)
+    yield follower
+    follower.stop()
+
+
+def counts(rows):
+    return {row["zip_code"]: row["count"] for row in rows}
+
+
+def test_an_empty_topic_is_read_to_its_end(topic):
+    assert read_to_end(topic.bootstrap_servers, topic.name).rows() == []
+
+
+def test_a_topic_is_read_to_its_end(topic):
+    topic.count("94107", 1)
+    topic.count("94110", 5)
+    topic.count("94107", 2)
+    topic.count("94110", None)
+
+    assert counts(read_to_end(topic.bootstrap_servers, topic.name).rows()) == {"94107": 2}
+
+
+def test_last_offsets_that_hold_no_record_are_no_reason_to_wait(topic):
+    producer = Producer({"bootstrap.servers": topic.bootstrap_servers, "transactional.id": topic.name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic.name, key="a", value="{}")
+    producer.commit_transaction(30)  # leaves a marker behind the record, at an offset that no consumer is given
+
+    assert read_to_end(topic.bootstrap_servers, topic.name).rows() == [{}]
+
+
+def test_a_missing_topic_is_named_with_what_to_do(settings):
+    with pytest.raises(StreamgaugeError, match="has no topic no-such-topic; `streamgauge up` creates it"):
+        read_to_end(settings.bootstrap_servers, "no-such-topic")
+
+
+def test_a_kafka_that_does_not_answer_is_named_with_what_to_do():
+    with pytest.raises(StreamgaugeError, match=rf"^no Kafka answers at {NOBODY_LISTENS} \(.+\); start one with `streamgauge up`[^\n]+$"):
+        read_to_end(NOBODY_LISTENS, NEST_CAMERA_STATS.name)
+
+
+def test_a_follower_stays_current(topic, follower, until):
+    topic.count("94107", 1)
+    until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
+    topic.count("94107", 2)
+    until(lambda: counts(follower.snapshot.rows), {"94107": 2}.__eq__, "the row was to change")
+    topic.count("94107", None)
+    until(lambda: counts(follower.snapshot.rows), {}.__eq__, "the row was to go")
+
+
+def test_a_snapshot_never_changes(topic, follower, until):
+    topic.count("94107", 1)
+    before = until(lambda: follower.snapshot, lambda seen: len(seen.rows) == 1, "a row was to appear")
+    topic.count("94110", 5)
+    until(lambda: follower.snapshot, lambda seen: len(seen.rows) == 2, "a second row was to appear")
+
+    assert counts(before.rows) == {"94107": 1}
+
+
+def test_a_follower_that_is_stopped_leaves_no_thread(topic, until):
+    follower = Follower(topic.bootstrap_servers, topic.name)
+    until(lambda: follower.snapshot, lambda seen: seen.is_read, "the topic was to be read")
+    follower.stop()
+
+    assert f"follow {topic.name}" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower, until):
+    topic.count("94107", 1)
+    until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
+    admin.delete_topics([topic.name])[topic.name].result(30)
+    failed = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of the topic was to be noticed", 60)
+    assert counts(failed.rows) == {"94107": 1}
+
+    create_topics(topic.bootstrap_servers, [dataclasses.replace(NEST_CAMERA_STATS, name=topic.name)])
+    topic.count("94110", 5)
+    until(
+        lambda: (follower.snapshot.error, counts(follower.snapshot.rows)),
+        (None, {"94110": 5}).__eq__,
+        "only the new row was to be there",
+        60,
+    )
+
+
+def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(settings, tmp_path, until):
+    platform = Platform(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]))
+    platform.start(detached=False)
+    try:
+        follower = Follower(platform.settings.bootstrap_servers, NEST_CAMERA_STATS.name)
+        producer = Producer({"bootstrap.servers": platform.settings.bootstrap_servers, "log_level": 0})
+        producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 1}')
+        assert producer.flush(10) == 0
+        until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
+
+        platform.stop()
+        away = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of Kafka was to be noticed", 30)
+        assert "no Kafka answers at" in away.error
+        assert counts(away.rows) == {"94107": 1}
+
+        platform.start(detached=False)
+        producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 2}')
+        assert producer.flush(30) == 0
+        until(lambda: (follower.snapshot.error, counts(follower.snapshot.rows)), (None, {"94107": 2}).__eq__, "the reader was to go on", 30)
+        follower.stop()
+    finally:
+        platform.stop()

@@ -1,0 +1,62 @@
+"""Which state a result topic is in, and how times and numbers read."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import formats
+from dashboard.reader import Snapshot
+from dashboard.states import STALE_AFTER, State, state_of
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ROWS = ({"count": 1},)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "state"),
+    [
+        ({}, State.CONNECTING),
+        ({"error": "no Kafka answers"}, State.UNREACHABLE),
+        ({"is_read": True}, State.EMPTY),
+        ({"is_read": True, "newest_record_at": NOON}, State.EMPTY),
+        ({"is_read": True, "rows": ROWS, "newest_record_at": NOON - STALE_AFTER}, State.LIVE),
+        ({"is_read": True, "rows": ROWS, "newest_record_at": NOON - STALE_AFTER - timedelta(seconds=1)}, State.STALE),
+        ({"is_read": True, "rows": ROWS, "newest_record_at": NOON, "error": "no Kafka answers"}, State.UNREACHABLE),
+        ({"is_read": True, "rows": ROWS, "newest_record_at": NOON + timedelta(hours=1)}, State.LIVE),
+    ],
+)
+def test_state_of_a_result_topic_at_noon(snapshot, state):
+    assert state_of(Snapshot("kafka", "topic", **snapshot), NOON) is state
+
+
+def test_rows_from_before_the_connection_was_lost_are_called_so():
+    def script():
+        from datetime import UTC, datetime, timedelta
+
+        from dashboard import states
+        from dashboard.reader import Snapshot
+
+        noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+        lost_at = noon - timedelta(seconds=90)
+        states.show_state(
+            Snapshot("kafka", "topic", is_read=True, rows=({"count": 1},), error="no Kafka answers", failing_since=lost_at), noon, ""
+        )
+
+    (message,) = AppTest.from_function(script).run().error
+
+    assert message.value.startswith("**No connection.** No Kafka answers. Failing for 1 min.")
+    assert message.value.endswith("What is shown is from before.")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-5, "0 s"), (0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3_599, "59 min"), (3_600, "1 h"), (200_000, "2 d")]
+)
+def test_a_duration_is_told_in_its_largest_whole_unit(seconds, text):
+    assert formats.duration(timedelta(seconds=seconds)) == text
+
+
+def test_windows_clocks_and_counts():
+    assert formats.window(NOON, NOON + timedelta(hours=1)) == "21 Nov, 12:00\N{EN DASH}13:00 UTC"
+    assert formats.clock(NOON) == "2026-11-21 12:00:00 UTC"
+    assert [formats.several(number, "value", "values") for number in (0, 1, 1_234)] == ["0 values", "1 value", "1,234 values"]

@@ -1,0 +1,93 @@
+"""`streamgauge demo`: starts, shows, ends in time, leaves no orphan, goes on where it was."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from plain import results
+from running import environment, eventually, free_ports, streamgauge
+
+from streamgauge.settings import Settings
+
+END_SECONDS = 10
+
+
+@pytest.fixture
+def idle(tmp_path):
+    kafka_port, _, dashboard_port = free_ports(3)
+    return Settings(home=tmp_path / "home", kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache)
+
+
+def start_demo(settings, *arguments):
+    output = (settings.home.parent / "demo.out").open("a")
+    return subprocess.Popen(
+        [sys.executable, "-m", "streamgauge.cli", "demo", *arguments], env=environment(settings), stdout=output, stderr=output
+    )
+
+
+def has_rows(settings):
+    def probe():
+        try:
+            return results(settings)
+        except Exception:
+            return {}
+
+    return probe
+
+
+def offspring(pid):
+    return [child for child in psutil.Process(pid).children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def still_there(processes):
+    return [f"{p.pid} {p.name()}" for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_in_time_and_leaves_nothing(idle, how):
+    demo = start_demo(idle)
+    eventually(has_rows(idle), "the first row in the result topic", seconds=90)
+    children = offspring(demo.pid)
+    assert len([child for child in children if child.name() == "java"]) >= 2, "a broker and a Spark driver were expected"
+    asked = time.monotonic()
+    demo.send_signal(how)
+    assert demo.wait(30) == 0
+    assert time.monotonic() - asked < END_SECONDS
+    assert still_there(children) == []
+
+
+def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
+    demo = start_demo(idle, "--no-dashboard")
+    before = eventually(has_rows(idle), "the first row in the result topic", seconds=90)
+    children = offspring(demo.pid)
+    demo.kill()
+    demo.wait(10)
+    eventually(lambda: not still_there(children), "every child of the killed demo to end", seconds=15)
+
+    again = start_demo(idle, "--no-dashboard")
+    try:
+        after = eventually(
+            lambda: (now := has_rows(idle)()) and sum(now.values()) > sum(before.values()) and now,
+            "the second demo to count on",
+            seconds=90,
+        )
+        assert all(after[key] >= count for key, count in before.items()), "a count of the first demo was lost"
+    finally:
+        again.terminate()
+        again.wait(30)
+
+
+def test_it_ends_by_itself_after_so_many_seconds(idle):
+    done = streamgauge("demo", "--no-dashboard", "--for", "12", settings=idle)
+    assert done.returncode == 0, done.stderr
+    assert "events in" in done.stderr
+    assert "stopped; the next start goes on from here" in done.stderr
+
+
+def test_a_service_that_ends_ends_the_demo_with_its_log(idle):
+    done = streamgauge("demo", "--for", "60", settings=idle, SPARK_MASTER="nonsense")
+    assert done.returncode == 1
+    assert "pipeline ended" in done.stderr

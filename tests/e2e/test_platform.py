@@ -1,0 +1,84 @@
+"""`up` and `down`: idempotent, and after every kind of end."""
+
+import socket
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from plain import read_topic, write_topic
+from running import eventually, free_ports, streamgauge
+
+from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.settings import Settings
+
+
+@pytest.fixture
+def idle(tmp_path):
+    """Settings of a platform that is not running; it is stopped in the end."""
+    kafka_port, _, dashboard_port = free_ports(3)
+    chosen = Settings(home=tmp_path / "home", kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache)
+    yield chosen
+    streamgauge("down", settings=chosen)
+
+
+def test_up_and_down_twice_each(idle):
+    first, second = streamgauge("up", settings=idle), streamgauge("up", settings=idle)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert f"127.0.0.1:{idle.kafka_port} (started)" in first.stdout
+    assert f"127.0.0.1:{idle.kafka_port} (was running)" in second.stdout
+    assert "stopped" in streamgauge("down", settings=idle).stdout
+    again = streamgauge("down", settings=idle)
+    assert again.returncode == 0
+    assert "was not running" in again.stdout
+
+
+def test_a_broker_that_was_killed_starts_again_with_its_data(idle):
+    streamgauge("up", settings=idle)
+    write_topic(idle, "nest-logs", [b"before the kill"])
+    broker = EmbeddedKafka(idle).process
+    broker.kill()
+    eventually(lambda: EmbeddedKafka(idle).process is None, "the broker to be gone")
+    up = streamgauge("up", settings=idle)
+    assert "(started)" in up.stdout, up.stderr
+    assert [message.value() for message in read_topic(idle, "nest-logs")] == [b"before the kill"]
+
+
+def test_a_taken_port_is_one_line_that_names_the_setting(idle):
+    with closing(socket.socket()) as other:
+        other.bind(("127.0.0.1", idle.kafka_port))
+        other.listen()
+        up = streamgauge("up", settings=idle)
+    assert up.returncode == 2
+    assert f"port {idle.kafka_port} on 127.0.0.1 is taken" in up.stderr
+    assert "STREAMGAUGE_KAFKA_PORT" in up.stderr
+    assert len(up.stderr.strip().splitlines()) == 1, up.stderr
+
+
+def test_two_run_side_by_side(idle, tmp_path):
+    kafka_port, _ = free_ports(2)
+    other = replace(idle, home=tmp_path / "other", kafka_port=kafka_port)
+    try:
+        assert "(started)" in streamgauge("up", settings=idle).stdout
+        assert "(started)" in streamgauge("up", settings=other).stdout
+    finally:
+        streamgauge("down", settings=other)
+
+
+def test_a_kafka_of_ones_own_is_used_and_left_alone(idle, fresh):
+    up = streamgauge("up", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers)
+    assert f"{fresh.bootstrap_servers} (yours" in up.stdout
+    assert not (idle.home / "kafka").exists()
+    assert "left alone" in streamgauge("down", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers).stdout
+
+
+def test_an_existing_topic_with_other_settings_is_named(idle, fresh):
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+    admin.delete_topics(["nest-camera-stats"])["nest-camera-stats"].result(30)
+    eventually(lambda: "nest-camera-stats" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
+    admin.create_topics([NewTopic("nest-camera-stats", num_partitions=2)])["nest-camera-stats"].result(30)
+    up = streamgauge("up", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers)
+    assert up.returncode == 0
+    assert "warning: topic nest-camera-stats has partitions=2, expected partitions=1" in up.stderr
+    assert "has cleanup.policy=delete, expected cleanup.policy=compact" in up.stderr

@@ -1,0 +1,164 @@
+"""`streamgauge run --once` on a real broker: the result topic against a plain-Python count of what is in the source topic."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from plain import counts_of, dropped, one_camera, read_topic, results, sightings_of, write_topic
+from running import eventually, streamgauge
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+FAULTS = ("--late", "0.05", "--too-late", "0.01", "--duplicates", "0.02", "--corrupt", "0.01")
+
+
+def produced(settings, *arguments):
+    done = streamgauge("produce", "nest", "--json", "--unpaced", "--start", "2026-01-01T00:00:00Z", *arguments, settings=settings)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_once(settings, *queries, **variables):
+    done = streamgauge("run", *queries, "--once", settings=settings, **variables)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def source_values(settings):
+    return [message.value() for message in read_topic(settings, "nest-logs")]
+
+
+def test_result_equals_a_plain_count_and_the_dead_letters_the_corrupt_records(fresh):
+    summary = produced(fresh, "--limit", "20000", "--seed", "7", *FAULTS)
+    run_once(fresh)
+    everything = set().union(*map(sightings_of, source_values(fresh)))
+    assert results(fresh) == counts_of(everything), "the whole topic in one batch: nothing can be late, so all must count"
+    assert sum(results(fresh).values()) == summary["people_seen"]
+    letters = read_topic(fresh, "dead-letters")
+    assert len(letters) == summary["corrupt"] > 0
+    assert {dict(letter.headers())["topic"] for letter in letters} == {b"nest-logs"}
+
+    report = streamgauge("report", "nest-camera-stats", "--format", "json", settings=fresh)
+    rows = json.loads(report.stdout)
+    assert {(row["zip_code"], row["window"]["start"]): row["count"] for row in rows} == results(fresh)
+    assert rows == sorted(rows, key=lambda row: (row["window"]["start"], row["zip_code"]))
+    largest = max(row["count"] for row in rows)
+    highest = streamgauge("report", "nest-camera-stats", "--format", "json", "--min-count", str(largest), settings=fresh)
+    assert json.loads(highest.stdout) == [row for row in rows if row["count"] == largest]
+
+
+def test_of_the_too_late_those_counted_and_those_reported_as_dropped_are_all(fresh):
+    rng = random.Random(1)
+    on_time = [(f"cam-{rng.randrange(50)}", START + timedelta(seconds=number)) for number in range(12_000)]
+    too_late = [(f"late-{number}", START + timedelta(minutes=number)) for number in range(100)]
+    values = [one_camera(*sighting) for sighting in on_time]
+    for number, sighting in enumerate(too_late):  # each at least two watermarks behind the stream
+        values.insert(number * 70 + 5000, one_camera(*sighting))
+    write_topic(fresh, "nest-logs", values, partitions=3)
+    run_once(fresh, "nest-camera-stats", STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="1500")
+    lost, counted = dropped(fresh, "nest-camera-stats"), sum(results(fresh).values())
+    assert 0 < lost <= len(too_late), "rows far beyond the watermark should have been dropped, and no others"
+    assert counted + lost == len(on_time) + len(too_late)
+
+
+def test_five_runs_over_five_parts_give_what_one_run_gives(fresh):
+    for part in range(5):
+        start = (START + timedelta(hours=part)).isoformat()
+        done = streamgauge("produce", "nest", "--unpaced", "--seed", str(part), "--start", start, "--speed-up", "90", "--rate", "50", "--limit", "2000",
+                           "--late", "0.05", "--duplicates", "0.02", settings=fresh)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        run_once(fresh, "nest-camera-stats")
+    assert results(fresh) == counts_of(set().union(*map(sightings_of, source_values(fresh))))
+    assert dropped(fresh, "nest-camera-stats") == 0
+
+
+@pytest.mark.timeout(600)
+def test_a_backlog_in_bounded_batches_loses_nothing(fresh):
+    rng = random.Random(2)
+    backlog = [(f"cam-{rng.randrange(300)}", START + timedelta(seconds=number)) for number in range(300_000)]
+    write_topic(fresh, "nest-logs", (one_camera(*sighting) for sighting in backlog))
+    run_once(fresh, "nest-camera-stats", STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="20000")
+    assert dropped(fresh, "nest-camera-stats") == 0, "each document was in order on its own partition, so none is late"
+    assert results(fresh) == counts_of((device, time.isoformat()) for device, time in backlog)
+
+
+def test_nothing_stops_the_stream(fresh):
+    zones = [{"name": "zone", "id": "x" * 1000}] * 5000
+    good = one_camera("cam-1", START)
+    large = one_camera("cam-2", START, activity_zones=zones)
+    assert len(large) > 5_000_000
+    rubbish = [None, b"", b"\xff\xfe\x00", b"not JSON", good[:-7], b"{}", b"[]", b"\x00" * 5_000_000]
+    harmless = [b'{"devices": {}}', b'{"devices": {"cameras": null}}', b'{"devices": {"cameras": {"a": null}}}']
+    write_topic(fresh, "nest-logs", [good, *rubbish, *harmless, large])
+    run_once(fresh)
+    assert sum(results(fresh).values()) == 2
+    letters = read_topic(fresh, "dead-letters")
+    assert sorted(letter.value() or b"" for letter in letters) == sorted(value or b"" for value in rubbish), (
+        "the dead letters are not the bytes that were sent"
+    )
+    reasons = {dict(letter.headers())["reason"] for letter in letters}
+    assert reasons == {b"empty", b"not UTF-8", b"not JSON", b"no devices"}
+
+
+def test_complete_mode_gives_the_same_table(fresh):
+    produced(fresh, "--limit", "3000")
+    run_once(fresh, "nest-camera-stats", "--mode", "complete")
+    assert results(fresh) == counts_of(set().union(*map(sightings_of, source_values(fresh))))
+
+
+def test_starting_offsets_by_partition_and_a_pattern_of_topics(fresh):
+    write_topic(fresh, "nest-logs", [one_camera(f"cam-{number}", START) for number in range(30)])
+    skipped = json.dumps({"nest-logs": {"0": -1, "1": -1, "2": -1}})
+    run_once(fresh, "nest-camera-stats", STREAMGAUGE_STARTING_OFFSETS=skipped)
+    assert results(fresh) == {}
+    done = streamgauge(
+        "run", "nest-camera-stats", "--once", "--topic-pattern", "nest-l.*", settings=fresh, STREAMGAUGE_HOME=str(fresh.home / "other")
+    )
+    assert done.returncode == 0, done.stderr
+    assert sum(results(fresh).values()) == 30
+
+
+def test_the_archive_holds_every_camera_once(fresh):
+    import pyarrow.dataset as ds
+
+    produced(fresh, "--limit", "2000")
+    run_once(fresh, "nest-archive")
+    run_once(fresh, "nest-archive")
+    table = ds.dataset(fresh.lake / "nest" / "cameras", format="parquet", partitioning="hive", exclude_invalid_files=True).to_table()
+    cameras = sum(len(json.loads(value)["devices"].get("cameras") or {}) for value in source_values(fresh))
+    assert table.num_rows == cameras > 2000
+
+
+def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out(fresh):
+    from confluent_kafka.admin import AdminClient
+
+    from streamgauge.kafka_topics import create_topics
+
+    write_topic(fresh, "nest-logs", [one_camera("cam-1", START)] * 10)
+    run_once(fresh, "nest-camera-stats")
+    admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+    admin.delete_topics(["nest-logs"])["nest-logs"].result(30)
+    eventually(lambda: "nest-logs" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
+    create_topics(fresh.bootstrap_servers)
+    done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
+    assert done.returncode == 2
+    assert "gone from Kafka" in done.stderr
+    assert "STREAMGAUGE_FAIL_ON_DATA_LOSS=false" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "nest-camera-stat"), "no query nest-camera-stat; there are nest-camera-stats"),
+        (("run", "--mode", "complete"), "--mode and --topic-pattern are for queries that are named"),
+        (("run", "nest-archive", "--mode", "often"), "expected one of append, update, complete"),
+        (("report", "nest-archive"), "no report for 'nest-archive'"),
+        (("report", "nest-camera-stats", "--format", "xml"), "expected one of table, csv, json"),
+    ],
+)
+def test_a_wrong_word_gets_one_clear_line(settings, arguments, message):
+    done = streamgauge(*arguments, settings=settings)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr

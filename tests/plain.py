@@ -1,0 +1,104 @@
+"""Kafka and counting in plain Python, independent of the pipeline: what the tests hold its results against."""
+
+import csv
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import orjson
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from streamgauge.data_files import data_file
+from streamgauge.settings import Settings
+
+ANSWER_SECONDS = 10
+
+
+def read_topic(settings: Settings, topic: str) -> list[Message]:
+    """Everything that is in `topic` now."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "group.id": str(uuid.uuid4()),
+            "enable.auto.commit": False,
+            "fetch.message.max.bytes": 16_000_000,
+        }
+    )
+    try:
+        partitions = [TopicPartition(topic, number, 0) for number in consumer.list_topics(topic, ANSWER_SECONDS).topics[topic].partitions]
+        ends = {p.partition: consumer.get_watermark_offsets(p, ANSWER_SECONDS)[1] for p in partitions}
+        consumer.assign(partitions)
+        messages: list[Message] = []
+        while any(position.offset < ends[position.partition] for position in consumer.position(partitions) if ends[position.partition]):
+            messages += [message for message in consumer.consume(10_000, timeout=0.5) if message.error() is None]
+        return messages
+    finally:
+        consumer.close()
+
+
+def write_topic(settings: Settings, topic: str, values: Iterable[bytes | None], *, partitions: int | None = None) -> None:
+    """Sends `values` without keys: in the bursts to one partition and then another that librdkafka makes of them, or one after the other to `partitions`."""
+    producer = Producer(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "message.max.bytes": 16_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "linger.ms": 20,
+        }
+    )
+    for number, value in enumerate(values):
+        producer.produce(topic, value, partition=-1 if partitions is None else number % partitions)
+        producer.poll(0)
+    assert producer.flush(60) == 0, f"Kafka at {settings.bootstrap_servers} did not take all records for {topic} in 60 s"
+
+
+def folded(settings: Settings, topic: str) -> dict[bytes, object]:
+    """The last value of each key of a compacted topic."""
+    table: dict[bytes, object] = {}
+    for message in read_topic(settings, topic):
+        table[message.key()] = orjson.loads(message.value()) if message.value() is not None else None
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def sightings_of(value: bytes | None) -> set[tuple[str, str]]:
+    """(device_id, start_time) of each person that a document reports; none for what is no document."""
+    try:
+        cameras = orjson.loads(value or b"")["devices"].get("cameras") or {}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return set()
+    events = {camera["device_id"]: camera.get("last_event") or {} for camera in cameras.values()}
+    return {(device, event["start_time"]) for device, event in events.items() if event.get("has_person")}
+
+
+def counts_of(sightings: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """People per (zip_code, hour as the result topic writes it) of distinct sightings."""
+    with data_file("device_locations.csv").open() as file:
+        zip_codes = {row["device_id"]: row["zip_code"] for row in csv.DictReader(file)}
+    instants = {(device, datetime.fromisoformat(time)) for device, time in sightings}
+    return dict(Counter((zip_codes.get(device, "unknown"), f"{time:%Y-%m-%dT%H:00:00Z}") for device, time in instants))
+
+
+def results(settings: Settings) -> dict[tuple[str, str], int]:
+    """What topic nest-camera-stats holds, as `counts_of` gives it; checks that windows are an hour and keys canonical on the way."""
+    table = {}
+    for key, row in folded(settings, "nest-camera-stats").items():
+        window = row["window"]
+        assert key == orjson.dumps({"window": window, "zip_code": row["zip_code"]}, option=orjson.OPT_SORT_KEYS), (
+            f"key {key!r} is not canonical for {row}"
+        )
+        assert datetime.fromisoformat(window["end"]) - datetime.fromisoformat(window["start"]) == timedelta(hours=1), row
+        table[row["zip_code"], window["start"]] = row["count"]
+    return table
+
+
+def dropped(settings: Settings, query: str) -> int:
+    """Rows that the query has reported as dropped because they came too late."""
+    records = [orjson.loads(message.value()) for message in read_topic(settings, "streaming-metrics")]
+    return sum(record["rows_dropped_by_watermark"] for record in records if record["event"] == "progress" and record["query"] == query)
+
+
+def one_camera(device: str, start_time: datetime, **fields: object) -> bytes:
+    """A document of one camera that sees a person."""
+    event = {"has_person": True, "start_time": f"{start_time:%Y-%m-%dT%H:%M:%S}.000Z"}
+    return orjson.dumps({"devices": {"cameras": {device: {"device_id": device, "last_event": event, **fields}}}})

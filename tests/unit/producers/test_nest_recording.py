@@ -1,0 +1,85 @@
+"""Replaying recorded documents."""
+
+import orjson
+import pytest
+
+from producers.events import Event
+from producers.nest_recording import replay
+from streamgauge.errors import StreamgaugeError
+
+NOON_MS = 1_482_926_400_000  # 2016-12-28T12:00:00Z
+
+
+def document(start_time, person=True, device="d1"):
+    last_event = {"has_person": person, "start_time": start_time}
+    return orjson.dumps({"devices": {"cameras": {device: {"device_id": device, "structure_id": "s1", "last_event": last_event}}}})
+
+
+@pytest.fixture
+def recording(tmp_path):
+    def write(*lines):
+        path = tmp_path / "recording.jsonl"
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return path
+
+    return write
+
+
+def test_a_document_is_replayed_as_it_stands(recording):
+    line = document("2016-12-28T12:00:00.000Z").replace(b'":', b'" : ')
+    assert list(replay(recording(line))) == [Event(NOON_MS, NOON_MS, b"s1", line, (("d1", NOON_MS),))]
+
+
+@pytest.mark.parametrize("line", [b"rubbish", b"\xff\xfe{}", b'{"a": 1}', b'{"devices": 5}', b"[1]", b'{"devices": {'])
+def test_a_bad_line_is_replayed_as_it_stands_and_is_unusable(recording, line):
+    (event,) = replay(recording(line))
+    assert (event.value, event.is_usable, event.facts) == (line, False, ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"devices": {}}',
+        b'{"devices": {"cameras": null}}',
+        b'{"devices": {"cameras": {"a": 7, "b": {"last_event": {"has_person": true}}}}}',
+    ],
+)
+def test_a_document_that_lacks_things_is_usable_and_states_nothing(recording, line):
+    (event,) = replay(recording(line))
+    assert (event.is_usable, event.facts) == (True, ())
+
+
+def test_the_home_of_a_document_without_cameras_is_its_structure(recording):
+    (event,) = replay(recording(b'{"devices": {}, "structures": {"s9": {}}}'))
+    assert event.key == b"s9"
+
+
+def test_blank_lines_are_left_out(recording):
+    assert [event.value for event in replay(recording(b"", b"rubbish", b"  ", b"\r"))] == [b"rubbish"]
+
+
+def test_the_stream_does_not_go_back_in_time_but_the_facts_do(recording):
+    early, late = "2016-12-28T12:00:00Z", "2016-12-28T13:00:00Z"
+    first, second = replay(recording(document(late), document(early)))
+    assert (second.event_time_ms, second.oldest_time_ms) == (first.event_time_ms, NOON_MS)
+    assert second.facts == (("d1", NOON_MS),)
+
+
+def test_nobody_is_seen_where_no_person_was(recording):
+    (event,) = replay(recording(document("2016-12-28T12:00:00Z", person=False)))
+    assert event.facts == ()
+
+
+def test_a_limit_ends_the_replay(recording):
+    path = recording(b"a", b"b", b"c")
+    assert [event.value for event in replay(path, 2)] == [b"a", b"b"]
+    assert list(replay(path, 0)) == []
+
+
+def test_a_missing_file_and_a_folder_are_refused_at_once_and_by_name(tmp_path):
+    with pytest.raises(StreamgaugeError, match=r"nothing\.jsonl cannot be read \(No such file"):
+        replay(tmp_path / "nothing.jsonl")
+    with pytest.raises(StreamgaugeError, match="Is a directory"):
+        replay(tmp_path)
+    with pytest.raises(StreamgaugeError, match="--limit is -1"):
+        replay(tmp_path, -1)

@@ -1,0 +1,75 @@
+"""Pacing, by a clock that only waiting and working move."""
+
+from itertools import count, islice
+
+import pytest
+
+from producers.pacing import paced
+
+
+class Clock:
+    """Seconds that pass when somebody waits: `oversleeps` more than asked for."""
+
+    def __init__(self, oversleeps=0.0):
+        self.seconds, self.waits, self.oversleeps = 1000.0, 0, oversleeps
+
+    def __call__(self):
+        return self.seconds
+
+    def wait(self, seconds):
+        self.waits += 1
+        self.seconds += seconds + self.oversleeps
+
+
+def departures(rate, count, clock):
+    return [clock.seconds - 1000.0 for _ in paced(range(count), rate, clock=clock, wait=clock.wait)]
+
+
+@pytest.mark.parametrize("rate", [0.5, 1, 100, 1000, 12_345])
+def test_items_leave_at_the_rate(rate):
+    times = departures(rate, int(20 * rate) + 1, Clock())
+    assert times[-1] == pytest.approx(20, abs=0.03)
+
+
+def test_waits_that_are_too_long_do_not_add_up():
+    assert departures(1000, 60_001, Clock(oversleeps=0.004))[-1] == pytest.approx(60, abs=0.03)
+
+
+def test_no_item_leaves_more_than_a_batch_early():
+    times = departures(1000, 5000, Clock())
+    assert all(time >= number / 1000 - 0.02 for number, time in enumerate(times))
+
+
+def test_a_high_rate_does_not_wait_for_every_item():
+    clock = Clock()
+    departures(1000, 10_000, clock)
+    assert clock.waits <= 10_000 / 20
+
+
+def test_a_stall_is_made_up_for():
+    clock, times = Clock(), []
+    for number in paced(range(4001), 100, clock=clock, wait=clock.wait):
+        if number == 100:
+            clock.seconds += 30
+        times.append(clock.seconds - 1000.0)
+    assert times[4000] == pytest.approx(40, abs=0.03)
+
+
+def test_without_a_rate_nobody_waits():
+    clock = Clock()
+    assert departures(None, 1000, clock) == [0.0] * 1000
+    assert clock.waits == 0
+
+
+def test_a_stop_during_a_long_wait_is_noticed_within_a_tenth_of_a_second():
+    clock = Clock()
+    items = paced(range(10), 0.01, clock=clock, wait=clock.wait, is_stopped=lambda: clock.seconds >= 1005)
+    assert list(items) == [0]
+    assert clock.seconds == pytest.approx(1005, abs=0.11)
+
+
+def test_a_stop_ends_an_endless_stream():
+    clock = Clock()
+    asked = iter([False] * 5 + [True])
+    endless = paced(count(), None, clock=clock, wait=clock.wait, is_stopped=lambda: next(asked))
+    assert list(islice(endless, 100)) == [0, 1, 2, 3, 4]

@@ -1,0 +1,86 @@
+"""A compacted topic, folded: the last value per key counts, null deletes, nothing is dropped silently."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from streamgauge.result_table import ResultTable, decode_json
+
+
+def fold(*records, decode=decode_json):
+    table = ResultTable(decode)
+    for record in records:
+        table.apply(*record)
+    return table
+
+
+def test_the_last_value_of_a_key_counts():
+    assert fold((b"a", b'{"count": 1}'), (b"b", b'{"count": 5}'), (b"a", b'{"count": 2}')).rows() == [{"count": 5}, {"count": 2}]
+
+
+def test_a_null_value_deletes():
+    assert fold((b"a", b'{"count": 1}'), (b"b", b'{"count": 5}'), (b"a", None)).rows() == [{"count": 5}]
+
+
+def test_a_null_value_for_a_key_that_was_never_there_changes_nothing():
+    assert fold((b"a", None)).rows() == []
+
+
+def test_reading_the_topic_twice_gives_the_same_rows():
+    records = [(b"a", b'{"count": 1}'), (b"a", b'{"count": 2}'), (b"b", None)]
+    assert fold(*records, *records).rows() == fold(*records).rows() == [{"count": 2}]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"no json", "JSONDecodeError"),
+        (b"", "JSONDecodeError"),
+        (b"\xff", "JSONDecodeError"),
+        (b"[1]", "expected a JSON object, found list"),
+    ],
+)
+def test_a_value_that_is_no_json_object_is_unreadable_and_the_rest_is_read_on(value, reason):
+    table = fold((b"a", value), (b"b", b'{"count": 5}'))
+
+    assert table.rows() == [{"count": 5}]
+    assert list(table.unreadable) == [b"a"]
+    assert reason in table.unreadable[b"a"]
+
+
+def test_an_unreadable_value_takes_the_older_row_away_because_a_compaction_would():
+    uncompacted = fold((b"a", b'{"count": 1}'), (b"a", b"no json"))
+    compacted = fold((b"a", b"no json"))
+
+    assert uncompacted.rows() == compacted.rows() == []
+    assert uncompacted.unreadable == compacted.unreadable
+
+
+@pytest.mark.parametrize("cure", [b'{"count": 1}', None])
+def test_a_readable_value_or_a_null_mends_an_unreadable_key(cure):
+    assert fold((b"a", b"no json"), (b"a", cure)).unreadable == {}
+
+
+def test_a_record_without_a_key_belongs_to_no_row():
+    table = fold((None, b'{"count": 1}'))
+
+    assert table.rows() == []
+    assert table.unreadable == {None: "a record without a key"}
+
+
+def test_values_that_are_not_json_bring_their_own_decoder():
+    assert fold((b"a", b"7"), decode=lambda value: {"count": int(value)}).rows() == [{"count": 7}]
+
+
+def test_whatever_a_decoder_raises_is_the_reason():
+    def decode(_):
+        msg = "ends in the middle of a field"
+        raise EOFError(msg)
+
+    assert fold((b"a", b"\x00"), decode=decode).unreadable == {b"a": "EOFError: ends in the middle of a field"}
+
+
+def test_the_newest_kafka_timestamp_is_the_largest_of_all_records_in_utc():
+    assert fold((b"a", b"{}")).newest_record_at is None
+    table = fold((b"a", b"{}", 1_000), (b"b", None, 3_500), (b"a", b"{}", 2_000))
+    assert table.newest_record_at == datetime(1970, 1, 1, 0, 0, 3, 500_000, tzinfo=UTC)
