@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import running_platform
+from running import running_platform, running_registry
 
 from streamgauge.settings import Settings
 
@@ -19,3 +19,15 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 def fresh(tmp_path: Path) -> Iterator[Settings]:
     """A broker, topics and home that no other test has touched."""
     yield from running_platform(tmp_path / "home")
+
+
+@pytest.fixture(scope="session")
+def registry(settings: Settings) -> Iterator[Settings]:
+    """The session's settings, with their schema registry; started for the first test that asks for it."""
+    yield from running_registry(settings)
+
+
+@pytest.fixture
+def fresh_registry(fresh: Settings) -> Iterator[Settings]:
+    """The settings of `fresh`, with a schema registry that no other test has touched."""
+    yield from running_registry(fresh)

@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 from streamgauge.local.platform import Platform
+from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.settings import Settings
 
 RETRY_SECONDS = 60
@@ -34,14 +35,28 @@ def free_ports(count: int) -> list[int]:
             return list(range(first, first + count))
 
 
+def settings_on_free_ports(home: Path) -> Settings:
+    """Settings of a platform of its own, which does not run. The cache of jars is the user's, or every test would fetch them."""
+    kafka_port, _, dashboard_port, registry_port = free_ports(4)
+    cache = Settings.from_environment().cache
+    return Settings(home=home, kafka_port=kafka_port, dashboard_port=dashboard_port, registry_port=registry_port, cache=cache)
+
+
 def running_platform(home: Path) -> Iterator[Settings]:
-    """Settings of a broker of its own that runs, with every topic. The cache of jars is the user's, or every test would fetch them."""
-    kafka_port, _, dashboard_port = free_ports(3)
-    chosen = Settings(home=home, kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache)
-    platform = Platform(chosen)
+    """Settings of a broker of its own that runs, with every topic."""
+    chosen = settings_on_free_ports(home)
+    platform = Platform(chosen, with_registry=False)
     platform.start(detached=False)
     yield chosen
     platform.stop_guarded()
+
+
+def running_registry(settings: Settings) -> Iterator[Settings]:
+    """The same settings, while their registry runs."""
+    registry = EmbeddedRegistry(settings)
+    registry.start(detached=False)
+    yield settings
+    registry.stop()
 
 
 def environment(settings: Settings, **more: str) -> dict[str, str]:
@@ -50,8 +65,13 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
         "STREAMGAUGE_HOME": str(settings.home),
         "STREAMGAUGE_KAFKA_PORT": str(settings.kafka_port),
         "STREAMGAUGE_DASHBOARD_PORT": str(settings.dashboard_port),
+        "STREAMGAUGE_REGISTRY_PORT": str(settings.registry_port),
     }
-    return {**{name: value for name, value in os.environ.items() if not name.startswith(("STREAMGAUGE_", "KAFKA_"))}, **own, **more}
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("STREAMGAUGE_", "KAFKA_", "SCHEMA_", "WIKIMEDIA_"))},
+        **own,
+        **more,
+    }
 
 
 def streamgauge(*arguments: str, settings: Settings, timeout: float = 180, **variables: str) -> "subprocess.CompletedProcess[str]":

@@ -90,6 +90,9 @@ class Demo:
                         markup=False,
                     )
                     return 1
+                if self.platform.registry_problem is not None:
+                    self.console.print(f"error: {self.platform.registry_problem}", markup=False)
+                    return 1
                 show(figures.line())
         return 0
 

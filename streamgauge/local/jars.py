@@ -1,6 +1,8 @@
 """Fetches the locked jars once into the user's cache, checks them, and uses them offline from then on."""
 
 import errno
+import tarfile
+import tempfile
 import threading
 import tomllib
 from collections.abc import Sequence
@@ -37,7 +39,7 @@ class LockedArtifact:
 
 
 def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
-    """The artifacts of one bundle ("spark", "kafka")."""
+    """The artifacts of one bundle ("spark", "kafka", "registry")."""
     rows = tomllib.loads(lock.read_text())["artifact"]
     return [
         LockedArtifact(row["bundle"], Coordinate.parse(row["coordinate"]), row["sha256"], row["bytes"], row["for"])
@@ -67,6 +69,32 @@ def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
         download = _Download(progress, progress.add_task(f"fetching {len(missing)} files for {bundle}, once", total=total))
         with ThreadPoolExecutor(max_workers=4) as pool:
             return list(pool.map(lambda artifact: _fetch_one(artifact, folder, settings.maven_url, download), artifacts))
+
+
+def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
+    """The folder in the cache that holds what is in the archive of a bundle of one archive; fetched and unpacked where it is missing.
+
+    Raises StreamgaugeError as `fetch` does. Of two that unpack at once, one is first, and both have the whole folder.
+    """
+    (artifact,) = locked(bundle, lock)
+    folder = settings.cache.absolute() / "unpacked" / f"{artifact.coordinate.artifact}-{artifact.coordinate.version}-{artifact.sha256[:8]}"
+    if folder.exists():
+        return folder
+    (archive,) = fetch(bundle, settings, lock)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
+            whole = Path(draft, "whole")
+            with tarfile.open(archive) as files:
+                # The first Pythons of 3.11 have no filter; what is unpacked was checked by its hash.
+                files.extraction_filter = getattr(tarfile, "data_filter", None)
+                files.extractall(whole)  # noqa: S202
+            if not folder.exists():
+                whole.rename(folder)
+    except OSError as error:
+        if not folder.exists():  # it does when another was first
+            raise _unwritable(folder, artifact, error) from error
+    return folder
 
 
 def class_path(paths: Sequence[Path]) -> str:
@@ -104,7 +132,12 @@ def _fetch_one(artifact: LockedArtifact, folder: Path, maven_url: str, download:
         msg = f"could not fetch {url} ({reason}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
         raise StreamgaugeError(msg) from error
     except OSError as error:
-        what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-        msg = f"could not write {path}: {what}; {artifact.bytes / 1e6:.0f} MB are needed there, or choose another folder with STREAMGAUGE_CACHE"
-        raise StreamgaugeError(msg) from error
+        raise _unwritable(path, artifact, error) from error
     return path
+
+
+def _unwritable(path: Path, artifact: LockedArtifact, error: OSError) -> StreamgaugeError:
+    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+    return StreamgaugeError(
+        f"could not write {path}: {what}; {artifact.bytes / 1e6:.0f} MB are needed there, or choose another folder with STREAMGAUGE_CACHE"
+    )

@@ -19,12 +19,11 @@ HERE = Path(__file__).parent
 HEADER = "# Made by `make jars-lock` from jars.toml; do not edit. One table an artifact, checked by SHA-256 when it is fetched.\n\n"
 
 
-def pom(artifacts: list[Coordinate], *, transitive: bool) -> str:
+def pom(artifacts: list[Coordinate]) -> str:
     """A Maven project that depends on `artifacts` and nothing else."""
-    exclusions = "" if transitive else "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     dependencies = "".join(
         f"<dependency><groupId>{a.group}</groupId><artifactId>{a.artifact}</artifactId><version>{a.version}</version>"
-        f"<type>{a.type}</type>{f'<classifier>{a.classifier}</classifier>' if a.classifier else ''}{exclusions}</dependency>"
+        f"<type>{a.type}</type>{f'<classifier>{a.classifier}</classifier>' if a.classifier else ''}</dependency>"
         for a in artifacts
     )
     return (
@@ -34,15 +33,32 @@ def pom(artifacts: list[Coordinate], *, transitive: bool) -> str:
     )
 
 
-def resolve(artifacts: list[Coordinate], *, transitive: bool, folder: Path) -> dict[Coordinate, Path]:
+def with_requirements(artifacts: list[Coordinate], folder: Path) -> dict[Coordinate, Path]:
     """Has Maven copy `artifacts`, with what they need at run time, below `folder`."""
     folder.mkdir()
-    (folder / "pom.xml").write_text(pom(artifacts, transitive=transitive))
-    command = ["mvn", "-q", "-B", "-f", str(folder / "pom.xml"), "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", "-Dmdep.useRepositoryLayout=true", f"-DoutputDirectory={folder / 'out'}"]
-    subprocess.run(command, check=True, stdout=sys.stderr)
+    (folder / "pom.xml").write_text(pom(artifacts))
+    _maven(
+        "-f",
+        str(folder / "pom.xml"),
+        "dependency:copy-dependencies",
+        "-DincludeScope=runtime",
+        "-Dmdep.useRepositoryLayout=true",
+        f"-DoutputDirectory={folder / 'out'}",
+    )
     files = [path for path in (folder / "out").rglob("*") if path.is_file() and not path.name.startswith("maven-metadata")]
     return {Coordinate.of_repository_path(path.relative_to(folder / "out")): path for path in files}
+
+
+def alone(artifacts: list[Coordinate], folder: Path) -> dict[Coordinate, Path]:
+    """Has Maven copy `artifacts` below `folder`, without a look at what they need: their poms are not even read."""
+    for a in artifacts:
+        named = ":".join(part for part in (a.group, a.artifact, a.version, a.type, a.classifier) if part)
+        _maven("dependency:copy", f"-Dartifact={named}", f"-DoutputDirectory={folder}")
+    return {a: folder / a.file_name for a in artifacts}
+
+
+def _maven(*arguments: str) -> None:
+    subprocess.run(["mvn", "-q", "-B", *arguments], check=True, stdout=sys.stderr)
 
 
 def lock(requests: dict[str, Any], workplace: Path) -> list[dict[str, str | int]]:
@@ -51,7 +67,7 @@ def lock(requests: dict[str, Any], workplace: Path) -> list[dict[str, str | int]
     for name, bundle in requests["bundle"].items():
         purposes = {Coordinate.parse(entry["coordinate"]): entry["for"] for entry in bundle["artifacts"]}
         transitive_purpose = f"required by {next(iter(purposes)).artifact}"
-        files = resolve(list(purposes), transitive=bundle["transitive"], folder=workplace / name)
+        files = (with_requirements if bundle["transitive"] else alone)(list(purposes), workplace / name)
         for coordinate, path in sorted(files.items()):
             rows.append(
                 {

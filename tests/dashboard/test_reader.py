@@ -107,7 +107,7 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
 
 
 def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(settings, tmp_path, until):
-    platform = Platform(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]))
+    platform = Platform(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]), with_registry=False)
     platform.start(detached=False)
     try:
         follower = Follower(platform.settings.bootstrap_servers, NEST_CAMERA_STATS.name)

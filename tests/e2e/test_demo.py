@@ -8,17 +8,14 @@ import time
 import psutil
 import pytest
 from plain import results
-from running import environment, eventually, free_ports, streamgauge
-
-from streamgauge.settings import Settings
+from running import environment, eventually, settings_on_free_ports, streamgauge
 
 END_SECONDS = 10
 
 
 @pytest.fixture
 def idle(tmp_path):
-    kafka_port, _, dashboard_port = free_ports(3)
-    return Settings(home=tmp_path / "home", kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache)
+    return settings_on_free_ports(tmp_path / "home")
 
 
 def start_demo(settings, *arguments):

@@ -2,21 +2,18 @@
 
 import socket
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from plain import read_topic, write_topic
-from running import eventually, free_ports, streamgauge
+from running import eventually, settings_on_free_ports, streamgauge
 
 from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.settings import Settings
 
 
 @pytest.fixture
 def idle(tmp_path):
     """Settings of a platform that is not running; it is stopped in the end."""
-    kafka_port, _, dashboard_port = free_ports(3)
-    chosen = Settings(home=tmp_path / "home", kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache)
+    chosen = settings_on_free_ports(tmp_path / "home")
     yield chosen
     streamgauge("down", settings=chosen)
 
@@ -55,8 +52,7 @@ def test_a_taken_port_is_one_line_that_names_the_setting(idle):
 
 
 def test_two_run_side_by_side(idle, tmp_path):
-    kafka_port, _ = free_ports(2)
-    other = replace(idle, home=tmp_path / "other", kafka_port=kafka_port)
+    other = settings_on_free_ports(tmp_path / "other")
     try:
         assert "(started)" in streamgauge("up", settings=idle).stdout
         assert "(started)" in streamgauge("up", settings=other).stdout

@@ -1,0 +1,116 @@
+"""The embedded schema registry: its ids, its rule, its starts and ends."""
+
+import socket
+from contextlib import closing
+
+import orjson
+import psutil
+import pytest
+from running import eventually, settings_on_free_ports, streamgauge
+
+from streamgauge.data_files import data_file
+from streamgauge.errors import StreamgaugeError
+from streamgauge.local import registry as registries
+from streamgauge.local.registry import EmbeddedRegistry
+from streamgauge.schema_registry import SchemaRegistry
+
+VERSION_1, VERSION_2 = (data_file(f"schemas/{name}").read_text() for name in ("wikimedia-value.avsc", "wikimedia-value.v2.avsc"))
+
+
+@pytest.fixture
+def idle(tmp_path):
+    """Settings of a registry that does not run; what was started with them is stopped in the end."""
+    chosen = settings_on_free_ports(tmp_path / "home")
+    yield chosen
+    EmbeddedRegistry(chosen).stop()
+
+
+def restarted(settings):
+    """The registry, as it is after a kill -9 and another start."""
+    EmbeddedRegistry(settings).process.kill()
+    eventually(lambda: not registries.answers(settings.registry_url, 0.5), "the registry to be gone")
+    eventually(lambda: EmbeddedRegistry(settings).process is None, "its process to be gone")
+    assert EmbeddedRegistry(settings).start(detached=True)
+    return SchemaRegistry(settings.registry_url)
+
+
+def test_ids_are_what_they_were_after_a_kill(idle):
+    assert EmbeddedRegistry(idle).start(detached=True)
+    ids = [SchemaRegistry(idle.registry_url).register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)]
+    after = restarted(idle)
+    assert [after.register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)] == ids
+    assert orjson.loads(after.schema(ids[1]).text)["fields"] == orjson.loads(VERSION_2)["fields"]
+    assert after.register("another-value", '{"type": "string"}') not in ids
+
+
+def test_an_id_is_on_disk_when_it_is_given_out(idle):
+    EmbeddedRegistry(idle).start(detached=True)
+    before = SchemaRegistry(idle.registry_url).register("a-value", '{"type": "string"}')
+    assert restarted(idle).schema(before).text == '{"type": "string"}'
+
+
+def test_a_second_start_finds_the_first(idle):
+    assert EmbeddedRegistry(idle).start(detached=True)
+    assert not EmbeddedRegistry(idle).start(detached=True)
+    assert EmbeddedRegistry(idle).stop()
+    assert not EmbeddedRegistry(idle).stop()
+
+
+def test_a_new_version_must_read_what_the_old_one_wrote(registry):
+    own = SchemaRegistry(registry.registry_url)
+    subject = "compatibility-value"
+    versions = [VERSION_1, VERSION_2]
+    assert len({own.register(subject, text) for text in versions}) == len(versions)
+    unreadable = orjson.loads(VERSION_1)
+    unreadable["fields"].append({"name": "must_be_there", "type": "string"})
+    with pytest.raises(StreamgaugeError, match=f"refuses the schema of {subject}: .*must_be_there"):
+        own.register(subject, orjson.dumps(unreadable).decode())
+    assert len(own.versions(subject)) == len(versions)
+
+
+def test_a_level_that_someone_chose_stays(idle):
+    own = EmbeddedRegistry(idle)
+    own.start(detached=True)
+    client = SchemaRegistry(idle.registry_url).client
+    assert client.get_compatibility() == "BACKWARD"
+    client.set_compatibility(level="FULL")
+    own.start(detached=True)
+    assert SchemaRegistry(idle.registry_url).client.get_compatibility() == "FULL"
+
+
+def test_only_this_machine_reaches_it(registry):
+    process = EmbeddedRegistry(registry).process
+    java = next(one for one in (process, *process.children(recursive=True)) if "java" in one.name())
+    listening = {one.laddr.ip for one in java.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
+    assert listening <= {"127.0.0.1", "::ffff:127.0.0.1"}, listening
+
+
+def test_a_taken_port_is_one_line_that_names_the_setting(idle):
+    with closing(socket.socket()) as other:
+        other.bind(("127.0.0.1", idle.registry_port))
+        other.listen()
+        up = streamgauge("up", settings=idle)
+    assert up.returncode == 2
+    assert f"port {idle.registry_port} on 127.0.0.1 is taken" in up.stderr
+    assert "STREAMGAUGE_REGISTRY_PORT" in up.stderr
+    assert len(up.stderr.strip().splitlines()) == 1, up.stderr
+    assert not (idle.home / "kafka").exists(), "ports are looked at before anything is started"
+
+
+def test_one_that_ends_at_once_is_an_error_with_the_end_of_its_log(idle):
+    data = idle.home / "registry" / "data"
+    data.mkdir(parents=True)
+    (data / "registry.mv.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(StreamgaugeError, match="the schema registry ended before it answered"):
+        EmbeddedRegistry(idle).start(detached=True)
+
+
+def test_a_registry_of_ones_own_is_used_and_left_alone(idle, registry):
+    own = {"SCHEMA_REGISTRY_URL": registry.registry_url, "KAFKA_BOOTSTRAP_SERVERS": registry.bootstrap_servers}
+    up = streamgauge("up", settings=idle, **own)
+    assert up.returncode == 0, up.stderr
+    assert f"{registry.registry_url} (yours, by SCHEMA_REGISTRY_URL)" in up.stdout
+    assert not up.stderr, up.stderr
+    assert "Schema registry  left alone" in streamgauge("down", settings=idle, **own).stdout
+    assert registries.answers(registry.registry_url)
+    assert not (idle.home / "registry").exists()
