@@ -15,6 +15,9 @@ produce = typer.Typer(help="Write events into the source topics.", no_args_is_he
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
 _ONLY_SIMULATED = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "--start"}
+_WIKIMEDIA_ONLY_SIMULATED = {"speed_up": "--speed-up", "start": "--start"}
+_ONLY_PACED = {"rate": "--rate", "unpaced": "--unpaced"}
+_SECONDS_TO_COME_LIVE = 5.0
 
 
 @produce.callback()
@@ -59,7 +62,7 @@ def nest(  # noqa: PLR0913 - one parameter an option
     watermark_seconds = seconds(watermark or settings.watermark, "--watermark" if watermark else "STREAMGAUGE_WATERMARK")
     faults = Faults(late, too_late, duplicates, corrupt, watermark_seconds, seed)
     if file:
-        _refuse_with_file(context)
+        _refuse_options(context, _ONLY_SIMULATED, "--file replays recorded documents")
         events, is_finite = replay(file, limit), True
     else:
         memory_seconds = min(story.MEMORY_SECONDS, watermark_seconds / 2)
@@ -76,6 +79,77 @@ def nest(  # noqa: PLR0913 - one parameter an option
     else:
         summary.print_table(err, "people_seen", "distinct sightings: device_id, start_time")
     raise_if_undelivered(summary, settings.bootstrap_servers)
+
+
+@produce.command()
+def wikimedia(  # noqa: PLR0913 - one parameter an option
+    context: typer.Context,
+    *,
+    live: Annotated[bool, typer.Option("--live", help="The real stream, WIKIMEDIA_URL; going on where the last run ended.")] = False,
+    live_or_simulated: Annotated[
+        bool, typer.Option("--live-or-simulated", help="The real stream, without faults, if it comes within seconds; else a simulation.")
+    ] = False,
+    url: Annotated[str | None, typer.Option(help="A live stream of server-sent events from elsewhere.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Replay recorded changes: server-sent events, or one JSON object a line.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]")] = None,
+    rate: Annotated[float, typer.Option(help="Changes a second, simulated or recorded.")] = 50.0,
+    speed_up: Annotated[
+        float, typer.Option(help="Seconds of event time a second of --rate: simulated ones are speed-up / rate seconds apart.")
+    ] = 1.0,
+    unpaced: Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help="Changes to send, before faults add to them.  [default: endless]")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed and --start give the same changes.")] = 0,
+    start: Annotated[str | None, typer.Option(help="Event time of the first simulated change, ISO 8601, UTC.  [default: now]")] = None,
+    late: Annotated[float, typer.Option(help="Fraction of the changes sent late, but within the watermark.")] = 0.0,
+    too_late: Annotated[float, typer.Option(help="Fraction sent when they are two watermarks old.")] = 0.0,
+    duplicates: Annotated[float, typer.Option(help="Fraction sent twice.")] = 0.0,
+    corrupt: Annotated[float, typer.Option(help="Fraction of which a damaged copy is sent as well.")] = 0.0,
+    watermark: Annotated[str | None, typer.Option(help="What late is measured by.  [default: STREAMGAUGE_WIKIMEDIA_WATERMARK]")] = None,
+    json: Annotated[bool, typer.Option("--json", help="The summary as one line of JSON on standard output.")] = False,
+) -> None:
+    """Changes of the world's wikis, in Avro: simulated ones, or live, or recorded."""
+    from producers.durations import seconds
+    from producers.faults import Faults
+    from producers.run import warn_of_short_stream
+    from producers.wikimedia_avro import schema_text
+    from producers.wikimedia_live import unreachable
+    from producers.wikimedia_run import Order, WikimediaRun
+    from producers.wikimedia_simulation import Simulation
+    from streamgauge.data_files import data_file
+
+    settings = Settings.from_environment()
+    _check_positive(rate=rate, speed_up=speed_up)
+    _at_most_one({"--live": live, "--live-or-simulated": live_or_simulated, "--url": url, "--file": file})
+    watermark_seconds = seconds(
+        watermark or settings.wikimedia_watermark, "--watermark" if watermark else "STREAMGAUGE_WIKIMEDIA_WATERMARK"
+    )
+    faults = Faults(late, too_late, duplicates, corrupt, watermark_seconds, seed)
+    address = url or (settings.wikimedia_url if live or live_or_simulated else None)
+    if live_or_simulated and address is not None:
+        reason = unreachable(address, settings.wikimedia_user_agent, _SECONDS_TO_COME_LIVE)
+        err.print(
+            f"live changes from {address}" if reason is None else f"{address} does not come ({reason}): simulated changes", markup=False
+        )
+        address, faults = (address, Faults(watermark_seconds=watermark_seconds)) if reason is None else (None, faults)
+    elif address or file:
+        _refuse_options(context, _WIKIMEDIA_ONLY_SIMULATED | (_ONLY_PACED if address else {}), "live or recorded changes have their own")
+    stream = address or file or Simulation(_start(start), seed, speed_up / rate, limit)
+    if isinstance(stream, Simulation) and limit is not None and (warning := warn_of_short_stream(faults, limit * speed_up / rate)):
+        err.print(f"warning: {warning}")
+    written_by = schema_text(schema or data_file("schemas/wikimedia-value.avsc"))
+    run = WikimediaRun(settings, Order(stream, written_by, faults, None if unpaced or address else rate, limit), err)
+    summary = run.produce()
+    if json:
+        out.print(run.as_json(summary), markup=False)
+    else:
+        run.print_table(summary)
+
+
+def _at_most_one(options: dict[str, object]) -> None:
+    given = [option for option, value in options.items() if value]
+    if len(given) > 1:
+        msg = f"{' and '.join(given)} are both given; changes come from one place: leave all but one out"
+        raise StreamgaugeError(msg)
 
 
 def _check_positive(**options: float) -> None:
@@ -96,9 +170,10 @@ def _start(text: str | None) -> datetime:
     return start if start.tzinfo else start.replace(tzinfo=UTC)
 
 
-def _refuse_with_file(context: typer.Context) -> None:
-    for name, option in _ONLY_SIMULATED.items():
+def _refuse_options(context: typer.Context, options: dict[str, str], why: str) -> None:
+    """Raises StreamgaugeError when one of `options` (parameter: option) was given, and means nothing here."""
+    for name, option in options.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            msg = f"{option} is about simulated documents, --file replays recorded ones; leave one of the two out"
+            msg = f"{option} is about simulated ones, and {why}; leave one of the two out"
             raise StreamgaugeError(msg)

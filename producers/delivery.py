@@ -5,7 +5,7 @@ A record that the broker refuses ends the run with an error that names it.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -19,6 +19,8 @@ PATIENCE_SECONDS = 300
 """How long a record may wait for a broker that has gone away."""
 _SENDS_A_POLL = 200
 _FULL_QUEUE_WAIT_SECONDS = 0.1
+
+Headers = Sequence[tuple[str, bytes]]
 
 _AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE)
 
@@ -55,7 +57,6 @@ class Delivery:
                 "reconnect.backoff.max.ms": 1000,
                 "log_level": 0,  # what it would print is told by `notice` or an error
                 "error_cb": self._on_error,
-                "on_delivery": self._on_delivery,
             }
         )
 
@@ -76,14 +77,24 @@ class Delivery:
             raise StreamgaugeError(msg)
         self._away_since = None
 
-    def send(self, topic: str, key: bytes | None, value: bytes, *, is_stopped: Callable[[], bool] = lambda: False) -> bool:
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes,
+        *,
+        headers: Headers = (),
+        acknowledged: Callable[[], None] | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
         """Queues a record; waits while the queue is full. Returns False when `is_stopped` came true before there was room.
 
+        acknowledged: is called, in a later `send`, `wait` or `flush`, when Kafka has the record.
         Raises StreamgaugeError when this record, or one before it, was refused.
         """
         while True:
             try:
-                self._producer.produce(topic, value, key)
+                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._on_delivery_of(acknowledged))
                 break
             except BufferError:
                 if is_stopped():
@@ -109,6 +120,17 @@ class Delivery:
             self._producer.flush(min(left, 0.2))
             self._raise_if_refused()
         return self.undelivered
+
+    def _on_delivery_of(self, acknowledged: Callable[[], None] | None) -> Callable[[KafkaError | None, Message], None]:
+        if acknowledged is None:
+            return self._on_delivery
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            self._on_delivery(error, message)
+            if error is None:
+                acknowledged()
+
+        return on_delivery
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         self._reported += 1

@@ -1,5 +1,6 @@
 """What a domain hands to the shared machinery: an event, ready to be sent, with the little that must be known about it."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 MS_PER_SECOND = 1000
@@ -16,6 +17,9 @@ class Event(NamedTuple):
     key, value      the record's bytes, as they are sent
     facts           what it states; a fact that several events state counts once
     is_usable       False when it is damaged from the start (a bad line of a recording)
+    headers         (name, value) that go along with the record
+    topic           where it goes when that is not the stream's own topic, such as the dead letters
+    mark            what `Run.acknowledged` is told once Kafka has the record; None: nothing is
     """
 
     event_time_ms: int
@@ -24,3 +28,16 @@ class Event(NamedTuple):
     value: bytes
     facts: tuple[Fact, ...] = ()
     is_usable: bool = True
+    headers: tuple[tuple[str, bytes], ...] = ()
+    topic: str | None = None
+    mark: int | None = None
+
+
+class Idle(NamedTuple):
+    """How a stream waits for what is not there yet: shortly, so that Kafka's answers are looked at meanwhile, and not beyond a stop.
+
+    wait: is given seconds, and returns after about as many, or earlier.
+    """
+
+    wait: Callable[[float], None]
+    is_stopped: Callable[[], bool]

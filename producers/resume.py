@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from streamgauge.errors import StreamgaugeError
 
@@ -17,31 +17,35 @@ def newest_event_ms(bootstrap_servers: str, topic: str, event_time_ms: Callable[
 
     event_time_ms: reads the time of a value, None for one that has none. Raises StreamgaugeError when Kafka does not answer.
     """
+    values = (message.value() for message in last_records(bootstrap_servers, topic, LOOK_BACK_RECORDS))
+    times_ms = [time_ms for value in values if value and (time_ms := event_time_ms(value)) is not None]
+    return max(times_ms, default=None)
+
+
+def last_records(bootstrap_servers: str, topic: str, count: int) -> list[Message]:
+    """The last `count` records of each partition; raises StreamgaugeError when Kafka does not answer."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap_servers, "group.id": f"streamgauge-{uuid.uuid4()}", "enable.auto.commit": False, "log_level": 0}
     )
-    newest: int | None = None
+    messages: list[Message] = []
     try:
-        starts, ends = _last_records(consumer, topic)
+        starts, ends = _where_they_are(consumer, topic, count)
         consumer.assign(starts)
         while starts and any(position.offset < ends[position.partition] for position in consumer.position(starts)):
-            for message in consumer.consume(LOOK_BACK_RECORDS, timeout=0.5):
-                value = message.value()
-                time_ms = event_time_ms(value) if message.error() is None and value else None
-                newest = max(newest or 0, time_ms) if time_ms is not None else newest
+            messages += [message for message in consumer.consume(count, timeout=0.5) if message.error() is None]
     except KafkaException as error:
         msg = f"no Kafka answers at {bootstrap_servers} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
         raise StreamgaugeError(msg) from error
     finally:
         consumer.close()
-    return newest
+    return messages
 
 
-def _last_records(consumer: Consumer, topic: str) -> tuple[list[TopicPartition], dict[int, int]]:
+def _where_they_are(consumer: Consumer, topic: str, count: int) -> tuple[list[TopicPartition], dict[int, int]]:
     starts, ends = [], {}
     for number in consumer.list_topics(topic, ANSWER_SECONDS).topics[topic].partitions:
         first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS)
         if end > first:
-            starts.append(TopicPartition(topic, number, max(first, end - LOOK_BACK_RECORDS)))
+            starts.append(TopicPartition(topic, number, max(first, end - count)))
             ends[number] = end
     return starts, ends

@@ -5,12 +5,13 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from producers.delivery import PATIENCE_SECONDS, Delivery
-from producers.events import Event
+from producers.events import Event, Idle
 from producers.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
 from producers.pacing import paced
 from producers.summary import Summary, Tally
@@ -60,7 +61,7 @@ class Run:
     """What a producer is to do.
 
     rate: events a second (None: as fast as can be). total: how many events there will be, if that is known. is_finite: whether
-    the stream ends by itself.
+    the stream ends by itself. acknowledged: is told the mark of each event that Kafka has.
     """
 
     bootstrap_servers: str
@@ -70,11 +71,13 @@ class Run:
     rate: float | None
     total: int | None = None
     is_finite: bool = True
+    acknowledged: Callable[[int], None] | None = None
 
 
-def produce(run: Run, events: Iterable[Event], console: Console) -> Summary:
+def produce(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
     """Sends `events` until they end or a signal comes; returns what was sent, all of it acknowledged unless `undelivered` says otherwise.
 
+    events: those of a stream that has to wait, for a server say, are given as what makes them when it is told how to wait.
     Raises StreamgaugeError when no Kafka answers, it has no such topic, or it refuses a record.
     """
     delivery = Delivery(run.bootstrap_servers, lambda line: console.print(line, markup=False))
@@ -82,10 +85,11 @@ def produce(run: Run, events: Iterable[Event], console: Console) -> Summary:
     tally = Tally(None if run.is_finite else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
     start = time.monotonic()
     with stopped_by_signals() as stop, _progress(console, run.total) as show:
-        on_the_clock = paced(events, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
+        stream = events(Idle(delivery.wait, stop)) if callable(events) else events
+        on_the_clock = paced(stream, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
         next_look = start
         for record in with_faults(on_the_clock, run.faults, run.corrupt):
-            if not delivery.send(run.topic, record.event.key, record.event.value, is_stopped=stop):
+            if not _send(delivery, run, record.event, stop):
                 break
             tally.count(record)
             if (now := time.monotonic()) >= next_look:
@@ -94,6 +98,13 @@ def produce(run: Run, events: Iterable[Event], console: Console) -> Summary:
         show(tally.kinds.total())
         undelivered = _flush(delivery, stop)
     return tally.summary(time.monotonic() - start, undelivered)
+
+
+def _send(delivery: Delivery, run: Run, event: Event, stop: Stop) -> bool:
+    told = run.acknowledged
+    acknowledged = partial(told, event.mark) if told is not None and event.mark is not None else None
+    topic = event.topic or run.topic
+    return delivery.send(topic, event.key, event.value, headers=event.headers, acknowledged=acknowledged, is_stopped=stop)
 
 
 def warn_of_short_stream(faults: Faults, event_time_seconds: float | None) -> str | None:
