@@ -40,8 +40,8 @@ def edit_event(event: Any) -> Edit | str:  # noqa: ANN401 - any JSON value
         timestamp = _timestamp(event, meta["dt"])
     except _UnfitError as reason:
         return str(reason)
-    unknown = {name: value for name, value in event.items() if name not in known and isinstance(value, str | int | float)}
-    return {**unknown, **known, "timestamp": timestamp, "schema_uri": _text(event, "$schema"), "meta": meta}
+    passed_on = {name: value for name, value in event.items() if name not in _TAKEN and isinstance(value, str | int | float)}
+    return {**passed_on, **known, "timestamp": timestamp, "schema_uri": _text(event, "$schema"), "meta": meta}
 
 
 def _text(part: Mapping[str, Any], name: str) -> str | None:
@@ -158,6 +158,7 @@ _FIELDS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "server_script_path": _text,
     "notify_url": _text,
 }
+_TAKEN = {*_FIELDS, "$schema", "meta", "timestamp"}
 _META_FIELDS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "id": _required(_text),
     "dt": _required(_text),

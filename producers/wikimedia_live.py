@@ -14,10 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
 
 import requests
+import urllib3
 from requests_sse import EventSource, InvalidContentTypeError, InvalidStatusCodeError, ReadyState
 
 from producers.events import Idle
@@ -26,6 +28,7 @@ from streamgauge.errors import StreamgaugeError
 _LONGEST_RETRY_AFTER_SECONDS = 3600
 _QUEUED_EVENTS = 10_000
 _IDLE_SECONDS = 0.05
+_READ_BYTES = 64 * 1024
 
 
 class Message(NamedTuple):
@@ -177,12 +180,28 @@ def connect(session: requests.Session, url: str, last_event_id: str, patience: P
     source = EventSource(
         url,
         session=session,
+        hooks={"response": _read_as_it_comes},
         timeout=(patience.connect, patience.silence),  # type: ignore[arg-type]  # it is handed to requests, which takes two
         max_connect_retry=0,
         latest_event_id=last_event_id or None,
         on_error=on_error,
     )
     return source
+
+
+def _read_as_it_comes(response: requests.Response, *_: object, **__: object) -> None:
+    """Has the response give each line once it is there; its own way waits for 512 bytes, an event or two, where a server sends no chunks."""
+    response.iter_lines = partial(_lines, response.raw)  # type: ignore[method-assign]
+
+
+def _lines(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    try:
+        while data := raw.read1(_READ_BYTES, decode_content=True):
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+    except urllib3.exceptions.HTTPError as error:
+        raise requests.ConnectionError(error) from error
 
 
 def unreachable(url: str, user_agent: str, seconds: float) -> str | None:

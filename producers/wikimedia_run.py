@@ -43,7 +43,6 @@ class Order:
     faults: Faults
     rate: float | None = None
     limit: int | None = None
-    patience: Patience = Patience()
 
 
 class WikimediaRun:
@@ -109,7 +108,8 @@ class WikimediaRun:
             yield from map(Arrival, replay(stream, self._notice))
         elif self.position is not None:
             last_event_id = self.position.last_event_id
-            self.live = LiveStream(stream, self.settings.wikimedia_user_agent, last_event_id, self._notice, self.order.patience)
+            patience = Patience(silence=self.settings.wikimedia_silence_seconds)
+            self.live = LiveStream(stream, self.settings.wikimedia_user_agent, last_event_id, self._notice, patience)
             for message in self.live.messages(idle):
                 yield Arrival(message.text, self.position.read(message.id))
 

@@ -34,7 +34,7 @@ _WIKIS = (
 )
 _NAMESPACES = ((0, "", 80), (1, "Talk:", 6), (2, "User:", 5), (4, "Project:", 4), (14, "Category:", 5))
 _TYPES = ("edit", "categorize", "log", "new", "142")
-_TYPE_WEIGHTS = (62, 22, 11, 4.9, 0.1)
+_TYPE_WEIGHTS = (62, 22, 11, 4.7, 0.3)
 _LOGS: tuple[tuple[str, str, Any], ...] = (
     ("upload", "upload", {"img_sha1": "f00", "img_timestamp": "20260101000000"}),
     ("patrol", "patrol", {"curid": 12, "previd": 11, "auto": 1}),

@@ -69,6 +69,13 @@ class Settings:
         "streamgauge/0.1 (streaming reference application; set WIKIMEDIA_USER_AGENT to name yourself)",
         "who asks for the live stream: Wikimedia wants a name and a way to reach you",
     )
+    wikimedia_silence_seconds: int = _setting(
+        "WIKIMEDIA_SILENCE_SECONDS",
+        30,
+        "how long the live stream may be silent before the connection is made anew",
+        read=_count,
+        expected="a whole number from 1",
+    )
     wikimedia_window: str = _setting("STREAMGAUGE_WIKIMEDIA_WINDOW", "60 seconds", "length of the windows that edits are counted in")
     wikimedia_slide: str = _setting("STREAMGAUGE_WIKIMEDIA_SLIDE", "30 seconds", "how far apart those windows start")
     wikimedia_watermark: str = _setting("STREAMGAUGE_WIKIMEDIA_WATERMARK", "60 seconds", "how late an edit may be and still count")

@@ -36,6 +36,7 @@ def services(*, dashboard: bool) -> list[Service]:
     chosen = [
         Service("pipeline", [*me, "run"]),
         Service("produce-nest", [*me, "produce", "nest", "--continue", "--rate", "100", "--speed-up", "60", *faults]),
+        Service("produce-wikimedia", [*me, "produce", "wikimedia", "--live-or-simulated", *faults]),
     ]
     if dashboard:
         chosen.append(Service(DASHBOARD, [*me, "dashboard"]))

@@ -1,0 +1,205 @@
+"""From text to records: recordings, simulated changes, Avro, what is damaged, what is put aside."""
+
+import io
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import islice
+
+import fastavro
+import orjson
+import pytest
+
+from producers.events import Idle
+from producers.wikimedia import Arrival, Changes, Source
+from producers.wikimedia_avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, encoder, schema_text
+from producers.wikimedia_edits import edit_event
+from producers.wikimedia_position import RecentIds
+from producers.wikimedia_recording import replay
+from producers.wikimedia_simulation import Simulation, simulate
+from streamgauge.data_files import data_file
+from streamgauge.errors import StreamgaugeError
+from streamgauge.schema_registry import SchemaRegistry
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SCHEMA = fastavro.parse_schema(json.loads(data_file("schemas/wikimedia-value.avsc").read_text()))
+TEXTS = list(simulate(Simulation(START, limit=2000)))
+
+
+def encode(edit):
+    out = io.BytesIO(b"\0\0\0\0\1")
+    out.seek(5)
+    fastavro.schemaless_writer(out, SCHEMA, edit)
+    return out.getvalue()
+
+
+def events_of(*texts, **options):
+    changes = Changes(encode, Source.RECORDED, **options)
+    return changes, list(changes.events(Arrival(text, number) for number, text in enumerate(texts)))
+
+
+def decoded(value):
+    return fastavro.schemaless_reader(io.BytesIO(value[5:]), SCHEMA)
+
+
+def test_the_same_simulation_gives_the_same_bytes_and_another_start_other_ids():
+    assert list(simulate(Simulation(START, limit=2000))) == TEXTS
+    ids = [{orjson.loads(text)["meta"]["id"] for text in simulate(Simulation(start, limit=50))} for start in (START, START.replace(hour=1))]
+    assert not ids[0] & ids[1]
+
+
+def test_simulated_changes_have_the_oddities_of_real_ones():
+    events = [orjson.loads(text) for text in TEXTS]
+    assert {type(event["log_params"]) for event in events if "log_params" in event} == {dict, list, str}
+    assert any("id" not in event for event in events)
+    assert any(event["type"] == 142 for event in events)
+    assert all("old" not in event["length"] for event in events if event["type"] == "new")
+    assert all("length" not in event for event in events if event["type"] in {"log", "categorize"})
+    assert Counter(event["type"] for event in events).most_common(1)[0][0] == "edit"
+
+
+def test_every_simulated_change_goes_through_avro_and_back():
+    _, events = events_of(*TEXTS)
+    assert len(events) == len(TEXTS)
+    for text, event in zip(TEXTS, events, strict=True):
+        edit = edit_event(orjson.loads(text))
+        assert decoded(event.value) == {name: value for name, value in edit.items() if name != "schema_uri"}
+
+
+def test_a_record_has_its_page_as_key_and_says_where_it_comes_from():
+    told = orjson.loads(TEXTS[0])
+    _, (event,) = events_of(TEXTS[0])
+    assert event.key == f"{told['wiki']}:{told['title']}".encode()
+    assert dict(event.headers) == {"source": b"recorded", "event_id": told["meta"]["id"].encode()}
+    assert event.topic is None
+
+
+def test_facts_are_the_edits():
+    _, events = events_of(*TEXTS)
+    told = [orjson.loads(text) for text in TEXTS]
+    assert {fact for event in events for fact in event.facts} == {
+        (one["meta"]["id"], one["timestamp"] * 1000) for one in told if one["type"] == "edit"
+    }
+
+
+def test_the_stream_s_time_never_goes_back():
+    _, events = events_of(TEXTS[100], TEXTS[0], TEXTS[200])
+    assert [event.event_time_ms for event in events] == sorted(event.event_time_ms for event in events)
+    assert events[1].oldest_time_ms < events[1].event_time_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [(b"<html>", "not JSON: "), (b'{"meta": {}}', "meta: no id"), (b"\xff", "not JSON: "), (b"", "not JSON: ")],
+)
+def test_text_that_tells_no_change_goes_to_the_dead_letters(text, reason):
+    _, (event,) = events_of(text)
+    assert (event.topic, event.value, event.is_usable, event.facts) == ("dead-letters", text, False, ())
+    headers = {name: value.decode() for name, value in event.headers}
+    assert headers["reason"].startswith(reason)
+    assert {name: headers[name] for name in ("topic", "partition", "offset")} == {"topic": "wikimedia", "partition": "-1", "offset": "-1"}
+    assert datetime.fromisoformat(headers["timestamp"]).tzinfo is not None
+    assert event.key == events_of(text)[1][0].key, "the same text has the same key"
+
+
+def test_a_change_that_the_schema_has_no_place_for_goes_to_the_dead_letters():
+    def too_narrow(_):
+        msg = "no int"
+        raise ValueError(msg)
+
+    (event,) = Changes(too_narrow, Source.LIVE).events([Arrival(TEXTS[0])])
+    assert event.topic == "dead-letters"
+    assert dict(event.headers)["reason"] == b"not by the schema: no int"
+
+
+def test_canaries_and_what_comes_again_are_passed_over_counted_and_need_no_record():
+    canary = orjson.dumps({"meta": {"domain": "canary"}})
+    passed_over = []
+    changes, events = events_of(
+        TEXTS[0], canary, TEXTS[0], TEXTS[1], recent=RecentIds([orjson.loads(TEXTS[1])["meta"]["id"]]), needs_no_record=passed_over.append
+    )
+    assert [event.mark for event in events] == [0]
+    assert (changes.canaries, changes.repeated, passed_over) == (1, 2, [1, 2, 3])
+
+
+def test_no_damage_can_be_decoded():
+    value = encode(edit_event(orjson.loads(TEXTS[0])))
+    unknown, magic, broken, empty = (corrupt(value, number) for number in range(len(DAMAGES)))
+    assert int.from_bytes(unknown[1:5]) == UNKNOWN_SCHEMA_ID
+    assert unknown[5:] == value[5:]
+    assert magic[0] != 0
+    assert empty == b""
+    with pytest.raises((EOFError, IndexError)):
+        decoded(broken)
+
+
+def as_lines(texts):
+    return b"".join(text + b"\n" for text in texts)
+
+
+def as_sse(texts, end=b"\n"):
+    blocks = (
+        b"event: message" + end + b'id: [{"offset":%d}]' % number + end + b"data: " + text + end + end for number, text in enumerate(texts)
+    )
+    return b":ok" + end + end + b"".join(blocks)
+
+
+@pytest.mark.parametrize("recording", [as_lines(TEXTS[:9]), as_sse(TEXTS[:9]), as_sse(TEXTS[:9], b"\r\n")], ids=["lines", "sse", "crlf"])
+def test_a_recording_is_replayed_byte_for_byte(tmp_path, recording):
+    (tmp_path / "file").write_bytes(recording)
+    notices = []
+    assert list(replay(tmp_path / "file", notices.append)) == TEXTS[:9]
+    assert notices == []
+
+
+@pytest.mark.parametrize("recording", [as_lines(TEXTS[:9]), as_sse(TEXTS[:9])], ids=["lines", "sse"])
+@pytest.mark.parametrize("cut", [3, 40, 200])
+def test_a_last_event_that_is_cut_off_is_told_and_left_out(tmp_path, recording, cut):
+    (tmp_path / "file").write_bytes(recording[:-cut])
+    notices = []
+    assert list(replay(tmp_path / "file", notices.append)) == TEXTS[:8]
+    assert len(notices) == 1
+    assert "is cut off in its last event" in notices[0]
+
+
+@pytest.mark.parametrize("recording", [as_lines(TEXTS[:9]), as_sse(TEXTS[:9])], ids=["lines", "sse"])
+def test_a_whole_last_event_needs_no_end_of_line(tmp_path, recording):
+    (tmp_path / "file").write_bytes(recording.rstrip(b"\n"))
+    assert list(replay(tmp_path / "file", pytest.fail)) == TEXTS[:9]
+
+
+def test_a_bad_line_in_the_middle_is_handed_on(tmp_path):
+    (tmp_path / "file").write_bytes(as_lines([TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]))
+    assert list(replay(tmp_path / "file", pytest.fail)) == [TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]
+
+
+def test_a_recording_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(StreamgaugeError, match="No such file"):
+        replay(tmp_path / "none", print)
+
+
+def test_a_registry_that_is_away_is_waited_for_until_a_stop():
+    notices, waits = [], []
+    registry = SchemaRegistry("http://127.0.0.1:9/apis/ccompat/v7")
+    made = encoder(
+        registry,
+        "wikimedia",
+        data_file("schemas/wikimedia-value.avsc").read_text(),
+        notices.append,
+        Idle(waits.append, lambda: len(waits) > 2),
+    )
+    assert made is None
+    assert len(waits) == 3
+    assert len(notices) == 1
+    assert "waiting: no schema registry answers at http://127.0.0.1:9" in notices[0]
+
+
+@pytest.mark.parametrize("text", ["no JSON", '{"type": "nothing"}', "[", '{"type": "record"}'])
+def test_a_file_that_is_no_schema_is_one_sentence(tmp_path, text):
+    (tmp_path / "it.avsc").write_text(text)
+    with pytest.raises(StreamgaugeError, match=r"it\.avsc is no Avro schema"):
+        schema_text(tmp_path / "it.avsc")
+
+
+def test_an_endless_simulation_does_not_end():
+    assert len(list(islice(simulate(Simulation(START)), 3000))) == 3000
