@@ -1,10 +1,10 @@
 """Every query, of every story."""
 
-from pipeline import nest
+from pipeline import nest, wikimedia
 from pipeline.query import Query
 from streamgauge.errors import StreamgaugeError
 
-QUERIES: tuple[Query, ...] = nest.QUERIES
+QUERIES: tuple[Query, ...] = (*nest.QUERIES, *wikimedia.QUERIES)
 
 
 def chosen(names: list[str]) -> list[Query]:

@@ -34,8 +34,8 @@ def run(
     settings = Settings.from_environment()
     spark = spark_session(settings)
     try:
-        runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern))
+        runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False))
         runner.stop_on_signals()
-        runner.run(queries, on_start=lambda started: err.print(f"{started.name} runs"))
+        runner.run(queries)
     finally:
         spark.stop()

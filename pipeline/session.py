@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from streamgauge.local import jars
 from streamgauge.local.java import java_home
 from streamgauge.settings import Settings
+from streamgauge.topics import LARGEST_RECORD_BYTES
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -17,6 +18,11 @@ _BARE_LOCAL_FILES = {
     # The default manager goes around fs.file.impl. This one writes a temporary file and renames it, which is atomic on a local disk.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
 }
+
+# A damaged length in front of a text would have the decoder reserve up to 2 GB for it, and the driver die of it.
+_AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{kind}.maxLength={LARGEST_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems")
+)
 
 
 def spark_session(settings: Settings) -> SparkSession:
@@ -29,7 +35,8 @@ def spark_session(settings: Settings) -> SparkSession:
         "spark.jars": ",".join(paths),
         "spark.driver.extraClassPath": ":".join(paths),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} -Duser.timezone=UTC -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} -Duser.timezone=UTC -XX:+UseParallelGC {_AVRO_LIMITS}",
+        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {_AVRO_LIMITS}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -37,6 +37,13 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
     return spark.readStream.format("kafka").options(**options).load().select(*RECORD)
 
 
+def records_from(spark: SparkSession, settings: Settings, topic: str, offsets: str, *, pattern: str | None = None) -> DataFrame:
+    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to what is the end now."""
+    chosen = {"subscribePattern": pattern} if pattern else {"subscribe": topic}
+    options = {**kafka_options(settings), **chosen, "startingOffsets": offsets, "failOnDataLoss": "false"}
+    return spark.read.format("kafka").options(**options).load().select(*RECORD)
+
+
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
     """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
 

@@ -1,0 +1,39 @@
+"""Changes of wikis as confluent-kafka writes them: what the tests of the Wikimedia story start from."""
+
+import io
+import json
+import struct
+from typing import Any
+
+import fastavro
+
+from streamgauge.data_files import data_file
+
+V1 = data_file("schemas/wikimedia-value.avsc").read_text()
+V2 = data_file("schemas/wikimedia-value.v2.avsc").read_text()
+
+
+def change(number: int, *, at: int, bot: bool = False, kind: str = "edit", grown: int = 10, **fields: Any) -> dict[str, Any]:
+    """An edit, or another change, `at` a time in seconds since 1970; `number` makes its id."""
+    return {
+        "id": 3_000_000_000 + number,
+        "type": kind,
+        "wiki": "enwiki",
+        "namespace": 0,
+        "title": f"Page {number % 50}",
+        "user": "Somebody",
+        "bot": bot,
+        "timestamp": at,
+        "comment": "a comment of usual length, with a [[link]] in it",
+        "length": {"old": 1000, "new": 1000 + grown} if kind == "edit" else None,
+        "meta": {"id": f"id-{number}", "dt": "2026-01-01T00:00:00Z", "domain": "en.wikipedia.org", "offset": 5_000_000_000},
+        **fields,
+    }
+
+
+def in_wire_format(row: dict[str, Any], schema_id: int, schema: str = V1) -> bytes:
+    """The row as fastavro writes it, behind the prefix with `schema_id`."""
+    value = io.BytesIO()
+    value.write(struct.pack(">bI", 0, schema_id))
+    fastavro.schemaless_writer(value, fastavro.parse_schema(json.loads(schema)), row)
+    return value.getvalue()

@@ -1,0 +1,110 @@
+"""The wire format as columns: which values are read, by which schema, what is said of the others, and when a query stops."""
+
+import json
+import struct
+
+import pytest
+from avro import V1, V2, change, in_wire_format
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.confluent_avro import IS_READ, WriterSchemas, encoded, events, schema_ids, unknown_ids
+
+SCHEMAS = WriterSchemas(V1, {3: V1, 2**31 - 1: V2}, absent=frozenset({77}))
+GOOD = in_wire_format(change(1, at=0), 3)
+
+
+def read(records, *values, schemas=SCHEMAS, fields=None):
+    return [row.event for row in events(records(*values), schemas, fields).orderBy("offset").collect()]
+
+
+def reasons(records, *values, schemas=SCHEMAS):
+    frame = records(*values)
+    reason = F.transform(F.array(schemas.event(F.col("value"))), lambda event: schemas.reason(F.col("value"), event))[0]
+    return [row.reason for row in frame.withColumn("reason", reason).orderBy("offset").collect()]
+
+
+def test_each_value_is_read_by_the_schema_whose_id_it_carries(records):
+    newer = in_wire_format(change(2, at=0, schema_uri="/v2", title="Ä"), 2**31 - 1, V2)
+    first, second = read(records, GOOD, newer)
+    assert (first.id, first.title, first.schema_uri, first.meta.offset) == (3_000_000_001, "Page 1", None, 5_000_000_000)
+    assert (second.id, second.title, second.schema_uri) == (3_000_000_002, "Ä", "/v2")
+
+
+def test_only_the_fields_that_are_asked_for_are_read(records):
+    (event,) = read(records, GOOD, fields=["type", "bot", "no such field"])
+    assert event.asDict() == {"type": "edit", "bot": False, IS_READ: True}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "empty"),
+        (b"", "empty"),
+        (b"\x00", "not in the Confluent wire format"),
+        (b"\x01" + GOOD[1:], "not in the Confluent wire format"),
+        (b'{"type": "edit"}', "not in the Confluent wire format"),
+        (GOOD[:5], "broken, or not what its schema says, id 3"),
+        (GOOD[:-3], "broken, or not what its schema says, id 3"),
+        (GOOD[:5] + b"\xff" * 100, "broken, or not what its schema says, id 3"),
+        (b"\x00" + struct.pack(">I", 77) + GOOD[5:], "the registry has no Avro schema of id 77"),
+        (b"\x00\xff\xff\xff\xff" + GOOD[5:], "the registry has no Avro schema of id 4294967295"),
+    ],
+)
+def test_a_value_that_cannot_be_read_has_a_reason_and_its_neighbours_are_read(records, value, reason):
+    assert reasons(records, GOOD, value, GOOD) == [None, reason, None]
+    assert [event is not None and event[IS_READ] for event in read(records, GOOD, value, GOOD)] in ([True, None, True], [True, False, True])
+
+
+def test_a_text_that_claims_to_be_of_two_gigabytes_is_broken_and_nothing_more(records):
+    claims = b"\xfe\xff\xff\xff\x0f"  # 2^31 - 1 as Avro writes it
+    writer = json.dumps({"type": "record", "name": "R", "fields": [{"name": "type", "type": "string"}]})
+    assert reasons(records, b"\x00\x00\x00\x00\x03" + claims + b"abc", schemas=WriterSchemas(V1, {3: writer})) == [
+        "broken, or not what its schema says, id 3"
+    ]
+
+
+def test_an_id_that_nobody_asked_the_registry_for_fails_and_says_which(records):
+    with pytest.raises(PySparkException) as failure:
+        read(records, GOOD, b"\x00\x00\x00\x01\x00" + GOOD[5:])
+    assert unknown_ids(str(failure.value)) == {256}
+
+
+def test_without_a_schema_any_id_is_unknown_and_the_rest_has_its_reason(records):
+    assert reasons(records, b"", b"\x01", schemas=WriterSchemas(V1)) == ["empty", "not in the Confluent wire format"]
+    with pytest.raises(PySparkException, match="a schema id that was not known"):
+        read(records, GOOD, schemas=WriterSchemas(V1))
+
+
+def test_another_failure_names_no_ids():
+    assert unknown_ids("java.lang.OutOfMemoryError: Java heap space") == set()
+
+
+def test_schema_ids_are_those_of_values_in_the_wire_format(records):
+    assert schema_ids(records(GOOD, GOOD, b"\x00\x00\x00\x01\x00", b"\x01\x00\x00\x00\x09", b"\x00\x00", None, b"")) == {3, 256}
+
+
+@pytest.mark.parametrize(
+    "writer",
+    [
+        '"string"',
+        '{"type": "record", "name": "R", "fields": [{"name": "type", "type": "Unheard.Of"}]}',
+        '{"type": "record", "name": "R", "fields": [{"name": "type", "type": {"type": "array", "items": "long"}}]}',
+    ],
+)
+def test_a_writer_whose_schema_cannot_be_reconciled_spoils_its_own_values_only(records, writer):
+    schemas = WriterSchemas(V1, {3: V1, 4: writer})
+    spoilt = b"\x00\x00\x00\x00\x04\x02a"
+    assert reasons(records, GOOD, spoilt, schemas=schemas) == [None, "broken, or not what its schema says, id 4"]
+
+
+def test_what_is_encoded_here_is_read_by_fastavro(spark):
+    import io
+
+    import fastavro
+
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]})
+    frame = spark.createDataFrame([(5, "x")], "a long, b string")
+    value = bytes(frame.select(encoded(F.struct("a", "b"), 258, schema).alias("value")).first().value)
+    assert value[:5] == b"\x00\x00\x00\x01\x02"
+    assert fastavro.schemaless_reader(io.BytesIO(value[5:]), json.loads(schema), None) == {"a": 5, "b": "x"}
