@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
-from fastavro.schema import expand_schema
+from fastavro.schema import SchemaParseException, expand_schema
 
 Schema = Any
 """A schema as JSON gives it: a name, a list (a union), or an object."""
@@ -16,20 +17,19 @@ _WIDER = ("int", "long", "float", "double")
 def reader_schema(versions: Sequence[str], own: str) -> str:
     """A record that every version can be read as, without losing a field of any.
 
-    versions: the schemas that values may be written with, oldest first; those that are no records are left out. own: the schema that
-    the reader was made for. The newest version decides how a field looks; what it lacks comes from older ones and from `own`. Every
-    field may be missing: it is null then, unless it has a default. Whether it may be missing from a row is for the row's reader to say.
+    versions: the schemas that values may be written with, oldest first; one that is no record, or cannot be understood by itself, adds
+    nothing. own: the schema that the reader's code was written for; it decides what its fields look like, but for numbers that have
+    grown wider. Fields that it lacks look as in the newest version that has them. Every field may be null, and is null where a writer
+    has neither it nor a default.
     """
-    records = [schema for schema in map(_expanded, (own, *versions)) if _is_record(schema)]
-    merged = records[-1]
-    for older in reversed(records[:-1]):
-        merged = _merged(merged, older)
+    newest_first = filter(None, map(_record, reversed(versions)))
+    merged = reduce(_merged, newest_first, _record(own))
     return json.dumps(_defined_once(_optional_fields(merged), set()))
 
 
 def with_fields(schema: str, fields: Iterable[str]) -> str:
     """The record `schema` with no other fields than those, so that nothing else is read; a field that it lacks stays away."""
-    record, names = _expanded(schema), set(fields)
+    record, names = expand_schema(json.loads(schema)), set(fields)
     kept = [field for field in record["fields"] if field["name"] in names]
     return json.dumps(_defined_once({**record, "fields": kept}, set()))
 
@@ -40,35 +40,38 @@ def with_marker(schema: str, name: str) -> str:
     return json.dumps({**record, "fields": [*record["fields"], {"name": name, "type": "boolean", "default": True}]})
 
 
-def _expanded(text: str) -> Schema:
-    return expand_schema(json.loads(text))
+def _record(text: str) -> Schema | None:
+    """The schema with each type written out wherever it is named; None when it is no record, or names what it does not define."""
+    try:
+        schema = expand_schema(json.loads(text))
+    except (ValueError, SchemaParseException):
+        return None
+    return schema if _is_record(schema) else None
 
 
 def _is_record(schema: Schema) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "record"
 
 
-def _merged(newer: Schema, older: Schema) -> Schema:
-    """`newer`, with the fields that only `older` has, at every level, and the wider of two number types."""
-    if newer in _WIDER and older in _WIDER:
-        return max(newer, older, key=_WIDER.index)
-    if isinstance(newer, list):
-        other = next((one for one in _branches(older) if _is_record(one)), None)
-        return [_merged(one, other) if _is_record(one) and other else one for one in newer]
-    if _is_record(newer):
-        other = next((one for one in _branches(older) if _is_record(one)), {"fields": []})
-        olders = {field["name"]: field for field in other["fields"]}
-        fields = [
-            {**field, "type": _merged(field["type"], olders[field["name"]]["type"])} if field["name"] in olders else field
-            for field in newer["fields"]
-        ]
-        names = {field["name"] for field in fields}
-        return {**newer, "fields": [*fields, *(field for name, field in olders.items() if name not in names)]}
-    return newer
+def _merged(one: Schema, other: Schema) -> Schema:
+    """`one`, with the fields that only `other` has, at every level, and the wider of two number types."""
+    if isinstance(one, list):
+        return [_merged(branch, other) for branch in one]
+    if one in _WIDER:
+        return max([one, *(branch for branch in _branches(other) if branch in _WIDER)], key=_WIDER.index)
+    record = next(filter(_is_record, _branches(other)), None)
+    if record is None or not _is_record(one):
+        return one
+    others = {field["name"]: field for field in record["fields"]}
+    fields = [
+        {**field, "type": _merged(field["type"], others.pop(field["name"])["type"])} if field["name"] in others else field
+        for field in one["fields"]
+    ]
+    return {**one, "fields": [*fields, *others.values()]}
 
 
 def _optional_fields(schema: Schema) -> Schema:
-    """`schema` where every field of a record, at every level, has a default: null if it had none."""
+    """`schema` where every field of a record, at every level, may be null and has a default: null if it had none."""
     if isinstance(schema, list):
         return [_optional_fields(one) for one in schema]
     if not _is_record(schema):
@@ -77,11 +80,11 @@ def _optional_fields(schema: Schema) -> Schema:
 
 
 def _optional(field: dict[str, Any]) -> dict[str, Any]:
-    field = {**field, "type": _optional_fields(field["type"])}
-    if "default" in field:
-        return field
+    branches = [_optional_fields(branch) for branch in _branches(field["type"]) if branch != "null"]
     # A default is of the union's first branch.
-    return {**field, "type": ["null", *(one for one in _branches(field["type"]) if one != "null")], "default": None}
+    if field.get("default") is None:
+        return {**field, "type": ["null", *branches], "default": None}
+    return {**field, "type": [*branches, "null"]}
 
 
 def _defined_once(schema: Schema, defined: set[str]) -> Schema:

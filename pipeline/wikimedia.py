@@ -37,7 +37,7 @@ def edits(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
         .select(
             "topic",
             "partition",
-            F.coalesce(event["meta"]["id"], F.concat_ws("-", "topic", "partition", "offset")).alias("event_id"),
+            F.coalesce(F.nullif(event["meta"]["id"], F.lit("")), F.concat_ws("-", "topic", "partition", "offset")).alias("event_id"),
             _time_of(event).alias("edited_at"),
             F.when(event["bot"], BOT).otherwise(HUMAN).alias("requested_by"),
             event["wiki"].alias("wiki"),

@@ -1,0 +1,133 @@
+"""The Wikimedia transforms on static frames: what counts, in which windows, and what lands in the dead letters."""
+
+from datetime import UTC, datetime
+
+import pytest
+from avro import V1, V2, change, in_wire_format
+
+from pipeline.confluent_avro import WriterSchemas
+from pipeline.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
+
+SCHEMAS = WriterSchemas(V1, {3: V1, 4: V2}, absent=frozenset({77}))
+TEN = int(datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp())
+
+
+@pytest.fixture
+def edits_of(records):
+    """The edits of changes as they come."""
+
+    def read(*rows):
+        return edits(records(*(in_wire_format(row, 3) for row in rows), topic="wikimedia"), SCHEMAS)
+
+    return read
+
+
+def windows(frame):
+    counted = edit_stats(frame, window="60 seconds", slide="30 seconds")
+    rows = counted.selectExpr("date_format(window.start, 'HH:mm:ss') AS start", "requested_by", "counts").collect()
+    return {(row.start, row.requested_by): row.counts for row in rows}
+
+
+def per_minute(frame):
+    rows = wiki_stats(frame).selectExpr("wiki", "namespace", "date_format(window.start, 'HH:mm') AS start", "edits", "bytes_added", "bytes_removed")
+    return {tuple(row)[:3]: tuple(row)[3:] for row in rows.collect()}
+
+
+def reasons(frame):
+    return [row.reason for row in frame.selectExpr("string(filter(headers, h -> h.key = 'reason')[0].value) AS reason").collect()]
+
+
+class TestEditStats:
+    def test_an_edit_counts_in_both_windows_that_hold_its_time(self, edits_of):
+        assert windows(edits_of(change(1, at=TEN + 40))) == {("10:00:00", "Human"): 1, ("10:00:30", "Human"): 1}
+
+    def test_a_window_begins_with_its_first_second_and_ends_before_the_next(self, edits_of):
+        assert windows(edits_of(change(1, at=TEN), change(2, at=TEN + 29), change(3, at=TEN + 30))) == {
+            ("09:59:30", "Human"): 2,
+            ("10:00:00", "Human"): 3,
+            ("10:00:30", "Human"): 1,
+        }
+
+    def test_bots_and_humans_are_counted_apart(self, edits_of):
+        counted = windows(edits_of(change(1, at=TEN, bot=True), change(2, at=TEN, bot=True), change(3, at=TEN)))
+        assert counted[("10:00:00", "Bot")] == 2
+        assert counted[("10:00:00", "Human")] == 1
+
+    def test_an_event_that_comes_twice_counts_once(self, edits_of):
+        assert windows(edits_of(change(1, at=TEN), change(1, at=TEN), change(2, at=TEN)))[("10:00:00", "Human")] == 2
+
+    @pytest.mark.parametrize("kind", ["new", "log", "categorize", "142"])
+    def test_what_is_no_edit_counts_nowhere(self, edits_of, kind):
+        assert windows(edits_of(change(1, at=TEN, kind=kind))) == {}
+
+    def test_events_without_an_id_are_each_their_own(self, edits_of):
+        meta = {"id": "", "dt": "", "domain": ""}
+        same = [change(number, at=TEN, meta=meta) for number in (1, 2)]
+        assert windows(edits_of(*same))[("10:00:00", "Human")] == 2
+
+
+class TestWikiStats:
+    def test_edits_and_bytes_per_wiki_namespace_and_minute(self, edits_of):
+        counted = per_minute(
+            edits_of(
+                change(1, at=TEN, grown=100),
+                change(2, at=TEN + 59, grown=-30),
+                change(3, at=TEN + 60, grown=5),
+                change(4, at=TEN, namespace=1, grown=0),
+                change(5, at=TEN, wiki="dewiki", grown=-1),
+            )
+        )
+        assert counted == {
+            ("enwiki", 0, "10:00"): (2, 100, 30),
+            ("enwiki", 0, "10:01"): (1, 5, 0),
+            ("enwiki", 1, "10:00"): (1, 0, 0),
+            ("dewiki", 0, "10:00"): (1, 0, 1),
+        }
+
+    @pytest.mark.parametrize("length", [None, {"old": None, "new": 5}, {"old": -(2**63), "new": 2**63 - 1}])
+    def test_an_edit_of_unknown_or_impossible_size_counts_without_bytes(self, edits_of, length):
+        assert per_minute(edits_of(change(1, at=TEN, length=length))) == {("enwiki", 0, "10:00"): (1, 0, 0)}
+
+
+class TestChanges:
+    def test_every_change_is_kept_with_the_fields_of_every_version(self, records):
+        values = [in_wire_format(change(1, at=TEN, kind="log"), 3), in_wire_format(change(2, at=TEN, schema_uri="/v2"), 4, V2), b"rubbish"]
+        rows = changes(records(*values, topic="wikimedia"), SCHEMAS).orderBy("kafka_offset").collect()
+        assert [(row.kafka_offset, row.type, str(row.date), row.schema_uri, row.meta.id) for row in rows] == [
+            (0, "log", "2026-01-01", None, "id-1"),
+            (1, "edit", "2026-01-01", "/v2", "id-2"),
+        ]
+
+    def test_a_change_without_a_time_goes_by_the_day_that_kafka_took_it(self, records):
+        (row,) = changes(records(in_wire_format(change(1, at=2**60), 3)), SCHEMAS).collect()
+        assert (row.changed_at, str(row.date), row.timestamp) == (None, "2026-01-01", 2**60)
+
+    def test_a_field_named_like_a_column_of_the_archive_gets_another_name(self, records):
+        import json
+
+        schema = json.loads(V1)
+        schema["fields"].append({"name": "Date", "type": ["null", "string"], "default": None})
+        dated = json.dumps(schema)
+        (row,) = changes(records(in_wire_format(change(1, at=TEN, Date="today"), 5, dated)), WriterSchemas(V1, {3: V1, 5: dated})).collect()
+        assert (row.event_Date, str(row.date)) == ("today", "2026-01-01")
+
+
+class TestUnusable:
+    @pytest.mark.parametrize("kind", ["edit", "log", "142"])
+    def test_what_is_counted_or_only_archived_is_fine(self, records, kind):
+        assert reasons(unusable(records(in_wire_format(change(1, at=TEN, kind=kind), 3)), SCHEMAS)) == []
+
+    @pytest.mark.parametrize("at", [-1, 10_000_000_000_000, 2**62])
+    def test_an_edit_of_no_possible_time_is_a_dead_letter_and_counts_nowhere(self, records, edits_of, at):
+        assert reasons(unusable(records(in_wire_format(change(1, at=at), 3)), SCHEMAS)) == [
+            "an edit without bot, namespace, timestamp or wiki; archived all the same"
+        ]
+        assert windows(edits_of(change(1, at=at))) == {}
+
+    def test_what_cannot_be_read_keeps_its_bytes_and_its_place(self, records):
+        good = in_wire_format(change(1, at=TEN), 3)
+        (letter,) = unusable(records(good, good[:20], good, topic="wikimedia"), SCHEMAS).collect()
+        headers = {header.key: bytes(header.value).decode() for header in letter.headers}
+        assert bytes(letter.value) == good[:20]
+        assert (headers["topic"], headers["offset"]) == ("wikimedia", "1")
+        assert headers["reason"] == "broken, or not what its schema says, id 3"
