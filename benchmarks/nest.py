@@ -30,7 +30,7 @@ from streamgauge.local.platform import Platform
 from streamgauge.settings import Settings
 
 DOCUMENTS = 1_000_000
-LATENCY_SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 30, 1000
+LATENCY_SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 60, 1000
 KAFKA_PORT = 19092
 ME = [sys.executable, "-m", "streamgauge.cli"]
 

@@ -22,7 +22,7 @@ def run(
     """Run queries: continuously, or --once."""
     from pipeline.catalog import chosen
     from pipeline.runner import Runner, RunOptions
-    from pipeline.session import spark_session
+    from pipeline.session import spark_session, stopping
 
     if mode is not None and mode not in MODES:
         msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
@@ -33,9 +33,7 @@ def run(
     queries = [replace(one, mode=mode) if mode and one.name in (query or []) else one for one in chosen(query or [])]  # type: ignore[arg-type]
     settings = Settings.from_environment()
     spark = spark_session(settings)
-    try:
-        runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern))
-        runner.stop_on_signals()
-        runner.run(queries, on_start=lambda started: err.print(f"{started.name} runs"))
-    finally:
-        spark.stop()
+    runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern))
+    runner.stop_on_signals()
+    with stopping(spark, runner.stop_requested.is_set):
+        runner.run(queries, lambda line: err.print(line, markup=False))
