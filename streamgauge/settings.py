@@ -85,6 +85,10 @@ class Settings:
     watermark: str = _setting(
         "STREAMGAUGE_WATERMARK", "10 minutes", "how late an event may be, behind the farthest of its own partition, and still count"
     )
+    taxi_slide: str = _setting("STREAMGAUGE_TAXI_SLIDE", "1 hour", "how often an hour of the taxi statistics begins")
+    taxi_future: str = _setting(
+        "STREAMGAUGE_TAXI_FUTURE", "1 hour", "how long after its record a drop-off may lie; a later one is a dead letter"
+    )
     partition_skew: str = _setting(
         "STREAMGAUGE_PARTITION_SKEW", "7 days", "how far, in event time, an idle partition can hold the watermark behind the farthest one"
     )

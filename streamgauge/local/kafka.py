@@ -103,7 +103,9 @@ class EmbeddedKafka:
         self._wait_until_it_answers()
 
     def _format(self, java: str, class_path: str, properties: Path) -> None:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster_id = "-"
+        while cluster_id.startswith("-"):  # the tool would take it for an option
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = [
             java,
             "-cp",

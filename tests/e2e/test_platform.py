@@ -16,7 +16,7 @@ from streamgauge.settings import Settings
 def idle(tmp_path):
     """Settings of a platform that is not running; it is stopped in the end."""
     kafka_port, _, dashboard_port = free_ports(3)
-    chosen = Settings(home=tmp_path / "home", kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache)
+    chosen = Settings(home=tmp_path / "idle", kafka_port=kafka_port, dashboard_port=dashboard_port, cache=Settings.from_environment().cache)
     yield chosen
     streamgauge("down", settings=chosen)
 
