@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from producers.delivery import PATIENCE_SECONDS, Delivery
 from producers.events import Event
 from producers.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
-from producers.pacing import paced
+from producers.pacing import paced, paced_by_event_time
 from producers.summary import Summary, Tally
 from streamgauge.errors import StreamgaugeError
 
@@ -60,7 +60,7 @@ class Run:
     """What a producer is to do.
 
     rate: events a second (None: as fast as can be). total: how many events there will be, if that is known. is_finite: whether
-    the stream ends by itself.
+    the stream ends by itself. speed_up: seconds of event time a second; it takes the place of the rate.
     """
 
     bootstrap_servers: str
@@ -70,6 +70,7 @@ class Run:
     rate: float | None
     total: int | None = None
     is_finite: bool = True
+    speed_up: float | None = None
 
 
 def produce(run: Run, events: Iterable[Event], console: Console) -> Summary:
@@ -82,7 +83,7 @@ def produce(run: Run, events: Iterable[Event], console: Console) -> Summary:
     tally = Tally(None if run.is_finite else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
     start = time.monotonic()
     with stopped_by_signals() as stop, _progress(console, run.total) as show:
-        on_the_clock = paced(events, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
+        on_the_clock = _on_the_clock(run, events, delivery, stop)
         next_look = start
         for record in with_faults(on_the_clock, run.faults, run.corrupt):
             if not delivery.send(run.topic, record.event.key, record.event.value, is_stopped=stop):
@@ -94,6 +95,12 @@ def produce(run: Run, events: Iterable[Event], console: Console) -> Summary:
         show(tally.kinds.total())
         undelivered = _flush(delivery, stop)
     return tally.summary(time.monotonic() - start, undelivered)
+
+
+def _on_the_clock(run: Run, events: Iterable[Event], delivery: Delivery, stop: Stop) -> Iterator[Event]:
+    if run.speed_up is not None:
+        return paced_by_event_time(events, run.speed_up, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
+    return paced(events, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
 
 
 def warn_of_short_stream(faults: Faults, event_time_seconds: float | None) -> str | None:
