@@ -10,13 +10,14 @@ from pathlib import Path
 
 import psutil
 from filelock import FileLock, Timeout
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sources import source_partitions, stream_of_records
+from pipeline.supervisor import RestartPolicy
 from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
@@ -43,22 +44,29 @@ class Runner:
     def __init__(self, spark: SparkSession, settings: Settings, options: RunOptions) -> None:
         self.spark, self.settings, self.options = spark, settings, options
         self.running: dict[str, StreamingQuery] = {}
+        self.queries: dict[str, Query] = {}
+        self.restarts = RestartPolicy()
         self.stop_requested = threading.Event()
         self._locks: list[FileLock] = []
 
-    def run(self, queries: Iterable[Query], on_start: Callable[[Query], None] = lambda _: None) -> None:
-        """Starts `queries` and waits for all; raises StreamgaugeError as soon as one fails, when the others have been stopped."""
+    def run(self, queries: Iterable[Query], say: Callable[[str], None] = lambda _: None) -> None:
+        """Starts `queries` and keeps them running until they end or a stop is asked for; tells `say` of each start.
+
+        Raises StreamgaugeError as soon as one fails for good, when the others have been stopped.
+        """
         listener = ProgressToKafka(self.settings)
         self.spark.streams.addListener(listener)
         try:
             for query in queries:
                 if self.stop_requested.is_set():
                     break
+                self._lock(query)
+                self.queries[query.name] = query
                 self.running[query.name] = self._start(query)
-                on_start(query)
+                say(f"{query.name} runs")
                 if self.options.once:  # one after the other: side by side they would only take each other's cores
-                    self._wait()
-            self._wait()
+                    self._keep_running(say)
+            self._keep_running(say)
         finally:
             self._stop_all()
             self.spark.streams.removeListener(listener)
@@ -75,9 +83,19 @@ class Runner:
         """Where the query keeps its checkpoint: a folder for its name, version and output mode."""
         return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}"
 
+    def _keep_running(self, say: Callable[[str], None]) -> None:
+        while not self.stop_requested.wait(POLL_SECONDS):
+            for name, running in self.running.items():
+                error = None if running.isActive else running.exception()
+                if error is not None:
+                    restart = self.restarts.restart(name, str(error), self.settings)
+                    say(f"{name} starts again from its checkpoint in {restart.after_seconds:.0f} s: {restart.why}")
+                    self.stop_requested.wait(restart.after_seconds)
+                    self.running[name] = self._start(self.queries[name])
+            if not any(running.isActive for running in self.running.values()):
+                return
+
     def _start(self, query: Query) -> StreamingQuery:
-        checkpoint = self.checkpoint(query)
-        self._lock(query, checkpoint)
         partitions = source_partitions(self.settings, query.source.name, pattern=self.options.pattern)
         records = stream_of_records(self.spark, self.settings, query.source.name, pattern=self.options.pattern)
         watermarked = partial(
@@ -85,7 +103,7 @@ class Runner:
         )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(query.result(records, watermarked), self.settings)
-        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint))
+        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(self.checkpoint(query)))
         writer = (
             writer.trigger(availableNow=True)
             if self.options.once
@@ -97,13 +115,8 @@ class Runner:
             msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
             raise StreamgaugeError(msg) from error
 
-    def _wait(self) -> None:
-        while not self.stop_requested.is_set() and any(running.isActive for running in self.running.values()):
-            self._raise_failure()
-            self.stop_requested.wait(POLL_SECONDS)
-        self._raise_failure()
-
-    def _lock(self, query: Query, checkpoint: Path) -> None:
+    def _lock(self, query: Query) -> None:
+        checkpoint = self.checkpoint(query)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(checkpoint.with_suffix(".lock"), timeout=0)
         holder = checkpoint.with_suffix(".driver")
@@ -119,12 +132,6 @@ class Runner:
             _wait_until_gone(int(holder.read_text() or 0), jvm_pid)
         holder.write_text(str(jvm_pid))
 
-    def _raise_failure(self) -> None:
-        for name, running in self.running.items():
-            error = None if running.isActive else running.exception()
-            if error is not None:
-                raise StreamgaugeError(explained(name, error, self.settings.checkpoints))
-
     def _stop_all(self) -> None:
         deadline = time.monotonic() + FINISH_BATCH_SECONDS
         for running in self.running.values():
@@ -133,19 +140,6 @@ class Runner:
             ):
                 time.sleep(POLL_SECONDS)
             running.stop()
-
-
-def explained(name: str, error: StreamingQueryException, checkpoints: Path) -> str:
-    """One message for a query's failure: what happened and what to do."""
-    text = str(error)
-    if "failOnDataLoss" in text or "data may have been lost" in text.lower() or "KAFKA_DATA_LOSS" in text:
-        return (
-            f"query {name} stopped: records that it had not read yet are gone from Kafka (retention has cut them, or the topic was deleted and created anew). "
-            f"Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
-            f"or count anew from the earliest record that is there (delete {checkpoints / name}-v*)"
-        )
-    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    return f"query {name} failed: {first} (the whole of it is in the log, spark.log)"
 
 
 def _wait_until_gone(driver_pid: int, own_pid: int) -> None:
