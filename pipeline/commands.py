@@ -17,25 +17,29 @@ def run(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
     once: Annotated[bool, typer.Option("--once", help="take what is there and end")] = False,  # noqa: FBT002 - an option of the command line
     mode: Annotated[str | None, typer.Option(help="another output mode: append, update or complete")] = None,
+    console: Annotated[bool, typer.Option("--console", help="print the rows of each batch, by window, instead of writing them")] = False,  # noqa: FBT002
     topic_pattern: Annotated[str | None, typer.Option(help="read all topics that match this regular expression")] = None,
 ) -> None:
     """Run queries: continuously, or --once."""
     from pipeline.catalog import chosen
+    from pipeline.console import on_console
     from pipeline.runner import Runner, RunOptions
-    from pipeline.session import spark_session
+    from pipeline.session import spark_session, stopping
 
     if mode is not None and mode not in MODES:
         msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
         raise StreamgaugeError(msg)
-    if (mode or topic_pattern) and not query:
-        msg = "--mode and --topic-pattern are for queries that are named: streamgauge run nest-camera-stats --mode complete"
+    if (mode or topic_pattern or console) and not query:
+        msg = "--mode, --console and --topic-pattern are for queries that are named: streamgauge run nest-camera-stats --mode complete"
         raise StreamgaugeError(msg)
-    queries = [replace(one, mode=mode) if mode and one.name in (query or []) else one for one in chosen(query or [])]  # type: ignore[arg-type]
     settings = Settings.from_environment()
+    queries = chosen(query or [], settings)
+    if mode is not None:
+        queries = [replace(one, mode=mode) if one.name in (query or []) else one for one in queries]  # type: ignore[arg-type]
+    if console:
+        queries = [on_console(one) for one in queries if one.name in (query or [])]
     spark = spark_session(settings)
-    try:
-        runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False))
-        runner.stop_on_signals()
-        runner.run(queries)
-    finally:
-        spark.stop()
+    runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern))
+    runner.stop_on_signals()
+    with stopping(spark, runner.stop_requested.is_set):
+        runner.run(queries, lambda line: err.print(line, markup=False))

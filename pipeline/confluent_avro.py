@@ -17,11 +17,25 @@ from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own document
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from pipeline.avro_schemas import reader_schema, with_fields, with_marker
+from streamgauge.data_files import data_file
 
 PREFIX_BYTES = 5
 IS_READ = "_is_read"
 """A field of every event: true, or null for a value that cannot be read."""
 _UNKNOWN = "a schema id that was not known when the query started: "
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A subject of the schema registry, and the file of `data/` with the schema that this project has for it."""
+
+    name: str
+    file: str
+
+    @property
+    def schema(self) -> str:
+        """That schema, in JSON."""
+        return data_file(self.file).read_text()
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,17 @@
 """What a query is. Queries are data; the runner starts them all the same way."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from pipeline.confluent_avro import WriterSchemas
+from pipeline.confluent_avro import Subject, WriterSchemas
 from pipeline.sinks import Sink
 from pipeline.static_tables import StaticTable
-from streamgauge.settings import Settings
 from streamgauge.topics import Topic
 
 OutputMode = Literal["append", "update", "complete"]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A subject of the schema registry, and the file of `data/` with the schema that this project has for it."""
-
-    name: str
-    file: str
 
 
 @dataclass(frozen=True)
@@ -32,9 +23,9 @@ class Query:
 
     decode: records (columns of sources.RECORD), and WriterSchemas if `subject` is named -> rows; it keeps `topic` and `partition` when
     `event_time` is named.
-    transform: rows, static tables, and what `options` names -> result rows, as the sink takes them.
+    transform: rows, static tables -> result rows, as the sink takes them.
     subject: of the source's values, when they are Avro in the Confluent wire format.
-    watermark: the setting that says how late a row may be. options: names of keyword arguments of `transform` -> settings that they are.
+    watermark: how late a row may be, e.g. "60 seconds"; None: as the settings say for all.
     version: part of the checkpoint's path; raise it when the state that the query keeps changes.
     trigger_seconds: a batch starts this long after the one before it began, or at once when that took longer.
     """
@@ -47,16 +38,14 @@ class Query:
     mode: OutputMode
     subject: Subject | None = None
     event_time: str | None = None
-    watermark: str = "watermark"
+    watermark: str | None = None
     static_tables: tuple[StaticTable, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
     trigger_seconds: float = 0
     version: int = 1
 
     def result(
         self,
         records: DataFrame,
-        settings: Settings,
         schemas: WriterSchemas | None = None,
         watermarked: Callable[[DataFrame, str], DataFrame] = lambda rows, _: rows,
     ) -> DataFrame:
@@ -67,5 +56,4 @@ class Query:
         rows = self.decode(records) if schemas is None else self.decode(records, schemas)
         if self.event_time is not None:
             rows = watermarked(rows, self.event_time)
-        options: dict[str, Any] = {name: getattr(settings, setting) for name, setting in self.options.items()}
-        return self.transform(rows, *(table.load(records.sparkSession) for table in self.static_tables), **options)
+        return self.transform(rows, *(table.load(records.sparkSession) for table in self.static_tables))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 from filelock import FileLock, Timeout
-from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,13 +19,15 @@ from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
 from pipeline.sources import records_from, source_partitions, stream_of_records
+from pipeline.supervisor import RestartPolicy
 from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
 from streamgauge.schema_registry import RegistryAway, SchemaRegistry
 from streamgauge.settings import Settings
 
 POLL_SECONDS = 0.1
-FINISH_BATCH_SECONDS = 5
+FIRST_BATCH_SECONDS = 20
+FINISH_BATCH_SECONDS = 3
 PREVIOUS_DRIVER_SECONDS = 15
 REGISTRY_RETRY_SECONDS = 2
 REGISTRY_SECONDS = 60
@@ -45,51 +47,55 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Due:
-    """A query that is to be started, and what is to be found out before. Times are of the monotonic clock.
+    """A query that is to be started. Times are of the monotonic clock.
 
-    unknown_ids: schema ids to ask the registry for. waits_since: when the registry was first found to be away.
+    unknown_ids: schema ids to ask the registry for before. waits_since: when the registry was first found to be away.
     """
 
-    unknown_ids: frozenset[int] = frozenset()
     not_before: float = 0
+    unknown_ids: frozenset[int] = frozenset()
     waits_since: float | None = None
 
 
 class Runner:
     """Runs queries on one Spark session until they end, fail, or the process is told to stop."""
 
-    def __init__(
-        self, spark: SparkSession, settings: Settings, options: RunOptions, notice: Callable[[str], None] = lambda _: None
-    ) -> None:
-        """`notice` is told, in a line each, what starts, and what waits for what."""
+    def __init__(self, spark: SparkSession, settings: Settings, options: RunOptions) -> None:
         self.spark, self.settings, self.options = spark, settings, options
         self.running: dict[str, StreamingQuery] = {}
+        self.queries: dict[str, Query] = {}
+        self.restarts = RestartPolicy()
         self.stop_requested = threading.Event()
-        self._notice = notice
-        self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
         self._due: dict[str, Due] = {}
-        self._queries: dict[str, Query] = {}
-        self._locks: dict[str, FileLock] = {}
+        self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
+        self._locks: list[FileLock] = []
 
-    def run(self, queries: Iterable[Query]) -> None:
-        """Starts `queries` and waits for all; raises StreamgaugeError as soon as one fails, when the others have been stopped.
+    def run(self, queries: Iterable[Query], say: Callable[[str], None] = lambda _: None) -> None:
+        """Starts `queries` and keeps them running until they end or a stop is asked for; tells `say` of each start.
 
-        A query that needs the schema registry waits for it, and the others do not wait for that query. One that meets a schema which it
-        does not know is started again, from its checkpoint, with what the registry says then.
+        A query that needs the schema registry waits for it; the others do not wait for that query.
+        Raises StreamgaugeError as soon as one fails for good, when the others have been stopped.
         """
         listener = ProgressToKafka(self.settings)
         self.spark.streams.addListener(listener)
         try:
-            for query in queries:
-                self._queries[query.name], self._due[query.name] = query, Due()
-                if self.options.once:  # one after the other: side by side they would only take each other's cores
-                    self._wait()
-            self._wait()
+            for query in sorted(queries, key=lambda query: query.trigger_seconds):
+                if self.stop_requested.is_set():
+                    break
+                self._lock(query)
+                self.queries[query.name], self._due[query.name] = query, Due()
+                self._start_due(say)
+                # One after the other: cold and side by side they would take each other's cores, and the first row would come last.
+                if self.options.once:
+                    self._keep_running(say)
+                else:
+                    self._wait_for_first_batch(query.name)
+            self._keep_running(say)
         finally:
             self._stop_all()
             self.spark.streams.removeListener(listener)
             listener.close()
-            for lock in self._locks.values():
+            for lock in self._locks:
                 lock.release()
 
     def stop_on_signals(self) -> None:
@@ -101,21 +107,77 @@ class Runner:
         """Where the query keeps its checkpoint: a folder for its name, version and output mode."""
         return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}"
 
+    def _wait_for_first_batch(self, name: str) -> None:
+        running, deadline = self.running.get(name), time.monotonic() + FIRST_BATCH_SECONDS
+        while running and running.isActive and running.lastProgress is None and "Waiting for data" not in running.status["message"]:
+            if self.stop_requested.wait(POLL_SECONDS) or time.monotonic() > deadline:
+                return
+
+    def _keep_running(self, say: Callable[[str], None]) -> None:
+        while not self.stop_requested.wait(POLL_SECONDS):
+            was_active = any(running.isActive for running in self.running.values())
+            for name, running in list(self.running.items()):
+                error = None if running.isActive else running.exception()
+                if error is not None:
+                    self._due[name] = self._after_failure(name, str(error), say)
+                    del self.running[name]
+            self._start_due(say)
+            if not (was_active or self._due):
+                return
+
+    def _start_due(self, say: Callable[[str], None]) -> None:
+        for name in [name for name, due in self._due.items() if due.not_before <= time.monotonic()]:
+            query = self.queries[name]
+            try:
+                if query.subject is not None:
+                    self._schemas.learn(query.subject, self._due[name].unknown_ids)
+                self.running[name] = self._start(query)
+            except RegistryAway as away:
+                self._postpone(name, away, say)
+            else:
+                del self._due[name]
+                say(f"{name} runs")
+
+    def _postpone(self, name: str, away: RegistryAway, say: Callable[[str], None]) -> None:
+        now, due = time.monotonic(), self._due[name]
+        if due.waits_since is None:
+            say(f"{name} waits for the schema registry and tries again every {REGISTRY_RETRY_SECONDS} s: {away}")
+        elif self.options.once and now - due.waits_since > REGISTRY_SECONDS:
+            raise away
+        self._due[name] = replace(due, not_before=now + REGISTRY_RETRY_SECONDS, waits_since=due.waits_since or now)
+
+    def _after_failure(self, name: str, failure: str, say: Callable[[str], None]) -> Due:
+        """When to start the query again; raises StreamgaugeError when that is of no use."""
+        ids = unknown_ids(failure)
+        if ids:
+            say(f"{name} met a schema that it does not know (id {min(ids)}): it asks the registry and starts again from its checkpoint")
+            return Due(unknown_ids=frozenset(ids | self._ids_ahead(name)))
+        restart = self.restarts.restart(name, failure, self.settings)
+        say(f"{name} starts again from its checkpoint in {restart.after_seconds:.0f} s: {restart.why}")
+        return Due(time.monotonic() + restart.after_seconds)
+
+    def _ids_ahead(self, name: str) -> set[int]:
+        """All schema ids from where the failed query stands to the topic's end: however many are unknown, one new start will do."""
+        try:
+            offsets = self.running[name]._jsq.exception().get().startOffset()
+            start = offsets if offsets.startswith("{") else "earliest"
+            return schema_ids(records_from(self.spark, self.settings, self.queries[name].source.name, start, pattern=self.options.pattern))
+        except PySparkException:  # Kafka is away, say; the one id that is known will do for a start
+            return set()
+
     def _start(self, query: Query) -> StreamingQuery:
         schemas = None if query.subject is None else self._schemas.of(query.subject)
-        checkpoint = self.checkpoint(query)
-        self._lock(query, checkpoint)
         partitions = source_partitions(self.settings, query.source.name, pattern=self.options.pattern)
         records = stream_of_records(self.spark, self.settings, query.source.name, pattern=self.options.pattern)
-        delay = getattr(self.settings, query.watermark)
+        delay = query.watermark or self.settings.watermark
         watermarked = partial(with_partition_watermarks, delay=delay, skew=self.settings.partition_skew, partitions=partitions)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
-        writer = query.sink.writer(query.result(records, self.settings, schemas, watermarked), self.settings)
-        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint))
+        writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
+        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(self.checkpoint(query)))
         writer = (
             writer.trigger(availableNow=True)
             if self.options.once
-            else writer.trigger(processingTime=f"{round(query.trigger_seconds * 1000)} milliseconds")
+            else writer.trigger(processingTime=f"{round(max(query.trigger_seconds, self.settings.trigger_seconds) * 1000)} milliseconds")
         )
         try:
             return writer.start()
@@ -123,63 +185,8 @@ class Runner:
             msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
             raise StreamgaugeError(msg) from error
 
-    def _wait(self) -> None:
-        """Starts what is due, and waits until nothing is due and nothing runs, or a stop is asked for."""
-        while not self.stop_requested.is_set():
-            self._start_due()
-            was_active = any(running.isActive for running in self.running.values())
-            self._take_failures()
-            if not (was_active or self._due):
-                return
-            self.stop_requested.wait(POLL_SECONDS)
-        self._take_failures()
-
-    def _start_due(self) -> None:
-        for name in [name for name, due in self._due.items() if due.not_before <= time.monotonic()]:
-            query, due = self._queries[name], self._due[name]
-            try:
-                if query.subject is not None:
-                    self._schemas.learn(query.subject, due.unknown_ids)
-                self.running[name] = self._start(query)
-            except RegistryAway as error:
-                self._due[name] = self._postponed(query, due, error)
-            else:
-                del self._due[name]
-                self._notice(f"{name} runs")
-
-    def _postponed(self, query: Query, due: Due, error: RegistryAway) -> Due:
-        now = time.monotonic()
-        if due.waits_since is None:
-            self._notice(f"{query.name} waits, and tries again every {REGISTRY_RETRY_SECONDS} s: {error}")
-        elif self.options.once and now - due.waits_since > REGISTRY_SECONDS:
-            raise error
-        return replace(due, not_before=now + REGISTRY_RETRY_SECONDS, waits_since=due.waits_since or now)
-
-    def _take_failures(self) -> None:
-        """Makes a query that failed for an unknown schema due again; raises StreamgaugeError for any other failure."""
-        for name, running in list(self.running.items()):
-            error = None if running.isActive else running.exception()
-            if error is None:
-                continue
-            ids = unknown_ids(str(error))
-            if not ids:
-                raise StreamgaugeError(explained(name, error, self.settings.checkpoints))
-            del self.running[name]
-            self._notice(f"{name} met a schema that it does not know (id {min(ids)}) and asks the registry")
-            self._due[name] = Due(frozenset(ids | self._ids_ahead(self._queries[name], running)))
-
-    def _ids_ahead(self, query: Query, failed: StreamingQuery) -> set[int]:
-        """All schema ids from where the query stands to the topic's end: however many are unknown, one new start will do."""
-        try:
-            offsets = failed._jsq.exception().get().startOffset()
-            starting = offsets if offsets.startswith("{") else "earliest"
-            return schema_ids(records_from(self.spark, self.settings, query.source.name, starting, pattern=self.options.pattern))
-        except PySparkException:
-            return set()
-
-    def _lock(self, query: Query, checkpoint: Path) -> None:
-        if query.name in self._locks:
-            return
+    def _lock(self, query: Query) -> None:
+        checkpoint = self.checkpoint(query)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(checkpoint.with_suffix(".lock"), timeout=0)
         holder = checkpoint.with_suffix(".driver")
@@ -189,7 +196,7 @@ class Runner:
             who = f" (its Spark driver is pid {holder.read_text()})" if holder.exists() else ""
             msg = f"query {query.name} runs already in another process{who}: it holds {checkpoint}; stop that one, or use another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
-        self._locks[query.name] = lock
+        self._locks.append(lock)
         jvm_pid = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
         if holder.exists():
             _wait_until_gone(int(holder.read_text() or 0), jvm_pid)
@@ -203,19 +210,6 @@ class Runner:
             ):
                 time.sleep(POLL_SECONDS)
             running.stop()
-
-
-def explained(name: str, error: StreamingQueryException, checkpoints: Path) -> str:
-    """One message for a query's failure: what happened and what to do."""
-    text = str(error)
-    if "failOnDataLoss" in text or "data may have been lost" in text.lower() or "KAFKA_DATA_LOSS" in text:
-        return (
-            f"query {name} stopped: records that it had not read yet are gone from Kafka (retention has cut them, or the topic was deleted and created anew). "
-            f"Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
-            f"or count anew from the earliest record that is there (delete {checkpoints / name}-v*)"
-        )
-    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    return f"query {name} failed: {first} (the whole of it is in the log, spark.log)"
 
 
 def _wait_until_gone(driver_pid: int, own_pid: int) -> None:

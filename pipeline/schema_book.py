@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.confluent_avro import WriterSchemas
-from pipeline.query import Subject
-from streamgauge.data_files import data_file
+from pipeline.confluent_avro import Subject, WriterSchemas
 from streamgauge.schema_registry import RegisteredSchema, SchemaRegistry
 
 
@@ -19,7 +17,7 @@ class SchemaBook:
         """The schemas of `subject`, as of the last time that the registry was asked. Raises RegistryAway if it has to be asked and is away."""
         if subject not in self._known:
             versions = self._registry.versions(subject.name)
-            self._known[subject] = WriterSchemas(data_file(subject.file).read_text(), _by_id(versions))
+            self._known[subject] = WriterSchemas(subject.schema, _by_id(versions))
         return self._known[subject]
 
     def learn(self, subject: Subject, ids: frozenset[int]) -> None:

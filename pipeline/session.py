@@ -1,10 +1,15 @@
 """The Spark session: one place for every setting that all queries share."""
 
+import contextlib
+import logging
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from streamgauge.errors import StreamgaugeError
 from streamgauge.local import jars
 from streamgauge.local.java import java_home
 from streamgauge.settings import Settings
@@ -54,3 +59,22 @@ def spark_session(settings: Settings) -> SparkSession:
     for name, value in config.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def stopping(spark: SparkSession, is_end_wanted: Callable[[], bool]) -> Iterator[None]:
+    """Stops `spark` in the end. That its JVM has gone is no error when the end is wanted: a signal may have reached both.
+
+    Raises StreamgaugeError when the JVM goes for another reason.
+    """
+    # py4j tells of a lost connection by tracebacks, on the root logger; nothing else here logs by Python.
+    logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        if not is_end_wanted():
+            msg = "Spark's JVM has ended (killed, or out of memory: see spark.log, and STREAMGAUGE_DRIVER_MEMORY); start again, the queries go on from their checkpoints"
+            raise StreamgaugeError(msg) from error
+    finally:
+        with contextlib.suppress(Py4JError, ConnectionError):
+            spark.stop()

@@ -7,10 +7,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from pipeline.confluent_avro import encoded
+from pipeline.confluent_avro import Subject, encoded
 from pipeline.json_format import canonical_json, row_json
 from pipeline.sources import kafka_options
-from streamgauge.data_files import data_file
 from streamgauge.schema_registry import SchemaRegistry
 from streamgauge.settings import Settings
 from streamgauge.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
@@ -37,21 +36,19 @@ class CompactedTopic:
 
 @dataclass(frozen=True)
 class CompactedAvroTopic:
-    """As CompactedTopic, with values in Avro, in the Confluent wire format, by a schema file of `data/` that is registered under `subject`."""
+    """As CompactedTopic, with values in Avro, in the Confluent wire format; the project's schema of `subject` is registered at each start."""
 
     topic: Topic
     key: tuple[str, ...]
-    subject: str
-    file: str
+    subject: Subject
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """Key: canonical JSON of the columns `key`. Value: all columns.
 
         Raises RegistryAway when the schema cannot be registered because the registry does not answer.
         """
-        schema = data_file(self.file).read_text()
-        schema_id = SchemaRegistry(settings.registry_url).register(self.subject, schema)
-        value = encoded(F.struct(*rows.columns), schema_id, schema)
+        schema_id = SchemaRegistry(settings.registry_url).register(self.subject.name, self.subject.schema)
+        value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), self.topic, settings)
 
 

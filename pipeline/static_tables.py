@@ -30,9 +30,8 @@ class StaticTable:
         Raises StreamgaugeError when a column is missing or two rows have the same `unique` value: a join would double rows.
         """
         schema = fields_of(self.schema)
-        rows = pd.read_csv(
-            data_file(self.file), dtype={field.name: "Int64" if isinstance(field.dataType, T.IntegerType) else "str" for field in schema}
-        )
+        types = {field.name: "int32" if isinstance(field.dataType, T.IntegerType) else "str" for field in schema}
+        rows = pd.read_csv(data_file(self.file), dtype=types, keep_default_na=False)  # "N/A" is a borough of TLC's, not a null
         missing = [field.name for field in schema if field.name not in rows.columns]
         if missing:
             msg = f"data/{self.file} has columns {', '.join(rows.columns)}; {', '.join(missing)} expected too: add the column"

@@ -4,16 +4,20 @@ A change is Avro in the Confluent wire format, by any version of subject wikimed
 `edit` are counted, bots apart from humans; new pages, logs and the like are archived only.
 """
 
+from functools import partial
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.confluent_avro import IS_READ, WriterSchemas, events
+from pipeline.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.dead_letters import dead_letters
-from pipeline.query import Query, Subject
+from pipeline.query import Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
+from streamgauge.settings import Settings
 from streamgauge.topics import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
 CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
+PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
 BOT, HUMAN = "Bot", "Human"
 
 _WHAT_EDITS_USE = ("type", "timestamp", "bot", "wiki", "namespace", "length", "meta")
@@ -134,53 +138,23 @@ def _as_it_is(rows: DataFrame) -> DataFrame:
     return rows
 
 
-QUERIES = (
-    Query(
-        "wikimedia-edit-stats",
-        source=WIKIMEDIA,
-        subject=CHANGES,
-        decode=edits,
-        event_time="edited_at",
-        watermark="wikimedia_watermark",
-        transform=edit_stats,
-        options={"window": "wikimedia_window", "slide": "wikimedia_slide"},
-        sink=CompactedAvroTopic(
-            WIKIMEDIA_PROCESSED,
-            key=("requested_by", "window"),
-            subject="wikimedia.processed-value",
-            file="schemas/wikimedia.processed-value.avsc",
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """The queries of this story, with windows and watermark as the settings have them."""
+    stats = partial(
+        Query, source=WIKIMEDIA, subject=CHANGES, decode=edits, event_time="edited_at", watermark=settings.wikimedia_watermark, mode="update"
+    )
+    copies = partial(Query, source=WIKIMEDIA, subject=CHANGES, transform=_as_it_is, mode="append")
+    return (
+        stats(
+            "wikimedia-edit-stats",
+            transform=partial(edit_stats, window=settings.wikimedia_window, slide=settings.wikimedia_slide),
+            sink=CompactedAvroTopic(WIKIMEDIA_PROCESSED, key=("requested_by", "window"), subject=PROCESSED),
         ),
-        mode="update",
-    ),
-    Query(
-        "wikimedia-wiki-stats",
-        source=WIKIMEDIA,
-        subject=CHANGES,
-        decode=edits,
-        event_time="edited_at",
-        watermark="wikimedia_watermark",
-        transform=wiki_stats,
-        sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
-        mode="update",
-    ),
-    Query(
-        "wikimedia-archive",
-        source=WIKIMEDIA,
-        subject=CHANGES,
-        decode=changes,
-        transform=_as_it_is,
-        sink=ParquetTable("wikimedia/changes", partition_by="date"),
-        mode="append",
-        trigger_seconds=30,
-    ),
-    Query(
-        "wikimedia-dead-letters",
-        source=WIKIMEDIA,
-        subject=CHANGES,
-        decode=unusable,
-        transform=_as_it_is,
-        sink=DeadLetterTopic(),
-        mode="append",
-        trigger_seconds=5,
-    ),
-)
+        stats(
+            "wikimedia-wiki-stats",
+            transform=wiki_stats,
+            sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
+        ),
+        copies("wikimedia-archive", decode=changes, sink=ParquetTable("wikimedia/changes", partition_by="date"), trigger_seconds=30),
+        copies("wikimedia-dead-letters", decode=unusable, sink=DeadLetterTopic(), trigger_seconds=5),
+    )

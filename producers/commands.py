@@ -14,10 +14,11 @@ from streamgauge.settings import Settings
 produce = typer.Typer(help="Write events into the source topics.", no_args_is_help=True, rich_markup_mode=None)
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
-_ONLY_SIMULATED = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "--start"}
-_WIKIMEDIA_ONLY_SIMULATED = {"speed_up": "--speed-up", "start": "--start"}
+_ONLY_SIMULATED_NEST = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "--start"}
+_ONLY_SIMULATED_WIKIMEDIA = {"speed_up": "--speed-up", "start": "--start"}
 _ONLY_PACED = {"rate": "--rate", "unpaced": "--unpaced"}
 _SECONDS_TO_COME_LIVE = 5.0
+_ONLY_SIMULATED_TAXI = {"start": "--start", "odd": "--odd", "go_on": "--continue"}
 
 
 @produce.callback()
@@ -62,7 +63,7 @@ def nest(  # noqa: PLR0913 - one parameter an option
     watermark_seconds = seconds(watermark or settings.watermark, "--watermark" if watermark else "STREAMGAUGE_WATERMARK")
     faults = Faults(late, too_late, duplicates, corrupt, watermark_seconds, seed)
     if file:
-        _refuse_options(context, _ONLY_SIMULATED, "--file replays recorded documents")
+        _refuse_options(context, _ONLY_SIMULATED_NEST)
         events, is_finite = replay(file, limit), True
     else:
         memory_seconds = min(story.MEMORY_SECONDS, watermark_seconds / 2)
@@ -78,6 +79,64 @@ def nest(  # noqa: PLR0913 - one parameter an option
         out.print(summary.as_json("people_seen"), markup=False)
     else:
         summary.print_table(err, "people_seen", "distinct sightings: device_id, start_time")
+    raise_if_undelivered(summary, settings.bootstrap_servers)
+
+
+@produce.command()
+def taxi(  # noqa: PLR0913 - one parameter an option
+    context: typer.Context,
+    *,
+    file: Annotated[Path | None, typer.Option(help="Replay a Parquet file of TLC's green taxi trips, in order of drop-off.")] = None,
+    month: Annotated[str | None, typer.Option(help="Fetch that month from TLC, once, and replay it: 2024-03.")] = None,
+    speed_up: Annotated[float, typer.Option(help="Seconds of event time a second: 3600 plays an hour a second.")] = 3600.0,
+    rate: Annotated[float | None, typer.Option(help="Trips a second, whatever their times, instead of --speed-up.")] = None,
+    unpaced: Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")] = False,
+    limit: Annotated[int | None, typer.Option(help="Trips to send, before faults add to them.  [default: endless, or the file]")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed and --start give the same trips; also decides on the faults.")] = 0,
+    start: Annotated[str, typer.Option(help="Event time from which trips end, ISO 8601, UTC.")] = "2024-03-01T00:00:00Z",
+    go_on: Annotated[bool, typer.Option("--continue", help="Begin after the newest trip that the topic holds, if it holds any.")] = False,
+    odd: Annotated[float, typer.Option(help="Fraction of the simulated trips that are odd: refunds, no codes, unknown zones.")] = 0.0,
+    late: Annotated[float, typer.Option(help="Fraction of the trips sent late, but within the watermark.")] = 0.0,
+    too_late: Annotated[float, typer.Option(help="Fraction sent when they are two watermarks old.")] = 0.0,
+    duplicates: Annotated[float, typer.Option(help="Fraction sent twice.")] = 0.0,
+    corrupt: Annotated[float, typer.Option(help="Fraction of which a damaged copy is sent as well.")] = 0.0,
+    watermark: Annotated[str | None, typer.Option(help="What late is measured by.  [default: STREAMGAUGE_WATERMARK]")] = None,
+    json: Annotated[bool, typer.Option("--json", help="The summary as one line of JSON on standard output.")] = False,
+) -> None:
+    """Green taxi trips of New York: simulated, or TLC's own."""
+    from producers import taxi as story
+    from producers.durations import seconds
+    from producers.faults import Faults
+    from producers.resume import newest_event_ms
+    from producers.run import Run, raise_if_undelivered, warn_of_short_stream
+    from producers.run import produce as run_producer
+    from producers.taxi_download import fetch_month
+    from producers.taxi_simulation import SECONDS_A_TRIP, Simulation
+    from streamgauge.topics import NYC_TAXI
+
+    settings = Settings.from_environment()
+    _check_positive(speed_up=speed_up, rate=1.0 if rate is None else rate)
+    _check_alternatives({"--file": file, "--month": month})
+    _check_alternatives({"--speed-up": _is_given(context, "speed_up"), "--rate": rate, "--unpaced": unpaced})
+    watermark_seconds = seconds(watermark or settings.watermark, "--watermark" if watermark else "STREAMGAUGE_WATERMARK")
+    faults = Faults(late, too_late, duplicates, corrupt, watermark_seconds, seed)
+    if file or month:
+        _refuse_options(context, _ONLY_SIMULATED_TAXI)
+        path = file or fetch_month(month or "", settings.cache, err)
+        events, is_finite = story.replay(path, lambda line: err.print(line, markup=False), limit), True
+    else:
+        newest_ms = newest_event_ms(settings.bootstrap_servers, NYC_TAXI.name, story.event_time_ms) if go_on else None
+        begin = _start(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
+        events, is_finite = story.simulate(Simulation(begin, seed, limit, odd, newest_ms is None)), limit is not None
+        if limit is not None and (warning := warn_of_short_stream(faults, limit * SECONDS_A_TRIP)):
+            err.print(f"warning: {warning}")
+    clock_factor = None if unpaced or rate else speed_up
+    run = Run(settings.bootstrap_servers, NYC_TAXI.name, faults, story.corrupt, rate, limit, is_finite, clock_factor)
+    summary = story.with_trips(run_producer(run, events, err))
+    if json:
+        out.print(summary.as_json("trips"), markup=False)
+    else:
+        summary.print_table(err, "trips", "trips, each of them once")
     raise_if_undelivered(summary, settings.bootstrap_servers)
 
 
@@ -132,7 +191,9 @@ def wikimedia(  # noqa: PLR0913 - one parameter an option
         )
         address, faults = (address, Faults(watermark_seconds=watermark_seconds)) if reason is None else (None, faults)
     elif address or file:
-        _refuse_options(context, _WIKIMEDIA_ONLY_SIMULATED | (_ONLY_PACED if address else {}), "live or recorded changes have their own")
+        _refuse_options(
+            context, _ONLY_SIMULATED_WIKIMEDIA | (_ONLY_PACED if address else {}), "live and recorded ones come with their own times"
+        )
     stream = address or file or Simulation(_start(start), seed, speed_up / rate, limit)
     if isinstance(stream, Simulation) and limit is not None and (warning := warn_of_short_stream(faults, limit * speed_up / rate)):
         err.print(f"warning: {warning}")
@@ -159,6 +220,14 @@ def _check_positive(**options: float) -> None:
             raise StreamgaugeError(msg)
 
 
+def _check_alternatives(options: dict[str, object]) -> None:
+    """Raises StreamgaugeError when more than one of the options, by name, is given."""
+    given = [name for name, value in options.items() if value]
+    if len(given) > 1:
+        msg = f"{' and '.join(given)} exclude one another; leave out {'one' if len(given) == 2 else 'all but one'} of them"  # noqa: PLR2004
+        raise StreamgaugeError(msg)
+
+
 def _start(text: str | None) -> datetime:
     if text is None:
         return datetime.now(UTC).replace(microsecond=0)
@@ -170,10 +239,14 @@ def _start(text: str | None) -> datetime:
     return start if start.tzinfo else start.replace(tzinfo=UTC)
 
 
-def _refuse_options(context: typer.Context, options: dict[str, str], why: str) -> None:
+def _refuse_options(context: typer.Context, options: dict[str, str], why: str = "a file holds recorded ones") -> None:
     """Raises StreamgaugeError when one of `options` (parameter: option) was given, and means nothing here."""
     for name, option in options.items():
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            msg = f"{option} is about simulated ones, and {why}; leave one of the two out"
+        if _is_given(context, name):
+            msg = f"{option} is about simulated events, {why}; leave one of the two out"
             raise StreamgaugeError(msg)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from producers.delivery import PATIENCE_SECONDS, Delivery
 from producers.events import Event, Idle
 from producers.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
-from producers.pacing import paced
+from producers.pacing import paced, paced_by_event_time
 from producers.summary import Summary, Tally
 from streamgauge.errors import StreamgaugeError
 
@@ -61,7 +61,8 @@ class Run:
     """What a producer is to do.
 
     rate: events a second (None: as fast as can be). total: how many events there will be, if that is known. is_finite: whether
-    the stream ends by itself. acknowledged: is told the mark of each event that Kafka has.
+    the stream ends by itself. speed_up: seconds of event time a second; it takes the place of the rate.
+    acknowledged: is told the mark of each event that Kafka has.
     """
 
     bootstrap_servers: str
@@ -71,6 +72,7 @@ class Run:
     rate: float | None
     total: int | None = None
     is_finite: bool = True
+    speed_up: float | None = None
     acknowledged: Callable[[int], None] | None = None
 
 
@@ -86,7 +88,7 @@ def produce(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]
     start = time.monotonic()
     with stopped_by_signals() as stop, _progress(console, run.total) as show:
         stream = events(Idle(delivery.wait, stop)) if callable(events) else events
-        on_the_clock = paced(stream, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
+        on_the_clock = _on_the_clock(run, stream, delivery, stop)
         next_look = start
         for record in with_faults(on_the_clock, run.faults, run.corrupt):
             if not _send(delivery, run, record.event, stop):
@@ -98,6 +100,12 @@ def produce(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]
         show(tally.kinds.total())
         undelivered = _flush(delivery, stop)
     return tally.summary(time.monotonic() - start, undelivered)
+
+
+def _on_the_clock(run: Run, events: Iterable[Event], delivery: Delivery, stop: Stop) -> Iterator[Event]:
+    if run.speed_up is not None:
+        return paced_by_event_time(events, run.speed_up, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
+    return paced(events, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
 
 
 def _send(delivery: Delivery, run: Run, event: Event, stop: Stop) -> bool:

@@ -66,7 +66,16 @@ class WikimediaRun:
                 replay(order.stream, self._notice)  # it raises at once when there is no such file
             is_finite = isinstance(order.stream, Path) or order.limit is not None
             told = self.position.acknowledged if self.position else None
-            run = Run(self.settings.bootstrap_servers, WIKIMEDIA.name, order.faults, corrupt, order.rate, order.limit, is_finite, told)
+            run = Run(
+                self.settings.bootstrap_servers,
+                WIKIMEDIA.name,
+                order.faults,
+                corrupt,
+                order.rate,
+                order.limit,
+                is_finite,
+                acknowledged=told,
+            )
             summary = run_producer(run, self._events, self.console)
         raise_if_undelivered(summary, self.settings.bootstrap_servers)
         return summary

@@ -1,15 +1,17 @@
 """Creates the topics of topics.py on a Kafka, and compares those that are there with what they should be."""
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.topics import TOPICS, Topic
 
 TIMEOUT_SECONDS = 30
+RETRY_SECONDS = 0.05
 
 
 def create_topics(bootstrap_servers: str, topics: Sequence[Topic] = TOPICS) -> list[str]:
@@ -23,6 +25,7 @@ def create_topics(bootstrap_servers: str, topics: Sequence[Topic] = TOPICS) -> l
     requests = [NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config)) for topic in missing]
     for name, created in (admin.create_topics(requests) if requests else {}).items():
         _wait_for_creation(name, created)
+    _wait_for_leaders(bootstrap_servers, missing)
     return differences(admin, [topic for topic in topics if topic.name in existing], existing)
 
 
@@ -61,3 +64,23 @@ def _wait_for_creation(name: str, created: "Future[None]") -> None:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             msg = f"Kafka refused to create topic {name}: {error.args[0].str()}; create it by hand, or grant the right to create topics"
             raise StreamgaugeError(msg) from error
+
+
+def _wait_for_leaders(bootstrap_servers: str, topics: Sequence[Topic]) -> None:
+    """A topic exists a moment before the broker leads its partitions; until then it answers questions about them by errors."""
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    partitions = {TopicPartition(topic.name, number): latest for topic in topics for number in range(topic.partitions)}
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while partitions:
+        # A client of its own each time: one that has been told "no leader" goes on believing it.
+        admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        try:
+            for offset in admin.list_offsets(partitions).values():
+                offset.result(TIMEOUT_SECONDS)
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                msg = f"Kafka created its topics and does not lead them after {TIMEOUT_SECONDS} s: {error.args[0].str()}; see the broker's log"
+                raise StreamgaugeError(msg) from error
+            time.sleep(RETRY_SECONDS)
+        else:
+            return

@@ -12,7 +12,7 @@ from rich.table import Table
 from streamgauge.errors import StreamgaugeError
 from streamgauge.result_table import Row, read_to_end
 from streamgauge.settings import Settings
-from streamgauge.topics import NEST_CAMERA_STATS, Topic
+from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, Topic
 
 FORMATS = ("table", "csv", "json")
 
@@ -26,7 +26,10 @@ class Report:
     counted: str
 
 
-REPORTS = {"nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count")}
+REPORTS = {
+    "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
+    "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
+}
 
 
 def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]:

@@ -32,8 +32,21 @@ def _count(text: str) -> int:
     return count
 
 
-def _setting(variable: str, default: Any, meaning: str, *, read: Callable[[str], Any] = str, expected: str = "text") -> Any:  # noqa: ANN401 - as `field`
-    return field(default=default, metadata={"variable": variable, "meaning": meaning, "read": read, "expected": expected})
+def _setting(
+    variable: str,
+    default: Any,  # noqa: ANN401 - as `field`
+    meaning: str,
+    *,
+    read: Callable[[str], Any] = str,
+    expected: str = "text",
+    shown: str | None = None,
+) -> Any:  # noqa: ANN401
+    metadata = {"variable": variable, "meaning": meaning, "read": read, "expected": expected, "shown": shown}
+    return field(default=default, metadata=metadata)
+
+
+def _shown(default: Any) -> str:  # noqa: ANN401
+    return "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
 @dataclass(frozen=True)
@@ -42,7 +55,11 @@ class Settings:
 
     home: Path = _setting("STREAMGAUGE_HOME", Path(".streamgauge"), "data of the embedded platform, checkpoints, tables, logs", read=Path)
     cache: Path = _setting(
-        "STREAMGAUGE_CACHE", Path(platformdirs.user_cache_dir("streamgauge")), "jars and downloads, shared by all homes", read=Path
+        "STREAMGAUGE_CACHE",
+        Path(platformdirs.user_cache_dir("streamgauge")),
+        "jars and downloads, shared by all homes",
+        read=Path,
+        shown="the user's cache folder",
     )
     java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", "a Java 17 or 21 to use instead of the one that was installed with Streamgauge")
     maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", "the Maven repository that jars are fetched from")
@@ -87,9 +104,14 @@ class Settings:
         "shuffle partitions; a query keeps those of its first run",
         read=_count,
         expected="a whole number from 1",
+        shown="the cores, at most 8",
     )
     watermark: str = _setting(
         "STREAMGAUGE_WATERMARK", "10 minutes", "how late an event may be, behind the farthest of its own partition, and still count"
+    )
+    taxi_slide: str = _setting("STREAMGAUGE_TAXI_SLIDE", "1 hour", "how often an hour of the taxi statistics begins")
+    taxi_future: str = _setting(
+        "STREAMGAUGE_TAXI_FUTURE", "1 hour", "how long after its record a drop-off may lie; a later one is a dead letter"
     )
     partition_skew: str = _setting(
         "STREAMGAUGE_PARTITION_SKEW", "7 days", "how far, in event time, an idle partition can hold the watermark behind the farthest one"
@@ -126,6 +148,11 @@ class Settings:
                 msg = f"{variable} is {text!r}; expected {setting.metadata['expected']}"
                 raise StreamgaugeError(msg) from error
         return cls(**given)
+
+    @classmethod
+    def table(cls) -> list[tuple[str, str, str]]:
+        """Variable, default and meaning of every setting, for the documentation."""
+        return [(f.metadata["variable"], f.metadata["shown"] or _shown(f.default), f.metadata["meaning"]) for f in fields(cls)]
 
     @cached_property
     def bootstrap_servers(self) -> str:

@@ -55,6 +55,23 @@ NEST_CAMERA_STATS = Topic(
     config=_COMPACTED,
 )
 
+NYC_TAXI = Topic(
+    name="nyc-taxi",
+    partitions=3,
+    key="PULocationID of the trip as decimal digits, UTF-8, null if the trip has none; orders a zone's trips. Readers do not rely on it",
+    value="one green taxi trip, JSON of TLC's columns; times are ms since 1970 of New York's wall clock, taken as if it were UTC",
+    config={"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)},
+    is_source=True,
+)
+
+TAXI_BOROUGH_STATS = Topic(
+    name="taxi-borough-stats",
+    partitions=1,
+    key='canonical JSON {"borough","window":{"end","start"}}, UTC',
+    value='JSON {"borough", "window": {"start", "end"}, "trips", "passenger_count_avg"}, and "_sum" and "_avg" of each of trip_distance, fare_amount, tip_amount, total_amount: the whole row',
+    config=_COMPACTED,
+)
+
 WIKIMEDIA = Topic(
     name="wikimedia",
     partitions=3,
@@ -108,4 +125,14 @@ STREAMING_METRICS = Topic(
     config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
 )
 
-TOPICS = (NEST_LOGS, NEST_CAMERA_STATS, WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, DEAD_LETTERS, STREAMING_METRICS)
+TOPICS = (
+    NEST_LOGS,
+    NEST_CAMERA_STATS,
+    NYC_TAXI,
+    TAXI_BOROUGH_STATS,
+    WIKIMEDIA,
+    WIKIMEDIA_PROCESSED,
+    WIKIMEDIA_WIKI_STATS,
+    DEAD_LETTERS,
+    STREAMING_METRICS,
+)

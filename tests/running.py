@@ -1,6 +1,7 @@
 """Real brokers on free ports, commands run as a user runs them, and waiting by retrying."""
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -21,18 +22,16 @@ T = TypeVar("T")
 
 
 def free_ports(count: int) -> list[int]:
-    """The first of `count` neighbouring ports that nobody listens on, and the others."""
+    """`count` neighbouring ports that nobody listens on, below those that systems give to outgoing connections: one of them could take it meanwhile."""
     while True:
+        first = random.randrange(20_000, 32_000)
         with ExitStack() as sockets:
-            probe = sockets.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            first = probe.getsockname()[1]
             try:
-                for port in range(first + 1, first + count):
+                for port in range(first, first + count):
                     sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return list(range(first, first + count))
+        return list(range(first, first + count))
 
 
 def settings_on_free_ports(home: Path) -> Settings:

@@ -22,11 +22,10 @@ DASHBOARD = "dashboard"
 
 @dataclass(frozen=True)
 class Service:
-    """A child process of the demo. One that `may_end` is not missed when it has ended."""
+    """A child process of the demo."""
 
     name: str
     command: list[str]
-    may_end: bool = False
 
 
 def services(*, dashboard: bool) -> list[Service]:
@@ -36,6 +35,10 @@ def services(*, dashboard: bool) -> list[Service]:
     chosen = [
         Service("pipeline", [*me, "run"]),
         Service("produce-nest", [*me, "produce", "nest", "--continue", "--rate", "100", "--speed-up", "60", *faults]),
+        Service(
+            "produce-taxi",
+            [*me, "produce", "taxi", "--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005", *faults],
+        ),
         Service("produce-wikimedia", [*me, "produce", "wikimedia", "--live-or-simulated", *faults]),
     ]
     if dashboard:
@@ -80,11 +83,10 @@ class Demo:
     def _watch(self, seconds: float | None) -> int:
         ends = time.monotonic() + seconds if seconds is not None else None
         figures = LiveFigures(self.settings)
-        may_end = {service.name for service in self.services if service.may_end}
         with self.console.status("") as status:
             show: Callable[[str], None] = status.update if self.console.is_terminal else self.console.print
             while not self.stop_requested.wait(1) and (ends is None or time.monotonic() < ends):
-                gone = next((child for child in self.children if not child.is_running and child.name not in may_end), None)
+                gone = next((child for child in self.children if not child.is_running), None)
                 if gone is not None:
                     self.console.print(
                         f"error: {gone.name} ended (exit code {gone.popen.returncode}); the end of {gone.log}:\n{log_tail(gone.log)}",

@@ -63,7 +63,9 @@ class EmbeddedKafka(EmbeddedServer):
         return Launch(command, {}, self.log.with_name("kafka.out"))
 
     def _format(self, java: str, class_path: str, properties: Path) -> None:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster_id = "-"
+        while cluster_id.startswith("-"):  # the tool would take it for an option
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = [
             java,
             "-cp",

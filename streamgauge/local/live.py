@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streamgauge.settings import Settings
@@ -28,17 +28,18 @@ class LiveFigures:
                 "log_level": 0,
             }
         )
-        _, end = self._consumer.get_watermark_offsets(TopicPartition(STREAMING_METRICS.name, 0), timeout=TIMEOUT_SECONDS)
-        self._consumer.assign([TopicPartition(STREAMING_METRICS.name, 0, end)])
-        self._events_before, self._rows_before = self._records(SOURCES), self._records(RESULTS)
+        self._consumer.assign([TopicPartition(STREAMING_METRICS.name, 0, OFFSET_END)])
+        self._before: tuple[int, int] | None = None
         self._progress: dict[str, dict[str, Any]] = {}
 
     def line(self) -> str:
-        """One line about this second, counted from the start of the demo."""
+        """One line about this second, counted from the first line."""
         try:
-            events, rows = self._records(SOURCES) - self._events_before, self._records(RESULTS) - self._rows_before
+            now = self._records(SOURCES), self._records(RESULTS)
         except (KafkaException, TimeoutError):
             return "Kafka does not answer"
+        self._before = self._before or now
+        events, rows = now[0] - self._before[0], now[1] - self._before[1]
         self._take_progress()
         if not self._progress:
             return f"events in {events:,} | Spark is starting"

@@ -28,7 +28,8 @@ def test_killed_in_the_middle_and_started_again(fresh, victim):
     write_topic(fresh, "nest-logs", (one_camera(*sighting) for sighting in sightings))
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
     pipeline = subprocess.Popen(command, env=environment(fresh, **BATCHES), stderr=subprocess.PIPE, text=True)
-    eventually(lambda: len(batches_done(fresh)) >= 3, "three batches of the pipeline")
+    eventually(lambda: len(batches_done(fresh)) >= 3 or pipeline.poll() is not None, "three batches of the pipeline")
+    assert pipeline.poll() is None, f"the pipeline ended before it could be killed: {pipeline.stderr.read()}"
     driver = next(child for child in psutil.Process(pipeline.pid).children(recursive=True) if child.name() == "java")
     (psutil.Process(pipeline.pid) if victim == "python" else driver).send_signal(signal.SIGKILL)
     pipeline.wait(30)

@@ -13,7 +13,7 @@ from streamgauge.local.kafka import EmbeddedKafka
 @pytest.fixture
 def idle(tmp_path):
     """Settings of a platform that is not running; it is stopped in the end."""
-    chosen = settings_on_free_ports(tmp_path / "home")
+    chosen = settings_on_free_ports(tmp_path / "idle")
     yield chosen
     streamgauge("down", settings=chosen)
 

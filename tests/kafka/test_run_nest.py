@@ -151,7 +151,7 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
     ("arguments", "message"),
     [
         (("run", "nest-camera-stat"), "no query nest-camera-stat; there are nest-camera-stats"),
-        (("run", "--mode", "complete"), "--mode and --topic-pattern are for queries that are named"),
+        (("run", "--mode", "complete"), "--mode, --console and --topic-pattern are for queries that are named"),
         (("run", "nest-archive", "--mode", "often"), "expected one of append, update, complete"),
         (("report", "nest-archive"), "no report for 'nest-archive'"),
         (("report", "nest-camera-stats", "--format", "xml"), "expected one of table, csv, json"),

@@ -4,7 +4,8 @@ from itertools import count, islice
 
 import pytest
 
-from producers.pacing import paced
+from producers.events import Event
+from producers.pacing import paced, paced_by_event_time
 
 
 class Clock:
@@ -73,3 +74,32 @@ def test_a_stop_ends_an_endless_stream():
     asked = iter([False] * 5 + [True])
     endless = paced(count(), None, clock=clock, wait=clock.wait, is_stopped=lambda: next(asked))
     assert list(islice(endless, 100)) == [0, 1, 2, 3, 4]
+
+
+def departures_by_event_time(times_ms, speed_up, clock):
+    events = [Event(time_ms, time_ms, None, b"") for time_ms in times_ms]
+    return [clock.seconds - 1000.0 for _ in paced_by_event_time(events, speed_up, clock=clock, wait=clock.wait)]
+
+
+@pytest.mark.parametrize("speed_up", [1, 60, 3600])
+def test_events_leave_when_their_time_has_come(speed_up):
+    times_ms = [0, 100_000, 100_000, 500_000, 1_800_000]
+    expected = pytest.approx([time_ms / 1000 / speed_up for time_ms in times_ms], abs=0.02)
+    assert departures_by_event_time(times_ms, speed_up, Clock()) == expected
+
+
+def test_waits_by_event_time_that_are_too_long_do_not_add_up_and_are_shared():
+    clock = Clock(oversleeps=0.004)
+    assert departures_by_event_time(range(0, 60_000, 1), 1, clock)[-1] == pytest.approx(60, abs=0.03)
+    assert clock.waits <= 60 / 0.02
+
+
+def test_an_event_that_is_years_older_than_the_others_does_not_hold_them_up():
+    years_ms = 15 * 365 * 86_400_000
+    assert departures_by_event_time([0, years_ms, years_ms + 7_200_000, years_ms + 7_260_000], 3600, Clock())[1:] == pytest.approx(
+        [1, 2, 2 + 1 / 60], abs=0.02
+    )
+
+
+def test_an_event_that_goes_back_in_time_leaves_at_once_and_earns_no_second_wait():
+    assert departures_by_event_time([0, 10_000, 0, 10_000], 1, Clock()) == pytest.approx([0, 10, 10, 10], abs=0.02)

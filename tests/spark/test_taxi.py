@@ -1,0 +1,138 @@
+"""The taxi transforms on static frames: boroughs, hours, money to the cent, and what lands in the dead letters."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from pipeline.taxi import ZONES, borough_stats, trips, unusable, with_zones
+
+RECEIVED = datetime(2026, 1, 1, 12, tzinfo=UTC)
+"""The timestamp of the records that the fixture makes."""
+
+
+def milliseconds(text):
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def trip(dropoff="2024-03-01T10:30:00Z", **fields):
+    values = {
+        "lpep_pickup_datetime": milliseconds("2024-03-01T10:00:00Z"),
+        "lpep_dropoff_datetime": milliseconds(dropoff),
+        "PULocationID": 74,
+        "DOLocationID": 75,
+    }
+    return json.dumps(
+        {**values, "passenger_count": 1, "trip_distance": 1.5, "fare_amount": 10.1, "tip_amount": 0.2, "total_amount": 12.3, **fields}
+    ).encode()
+
+
+def stats(spark, records, *values, slide="1 hour"):
+    rows = borough_stats(trips(records(*values, topic="nyc-taxi"), "1 hour"), ZONES.load(spark), slide).collect()
+    return sorted((row.asDict(recursive=True) for row in rows), key=lambda row: (str(row["window"]["start"]), row["borough"]))
+
+
+def reasons(records, *values):
+    frame = unusable(records(*values, topic="nyc-taxi"), "1 hour")
+    return [row.reason for row in frame.selectExpr("string(filter(headers, h -> h.key = 'reason')[0].value) AS reason").collect()]
+
+
+def test_sums_are_exact_to_the_cent_and_averages_skip_nulls(spark, records):
+    values = [trip(fare_amount=0.1, total_amount=number / 100, passenger_count=count) for number, count in enumerate((None, 1, 2))]
+    (row,) = stats(spark, records, *values)
+    assert (row["borough"], row["trips"], row["passenger_count_avg"]) == ("Manhattan", 3, 1.5)
+    assert row["fare_amount_sum"] == Decimal("0.30"), "0.1 three times is 0.30000000000000004 in floating point"
+    assert row["fare_amount_avg"] == Decimal("0.100000")
+
+
+def test_a_zone_that_is_not_in_the_table_counts_as_unknown_and_tlcs_own_names_stay(spark, records):
+    values = [trip(PULocationID=zone, tip_amount=number) for number, zone in enumerate((9999, None, 264, 265))]
+    assert {row["borough"]: row["trips"] for row in stats(spark, records, *values)} == {"Unknown": 3, "N/A": 1}
+
+
+def test_a_trip_counts_in_the_hour_of_its_drop_off(spark, records):
+    values = [trip("2024-03-01T10:59:59.999Z"), trip("2024-03-01T11:00:00Z")]
+    assert [row["trips"] for row in stats(spark, records, *values)] == [1, 1]
+
+
+def test_a_slide_of_half_an_hour_counts_each_trip_twice(spark, records):
+    assert [row["trips"] for row in stats(spark, records, trip(), slide="30 minutes")] == [1, 1]
+
+
+def test_the_same_record_twice_is_one_trip(spark, records):
+    assert [row["trips"] for row in stats(spark, records, trip(), trip(), trip(tip_amount=1))] == [2]
+
+
+def test_the_hour_is_the_one_on_the_clock_in_new_york_also_when_clocks_change(records):
+    begins, ends = trip("2024-03-10T03:30:00Z"), trip("2024-11-03T01:30:00Z")
+    hours = trips(records(begins, ends), "1 hour").selectExpr("string(dropoff) AS dropoff").collect()
+    assert [row.dropoff for row in hours] == ["2024-03-10 03:30:00", "2024-11-03 01:30:00"]
+
+
+def test_odd_trips_count(spark, records):
+    values = [trip("2008-12-31T23:59:00Z"), trip(total_amount=-5.5, fare_amount=-5), trip(trip_distance=125112.2, tip_amount=None)]
+    rows = stats(spark, records, *values)
+    assert [row["trips"] for row in rows] == [1, 2]
+    assert rows[1]["total_amount_sum"] == Decimal("6.80")
+
+
+def test_a_drop_off_in_the_future_of_its_record_is_no_trip(records):
+    soon, later = RECEIVED + timedelta(minutes=59), RECEIVED + timedelta(minutes=61)
+    assert trips(records(trip(soon.isoformat()), trip(later.isoformat())), "1 hour").count() == 1
+    assert reasons(records, trip(soon.isoformat()), trip(later.isoformat())) == ["lpep_dropoff_datetime is in the future"]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "empty"),
+        (b"", "empty"),
+        (b"1,2,3", "not JSON"),
+        (trip()[:-5], "not JSON"),
+        (b"\xff" + trip(), "not UTF-8"),
+        (b"{}", "no lpep_dropoff_datetime"),
+        (b"[]", "no lpep_dropoff_datetime"),
+        (trip(lpep_dropoff_datetime=None), "no lpep_dropoff_datetime"),
+        (trip(lpep_dropoff_datetime=-1), "lpep_dropoff_datetime is before 1970"),
+        (trip(lpep_dropoff_datetime=2**62), "lpep_dropoff_datetime is in the future"),
+        (trip(fare_amount="much"), "a field is of another type; the rest was used"),
+    ],
+)
+def test_what_cannot_be_used_has_a_reason(records, value, reason):
+    assert reasons(records, value) == [reason]
+
+
+def test_a_pick_up_time_that_is_no_time_does_not_stop_the_query(records):
+    assert [row.pickup for row in trips(records(trip(lpep_pickup_datetime=2**62)), "1 hour").collect()] == [None]
+
+
+def test_the_archive_names_both_ends(spark, records):
+    row = with_zones(trips(records(trip(DOLocationID=1)), "1 hour"), ZONES.load(spark)).collect()[0]
+    assert (row.PUBorough, row.PUZone, row.DOBorough, row.DOZone, str(row.date)) == (
+        "Manhattan",
+        "East Harlem North",
+        "EWR",
+        "Newark Airport",
+        "2024-03-01",
+    )
+
+
+def test_the_zone_table_is_tlcs():
+    import csv
+
+    from streamgauge.data_files import data_file
+
+    with data_file("taxi_zone_lookup.csv").open() as file:
+        zones = {int(row["LocationID"]): row for row in csv.DictReader(file)}
+    assert sorted(zones) == list(range(1, 266))
+    assert {row["Borough"] for row in zones.values()} == {
+        "Manhattan",
+        "Brooklyn",
+        "Queens",
+        "Bronx",
+        "Staten Island",
+        "EWR",
+        "Unknown",
+        "N/A",
+    }

@@ -1,0 +1,224 @@
+"""Reading TLC's Parquet files: whatever the month's types are, in order of drop-off, a pass of rows at a time."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from producers import taxi_files
+from producers.taxi import replay
+from producers.taxi_trips import TRIP
+from streamgauge.errors import StreamgaugeError
+
+EIGHT = datetime(2024, 3, 1, 8)  # noqa: DTZ001 - TLC's times have no zone
+EIGHT_MS = int(EIGHT.replace(tzinfo=UTC).timestamp()) * 1000
+
+
+@pytest.fixture
+def tlc_file(tmp_path):
+    """Writes columns, each a list or an Arrow array; the essential ones have values if they are not given. Returns the path."""
+
+    def write(rows=1, row_group_size=None, **columns):
+        ended = [EIGHT + timedelta(minutes=number) for number in range(rows)]
+        essential = {
+            "lpep_pickup_datetime": pa.array([EIGHT] * rows, pa.timestamp("us")),
+            "lpep_dropoff_datetime": pa.array(ended, pa.timestamp("us")),
+            "PULocationID": pa.array([74] * rows, pa.int32()),
+        }
+        path = tmp_path / "green_tripdata_2024-03.parquet"
+        pq.write_table(pa.table(essential | columns), path, row_group_size=row_group_size)
+        return path
+
+    return write
+
+
+def trips(path, **options):
+    """The records as a JSON reader that knows no NaN sees them."""
+
+    def refuse(constant):
+        pytest.fail(f"{constant} is not JSON")
+
+    return [json.loads(event.value, parse_constant=refuse) for event in replay(path, pytest.fail, **options)]
+
+
+def ended(*minutes):
+    times = [None if minute is None else EIGHT + timedelta(minutes=minute) for minute in minutes]
+    return pa.array(times, pa.timestamp("us"))
+
+
+def test_a_trip_has_all_columns_in_tlcs_order_and_the_missing_ones_are_null(tlc_file):
+    (trip,) = trips(tlc_file(trip_distance=[1.5]))
+    known = {"lpep_pickup_datetime": EIGHT_MS, "lpep_dropoff_datetime": EIGHT_MS, "PULocationID": 74, "trip_distance": 1.5}
+    assert trip == dict.fromkeys(TRIP.names) | known
+    assert list(trip) == TRIP.names
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_in_any_unit(tlc_file, unit):
+    (trip,) = trips(tlc_file(lpep_pickup_datetime=pa.array([EIGHT], pa.timestamp(unit))))
+    assert trip["lpep_pickup_datetime"] == EIGHT_MS
+
+
+def test_a_time_with_a_zone_is_what_the_clock_showed_there(tlc_file):
+    at_one_utc = pa.array([EIGHT + timedelta(hours=5)], pa.timestamp("us", tz="America/New_York"))
+    (trip,) = trips(tlc_file(lpep_pickup_datetime=at_one_utc))
+    assert trip["lpep_pickup_datetime"] == EIGHT_MS
+
+
+def test_times_as_text(tlc_file):
+    (trip,) = trips(tlc_file(lpep_dropoff_datetime=["2024-03-01 08:00:00"]))
+    assert trip["lpep_dropoff_datetime"] == EIGHT_MS
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([74], pa.int64()),
+        pa.array([74], pa.int32()),
+        pa.array([74], pa.int16()),
+        pa.array([74], pa.uint8()),
+        pa.array([74.0], pa.float64()),
+        pa.array([74], pa.decimal128(5, 0)),
+        pa.array(["74"]),
+        pa.array([" 74 "], pa.large_string()),
+        pa.array(["74.0"]),
+        pa.array(["74"]).dictionary_encode(),
+    ],
+    ids=lambda ids: str(ids.type),
+)
+def test_an_id_of_any_type_is_an_integer(tlc_file, ids):
+    (event,) = replay(tlc_file(PULocationID=ids), pytest.fail)
+    assert (event.key, b'"PULocationID":74,' in event.value) == (b"74", True)
+
+
+def test_a_code_that_is_a_double_is_an_integer_and_nan_in_it_null(tlc_file):
+    codes = [trip["RatecodeID"] for trip in trips(tlc_file(rows=3, RatecodeID=pa.array([2.0, float("nan"), None])))]
+    assert codes == [2, None, None]
+    assert isinstance(codes[0], int)
+
+
+def test_amounts_are_numbers_and_what_is_none_is_null(tlc_file):
+    amounts = pa.array([12.5, float("nan"), float("inf"), -float("inf"), None])
+    assert [trip["fare_amount"] for trip in trips(tlc_file(rows=5, fare_amount=amounts))] == [12.5, None, None, None, None]
+
+
+@pytest.mark.parametrize("amounts", [pa.array([7], pa.int64()), pa.array(["7.00"]), pa.array([7], pa.decimal128(9, 2)), pa.array([7.0], pa.float32())])  # fmt: skip
+def test_an_amount_of_any_type(tlc_file, amounts):
+    assert trips(tlc_file(tolls_amount=amounts))[0]["tolls_amount"] == 7.0
+
+
+@pytest.mark.parametrize("fees", [pa.nulls(1), pa.nulls(1, pa.float64()), pa.nulls(1, pa.int32())], ids=lambda fees: str(fees.type))
+def test_a_column_without_values(tlc_file, fees):
+    assert trips(tlc_file(ehail_fee=fees))[0]["ehail_fee"] is None
+
+
+def test_blank_text_is_null(tlc_file):
+    assert [trip["DOLocationID"] for trip in trips(tlc_file(rows=3, DOLocationID=["75", "", "  "]))] == [75, None, None]
+
+
+def test_unknown_columns_are_told_once_and_left_out(tlc_file):
+    notices = []
+    events = list(replay(tlc_file(rows=3, cbd_congestion_fee=[0.75] * 3, airport_fee=[0.0] * 3), notices.append))
+    (notice,) = notices
+    assert "not known, and are left out: cbd_congestion_fee, airport_fee" in notice
+    assert not any(b"cbd" in event.value for event in events)
+
+
+@pytest.mark.parametrize("missing", ["lpep_pickup_datetime", "lpep_dropoff_datetime", "PULocationID"])
+def test_a_missing_essential_column_is_named_at_once_with_those_that_are_there(tlc_file, missing):
+    path = tlc_file(tip_amount=[1.0])
+    pq.write_table(pq.read_table(path).drop_columns([missing]), path)
+    with pytest.raises(StreamgaugeError, match=f"has no column {missing}; .*found the columns .*tip_amount"):
+        replay(path, pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("DOLocationID", ["here"], "column DOLocationID, of type string, holds something else than whole numbers .*here"),
+        ("passenger_count", [1.5], "column passenger_count, of type double, holds something else than whole numbers .*1.5"),
+        ("lpep_pickup_datetime", [5], "column lpep_pickup_datetime, of type int64, holds something else than times"),
+        ("lpep_dropoff_datetime", ["noon"], "column lpep_dropoff_datetime, of type string, holds something else than times"),
+        ("tip_amount", [[1.0]], "column tip_amount, of type list.* holds something else than numbers"),
+        ("store_and_fwd_flag", [{"a": 1}], "column store_and_fwd_flag, of type struct.* holds something else than text"),
+    ],
+)
+def test_a_column_that_does_not_hold_what_its_name_says_is_named(tlc_file, column, values, said):
+    with pytest.raises(StreamgaugeError, match=said):
+        list(replay(tlc_file(**{column: values}), pytest.fail))
+
+
+@pytest.mark.parametrize("row_group_size", [None, 1, 3])
+@pytest.mark.parametrize("rows_a_pass", [1, 2, 5, 7, 100])
+def test_rows_come_in_order_of_drop_off_whatever_the_row_groups_and_passes(tlc_file, monkeypatch, row_group_size, rows_a_pass):
+    monkeypatch.setattr(taxi_files, "_ROWS_READ_AT_ONCE", 2)
+    minutes = [3, 1, 1440, 2, 0, 5, 4]
+    path = tlc_file(rows=7, row_group_size=row_group_size, lpep_dropoff_datetime=ended(*minutes), VendorID=list(range(7)))
+    batches = list(taxi_files.read_trips(path, pytest.fail, rows_a_pass=rows_a_pass))
+    assert [vendor for batch in batches for vendor in batch["VendorID"].to_pylist()] == [4, 1, 3, 0, 6, 5, 2]
+    assert max(len(batch) for batch in batches) <= rows_a_pass
+
+
+def test_rows_of_one_moment_keep_the_order_of_the_file_over_all_passes(tlc_file):
+    path = tlc_file(rows=500, lpep_dropoff_datetime=ended(*[0] * 500), VendorID=list(range(500)))
+    batches = taxi_files.read_trips(path, pytest.fail, rows_a_pass=64)
+    assert [vendor for batch in batches for vendor in batch["VendorID"].to_pylist()] == list(range(500))
+
+
+def test_a_trip_without_drop_off_time_is_sent_last_at_the_time_of_the_one_before_and_is_unusable(tlc_file):
+    events = list(replay(tlc_file(rows=3, lpep_dropoff_datetime=ended(None, 2, 1)), pytest.fail))
+    assert [(event.event_time_ms - EIGHT_MS, event.is_usable) for event in events] == [(60_000, True), (120_000, True), (120_000, False)]
+    assert json.loads(events[2].value)["lpep_dropoff_datetime"] is None
+
+
+def test_a_trip_without_a_zone_has_no_key(tlc_file):
+    (event,) = replay(tlc_file(PULocationID=pa.nulls(1, pa.int32())), pytest.fail)
+    assert (event.key, event.is_usable) == (None, True)
+
+
+@pytest.mark.parametrize(("limit", "count"), [(0, 0), (2, 2), (9, 5), (None, 5)])
+def test_a_limit_ends_the_replay(tlc_file, limit, count):
+    assert len(trips(tlc_file(rows=5), limit=limit)) == count
+
+
+def test_a_negative_limit_is_refused(tlc_file):
+    with pytest.raises(StreamgaugeError, match="--limit is -1"):
+        replay(tlc_file(), pytest.fail, -1)
+
+
+def test_a_file_without_rows_has_no_trips(tlc_file):
+    assert trips(tlc_file(rows=0)) == []
+
+
+def test_a_missing_file_and_a_folder_are_told_at_once_by_name(tmp_path):
+    with pytest.raises(StreamgaugeError, match=r"nothing\.parquet cannot be read \(No such file or directory\)"):
+        replay(tmp_path / "nothing.parquet", pytest.fail)
+    with pytest.raises(StreamgaugeError, match=" is a directory"):
+        replay(tmp_path, pytest.fail)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"VendorID,lpep_pickup_datetime\n2,2024-03-01\n", b"\x00" * 10_000])
+def test_what_is_no_parquet_is_told_at_once_in_one_line(tmp_path, content):
+    path = tmp_path / "rubbish.parquet"
+    path.write_bytes(content)
+    with pytest.raises(StreamgaugeError, match=r"rubbish\.parquet is no Parquet file, or a damaged one") as raised:
+        replay(path, pytest.fail)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_truncated_file_is_told_at_once(tlc_file):
+    path = tlc_file(rows=1000)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(StreamgaugeError, match="is no Parquet file, or a damaged one"):
+        replay(path, pytest.fail)
+
+
+def test_damage_in_the_middle_is_told_when_it_is_met(tlc_file):
+    path = tlc_file(rows=1000)
+    content = bytearray(path.read_bytes())
+    content[4:300] = b"\xff" * 296
+    path.write_bytes(content)
+    with pytest.raises(StreamgaugeError, match="is no Parquet file, or a damaged one"):
+        list(replay(path, pytest.fail))

@@ -1,0 +1,194 @@
+"""Java, jars and children: what is chosen, what is refused, and by which words."""
+
+import errno
+import hashlib
+import http.server
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import PurePath
+
+import psutil
+import pytest
+from running import eventually
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.local import jars
+from streamgauge.local.coordinates import Coordinate
+from streamgauge.local.java import java_home, java_version
+from streamgauge.local.processes import GuardedProcess, PidFile
+from streamgauge.settings import Settings
+
+JAR = b"not really a jar"
+LOCK = """
+[[artifact]]
+bundle = "test"
+coordinate = "org.example:thing:1.0"
+sha256 = "{sha256}"
+bytes = 16
+for = "a test"
+"""
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(home=tmp_path / "home", cache=tmp_path / "cache")
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A Maven repository that holds one file, at its address."""
+    folder = tmp_path / "repository"
+    path = folder / "org/example/thing/1.0/thing-1.0.jar"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(JAR)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(folder))
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.fixture
+def lock(tmp_path):
+    path = tmp_path / "jars.lock"
+    path.write_text(LOCK.format(sha256=hashlib.sha256(JAR).hexdigest()))
+    return path
+
+
+class TestJars:
+    def test_fetched_once_and_offline_from_then_on(self, settings, repository, lock):
+        online = replace(settings, maven_url=repository)
+        (path,) = jars.fetch("test", online, lock)
+        assert path.read_bytes() == JAR
+        assert jars.fetch("test", replace(settings, maven_url="http://127.0.0.1:9"), lock) == [path]
+
+    def test_a_file_that_was_damaged_in_the_cache_is_fetched_anew(self, settings, repository, lock):
+        online = replace(settings, maven_url=repository)
+        (path,) = jars.fetch("test", online, lock)
+        path.write_bytes(b"damaged")
+        assert jars.fetch("test", online, lock)[0].read_bytes() == JAR
+
+    def test_a_wrong_hash_is_refused_and_nothing_stays(self, settings, repository, lock):
+        lock.write_text(LOCK.format(sha256="0" * 64))
+        with pytest.raises(StreamgaugeError, match=r"thing-1.0.jar is not the file that jars.lock names"):
+            jars.fetch("test", replace(settings, maven_url=repository), lock)
+        assert not list((settings.cache / "maven").rglob("*.jar"))
+
+    def test_no_network_is_one_line_that_names_the_mirror_setting(self, settings, lock):
+        with pytest.raises(StreamgaugeError, match="STREAMGAUGE_MAVEN_URL"):
+            jars.fetch("test", replace(settings, maven_url="http://127.0.0.1:9"), lock)
+
+    def test_a_file_that_is_not_there_is_named_with_its_status(self, settings, repository, lock):
+        lock.write_text(lock.read_text().replace("thing", "other"))
+        with pytest.raises(StreamgaugeError, match="HTTP 404"):
+            jars.fetch("test", replace(settings, maven_url=repository), lock)
+
+    def test_a_full_disk_is_one_line(self, settings, repository, lock, monkeypatch):
+        def full(*_, **__):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(jars._Download, "__call__", full)
+        with pytest.raises(StreamgaugeError, match=r"the disk is full; .* STREAMGAUGE_CACHE"):
+            jars.fetch("test", replace(settings, maven_url=repository), lock)
+
+    def test_the_lock_names_every_artifact_that_jars_toml_asks_for(self):
+        import tomllib
+
+        asked = tomllib.loads(jars.LOCK.with_suffix(".toml").read_text())["bundle"]
+        for bundle, contents in asked.items():
+            locked = {str(artifact.coordinate) for artifact in jars.locked(bundle)}
+            assert {entry["coordinate"] for entry in contents["artifacts"]} <= locked, "run `make jars-lock`"
+
+
+class TestCoordinates:
+    @pytest.mark.parametrize("text", ["org.example:thing:1.0", "org.example:thing:tar.gz:all:1.0"])
+    def test_text_and_repository_path_lead_back(self, text):
+        coordinate = Coordinate.parse(text)
+        assert str(coordinate) == text
+        assert Coordinate.of_repository_path(PurePath(coordinate.repository_path)) == coordinate
+
+    def test_anything_else_is_refused(self):
+        with pytest.raises(ValueError, match="not a Maven coordinate: 'thing'"):
+            Coordinate.parse("thing")
+
+
+class TestJava:
+    def test_the_java_that_was_installed_with_streamgauge_is_the_default(self, settings):
+        home = java_home(settings)
+        assert java_version(home / "bin" / "java").startswith("21.")
+        done = subprocess.run([home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, check=False)
+        assert done.returncode == 0, "Spark's argument for a module that the runtime lacks should have been left out"
+
+    def test_another_version_is_refused_with_what_was_found(self, settings, tmp_path):
+        java = tmp_path / "old" / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+        java.chmod(java.stat().st_mode | stat.S_IEXEC)
+        with pytest.raises(StreamgaugeError, match=r"is Java 11\.0\.2; Spark needs Java 17 or 21"):
+            java_home(replace(settings, java_home=str(tmp_path / "old")))
+
+    def test_a_home_without_java_is_refused(self, settings, tmp_path):
+        with pytest.raises(StreamgaugeError, match="no working Java at"):
+            java_home(replace(settings, java_home=str(tmp_path)))
+
+
+class TestGuard:
+    def sleeper(self, tmp_path, code="import time; time.sleep(600)"):
+        return GuardedProcess.start("sleeper", [sys.executable, "-c", code], log=tmp_path / "log", grace_seconds=0.5)
+
+    def child_of(self, guarded):
+        return eventually(lambda: psutil.Process(guarded.pid).children(), "the guard to start its command", 10)[0]
+
+    def test_stop_ends_the_command(self, tmp_path):
+        guarded = self.sleeper(tmp_path)
+        child = self.child_of(guarded)
+        guarded.stop()
+        assert not child.is_running()
+
+    def test_a_command_that_does_not_listen_is_killed(self, tmp_path):
+        code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+        guarded = self.sleeper(tmp_path, code)
+        child = self.child_of(guarded)
+        eventually(lambda: "deaf" in guarded.log.read_text(), "the command to go deaf", 10)
+        assert guarded.stop() == 128 + signal.SIGKILL
+        assert not child.is_running()
+
+    def test_the_commands_own_children_do_not_outlive_it(self, tmp_path):
+        code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"
+        guarded = self.sleeper(tmp_path, code)
+        child = self.child_of(guarded)
+        grandchild = eventually(child.children, "the command to start a child", 10)[0]
+        child.kill()
+        guarded.popen.wait(10)
+        eventually(lambda: not grandchild.is_running(), "the grandchild to be gone", 10)
+
+    def test_the_exit_code_is_the_commands(self, tmp_path):
+        guarded = self.sleeper(tmp_path, "raise SystemExit(7)")
+        assert guarded.popen.wait(10) == 7
+
+
+class TestPidFile:
+    def test_a_process_that_was_given_the_same_id_is_not_taken_for_it(self, tmp_path):
+        file = PidFile(tmp_path / "pid")
+        file.write(os.getpid())
+        assert file.process().pid == os.getpid()
+        file.path.write_text(file.path.read_text().replace('"started": ', '"started": 1'))
+        assert file.process() is None
+
+    def test_a_leftover_or_rubbish_is_no_process(self, tmp_path):
+        file = PidFile(tmp_path / "pid")
+        assert file.process() is None
+        file.path.write_text("rubbish")
+        assert file.process() is None

@@ -1,0 +1,45 @@
+"""Settings: defaults, reading, and one clear error for what cannot be read."""
+
+import pytest
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+
+def test_an_empty_variable_means_the_default():
+    assert Settings.from_environment({"STREAMGAUGE_KAFKA_PORT": "", "SPARK_MASTER": ""}) == Settings()
+
+
+def test_reads_each_kind():
+    given = {
+        "STREAMGAUGE_HOME": "/data",
+        "STREAMGAUGE_KAFKA_PORT": "1234",
+        "STREAMGAUGE_FAIL_ON_DATA_LOSS": "FALSE",
+        "STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "5",
+    }
+    settings = Settings.from_environment(given)
+    assert (str(settings.home), settings.kafka_port, settings.fail_on_data_loss, settings.max_offsets_per_trigger) == (
+        "/data",
+        1234,
+        False,
+        5,
+    )
+    assert settings.bootstrap_servers == "127.0.0.1:1234"
+
+
+def test_a_kafka_of_ones_own_goes_before_the_embedded_one():
+    assert Settings.from_environment({"KAFKA_BOOTSTRAP_SERVERS": "kafka:9092"}).bootstrap_servers == "kafka:9092"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("STREAMGAUGE_KAFKA_PORT", "kafka", "a port, 1 to 65534"),
+        ("STREAMGAUGE_KAFKA_PORT", "65535", "a port, 1 to 65534"),
+        ("STREAMGAUGE_SHUFFLE_PARTITIONS", "0", "a whole number from 1"),
+        ("STREAMGAUGE_FAIL_ON_DATA_LOSS", "perhaps", "true or false"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):
+    with pytest.raises(StreamgaugeError, match=f"^{variable} is '{text}'; expected {expected}$"):
+        Settings.from_environment({variable: text})
