@@ -23,7 +23,8 @@ from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
 POLL_SECONDS = 0.1
-FINISH_BATCH_SECONDS = 5
+FIRST_BATCH_SECONDS = 20
+FINISH_BATCH_SECONDS = 3
 PREVIOUS_DRIVER_SECONDS = 15
 
 
@@ -57,15 +58,18 @@ class Runner:
         listener = ProgressToKafka(self.settings)
         self.spark.streams.addListener(listener)
         try:
-            for query in queries:
+            for query in sorted(queries, key=lambda query: query.trigger_seconds):
                 if self.stop_requested.is_set():
                     break
                 self._lock(query)
                 self.queries[query.name] = query
                 self.running[query.name] = self._start(query)
                 say(f"{query.name} runs")
-                if self.options.once:  # one after the other: side by side they would only take each other's cores
+                # One after the other: cold and side by side they would take each other's cores, and the first row would come last.
+                if self.options.once:
                     self._keep_running(say)
+                else:
+                    self._wait_for_first_batch(query.name)
             self._keep_running(say)
         finally:
             self._stop_all()
@@ -82,6 +86,12 @@ class Runner:
     def checkpoint(self, query: Query) -> Path:
         """Where the query keeps its checkpoint: a folder for its name, version and output mode."""
         return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}"
+
+    def _wait_for_first_batch(self, name: str) -> None:
+        running, deadline = self.running[name], time.monotonic() + FIRST_BATCH_SECONDS
+        while running.isActive and running.lastProgress is None and "Waiting for data" not in running.status["message"]:
+            if self.stop_requested.wait(POLL_SECONDS) or time.monotonic() > deadline:
+                return
 
     def _keep_running(self, say: Callable[[str], None]) -> None:
         while not self.stop_requested.wait(POLL_SECONDS):
