@@ -117,7 +117,7 @@ class Runner:
         writer = (
             writer.trigger(availableNow=True)
             if self.options.once
-            else writer.trigger(processingTime=f"{round(query.trigger_seconds * 1000)} milliseconds")
+            else writer.trigger(processingTime=f"{round(max(query.trigger_seconds, self.settings.trigger_seconds) * 1000)} milliseconds")
         )
         try:
             return writer.start()
