@@ -122,16 +122,19 @@ def latencies_ms(settings: Settings) -> Iterator[int]:
     for message in messages(settings, "nest-camera-stats"):
         row = orjson.loads(message.value() or b"{}")
         results[row["zip_code"], row["window"]["start"]].append((row["count"], message.timestamp()[1]))
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, datetime]] = set()
     counted: dict[tuple[str, str], int] = defaultdict(int)
     begin = documents[0].timestamp()[1] + WARM_UP_SECONDS * 1000
     for message in documents:
         for camera in (orjson.loads(message.value() or b"{}")["devices"].get("cameras") or {}).values():
             event = camera.get("last_event") or {}
-            if not event.get("has_person") or (camera["device_id"], event["start_time"]) in seen:
+            if not event.get("has_person"):
                 continue
-            seen.add((camera["device_id"], event["start_time"]))
-            key = (zip_codes.get(camera["device_id"], "unknown"), f"{datetime.fromisoformat(event['start_time']):%Y-%m-%dT%H:00:00Z}")
+            start = datetime.fromisoformat(event["start_time"])  # not its text: one event is reported with milliseconds and without
+            if (camera["device_id"], start) in seen:
+                continue
+            seen.add((camera["device_id"], start))
+            key = (zip_codes.get(camera["device_id"], "unknown"), f"{start:%Y-%m-%dT%H:00:00Z}")
             counted[key] += 1
             at = message.timestamp()[1]
             answer = next((time_ms for count, time_ms in results[key] if count >= counted[key]), None)
