@@ -4,11 +4,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard import nest
+from dashboard import nest, taxi
 
 _HERE = Path(__file__).parent
 
 # Files of its own and not icons by name: those are fetched from the internet.
 st.set_page_config(page_title="Streamgauge", page_icon=str(_HERE / "icon.svg"), layout="wide")
 st.logo(str(_HERE / "logo.svg"), size="large")
-st.navigation([st.Page(nest.page, title="Nest cameras", url_path="nest", default=True)], position="top").run()
+pages = [
+    st.Page(nest.page, title="Nest cameras", url_path="nest", default=True),
+    st.Page(taxi.page, title="NYC green taxi", url_path="taxi"),
+]
+st.navigation(pages, position="top").run()

@@ -44,8 +44,8 @@ def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> 
     return alt.layer(before, bars, numbers).properties(height=_HEIGHT, padding=_PADDING).configure_view(stroke=None)
 
 
-def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str) -> alt.Chart:
-    """Stacked bars over time, each as wide as its window; the x axis is in UTC.
+def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str, zone: str = "UTC") -> alt.Chart:
+    """Stacked bars over time, each as wide as its window; times are shown as they stand in UTC, and are called `zone`.
 
     series: columns start, end (UTC), name, count. names: the order of the series from the bottom, at most LARGEST_SERIES, and then OTHERS.
     """
@@ -76,9 +76,36 @@ def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: 
             tooltip=[
                 alt.Tooltip("name:N", title=name_title),
                 alt.Tooltip("count:Q", title=count_title, format=","),
-                alt.Tooltip("utcyearmonthdatehoursminutes(start):T", title="from (UTC)", format="%-d %b %H:%M"),
-                alt.Tooltip("utcyearmonthdatehoursminutes(end):T", title="to (UTC)", format="%-d %b %H:%M"),
+                alt.Tooltip("utcyearmonthdatehoursminutes(start):T", title=f"from ({zone})", format="%-d %b %H:%M"),
+                alt.Tooltip("utcyearmonthdatehoursminutes(end):T", title=f"to ({zone})", format="%-d %b %H:%M"),
             ],
+        )
+        .properties(height=_HEIGHT, padding=_PADDING)
+        .configure_view(stroke=None)
+    )
+
+
+def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> alt.Chart:
+    """A bar for each hour of the day. trips: columns hour (0 to 23), trips."""
+    axis = alt.Axis(
+        labelAngle=0,
+        labelColor=_MUTED,
+        domainColor=_GRID,
+        ticks=False,
+        values=list(range(0, 24, 3)),
+        labelExpr="format(datum.value, '02d') + ':00'",
+    )
+    return (
+        alt.Chart(trips)
+        .mark_bar(color=_ACCENT, cornerRadiusEnd=2)
+        .encode(
+            x=alt.X("hour:O", title=None, axis=axis),
+            y=alt.Y(
+                "trips:Q",
+                title=count_title,
+                axis=alt.Axis(tickCount=5, gridColor=_GRID, labelColor=_MUTED, titleColor=_MUTED, domain=False),
+            ),
+            tooltip=[alt.Tooltip("hour:O", title="hour of the day"), alt.Tooltip("trips:Q", title=count_title, format=",.1f")],
         )
         .properties(height=_HEIGHT, padding=_PADDING)
         .configure_view(stroke=None)

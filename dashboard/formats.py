@@ -1,4 +1,4 @@
-"""How times and numbers read on every page. All times are UTC."""
+"""How times and numbers read on every page. Times are shown as they stand in UTC."""
 
 from datetime import datetime, timedelta
 
@@ -22,6 +22,21 @@ def clock(moment: datetime) -> str:
 def window(start: datetime, end: datetime) -> str:
     """A window of time on one day: "21 Nov, 10:00-11:00 UTC", with a dash as wide as an n."""
     return f"{start.day} {start:%b, %H:%M}\N{EN DASH}{end:%H:%M} UTC"
+
+
+def hours(start: datetime, end: datetime) -> str:
+    """The hours of a window: "10:00-11:00", with a dash as wide as an n."""
+    return f"{start:%H:%M}\N{EN DASH}{end:%H:%M}"
+
+
+def day(moment: datetime) -> str:
+    """A day: "8 March 2024"."""
+    return f"{moment.day} {moment:%B %Y}"
+
+
+def dollars(amount: float, *, cents: bool = False) -> str:
+    """An amount of money: "$1,234", or "$1,234.50" with cents; "-$5" below zero."""
+    return f"{'-' if amount < 0 else ''}${abs(amount):,.{2 if cents else 0}f}"
 
 
 def count(number: int) -> str:

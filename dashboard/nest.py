@@ -7,11 +7,10 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from dashboard import charts, formats, states
-from dashboard.reader import Snapshot, follow
-from streamgauge.errors import StreamgaugeError
+from dashboard import charts, formats
+from dashboard.page_head import snapshot_under
+from dashboard.reader import Snapshot
 from streamgauge.result_table import Row, decode_json
-from streamgauge.settings import Settings
 from streamgauge.topics import NEST_CAMERA_STATS
 
 TOPIC = NEST_CAMERA_STATS.name
@@ -77,17 +76,8 @@ def over_time(sightings: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 @st.fragment(run_every="2s")
 def page() -> None:
     """Draws the page, and draws it again every two seconds."""
-    try:
-        settings = Settings.from_environment()
-    except StreamgaugeError as error:
-        st.error(str(error))
-        return
-    snapshot, now = follow(settings.bootstrap_servers, TOPIC, decode).snapshot, datetime.now(UTC)
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.title("Nest cameras", anchor=False, width="content")
-        states.show_freshness(snapshot, now)
-    states.show_state(snapshot, now, _WAITING)
-    if not snapshot.rows:
+    snapshot = snapshot_under("Nest cameras", TOPIC, decode, _WAITING)
+    if snapshot is None:
         return
     sightings = sightings_of(snapshot)
     _show_totals(sightings)

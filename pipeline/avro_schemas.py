@@ -29,7 +29,8 @@ def reader_schema(versions: Sequence[str], own: str) -> str:
 
 def with_fields(schema: str, fields: Iterable[str]) -> str:
     """The record `schema` with no other fields than those, so that nothing else is read; a field that it lacks stays away."""
-    record, names = expand_schema(json.loads(schema)), set(fields)
+    record: Schema = expand_schema(json.loads(schema))
+    names = set(fields)
     kept = [field for field in record["fields"] if field["name"] in names]
     return json.dumps(_defined_once({**record, "fields": kept}, set()))
 

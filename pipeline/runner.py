@@ -121,11 +121,13 @@ class Runner:
                 if error is not None:
                     self._due[name] = self._after_failure(name, str(error), say)
                     del self.running[name]
-            self._start_due(say)
-            if not (was_active or self._due):
+            is_started = self._start_due(say)
+            if not (was_active or is_started or self._due):
                 return
 
-    def _start_due(self, say: Callable[[str], None]) -> None:
+    def _start_due(self, say: Callable[[str], None]) -> bool:
+        """Starts the queries whose time has come; returns whether it was any."""
+        is_started = False
         for name in [name for name, due in self._due.items() if due.not_before <= time.monotonic()]:
             query = self.queries[name]
             try:
@@ -136,7 +138,9 @@ class Runner:
                 self._postpone(name, away, say)
             else:
                 del self._due[name]
+                is_started = True
                 say(f"{name} runs")
+        return is_started
 
     def _postpone(self, name: str, away: RegistryAway, say: Callable[[str], None]) -> None:
         now, due = time.monotonic(), self._due[name]

@@ -141,7 +141,13 @@ def _as_it_is(rows: DataFrame) -> DataFrame:
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this story, with windows and watermark as the settings have them."""
     stats = partial(
-        Query, source=WIKIMEDIA, subject=CHANGES, decode=edits, event_time="edited_at", watermark=settings.wikimedia_watermark, mode="update"
+        Query,
+        source=WIKIMEDIA,
+        subject=CHANGES,
+        decode=edits,
+        event_time="edited_at",
+        watermark=settings.wikimedia_watermark,
+        mode="update",
     )
     copies = partial(Query, source=WIKIMEDIA, subject=CHANGES, transform=_as_it_is, mode="append")
     return (

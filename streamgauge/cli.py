@@ -79,9 +79,11 @@ def demo(
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
 ) -> None:
     """Everything at once, in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C ends it; the next start goes on from there."""
-    from streamgauge.local.demo import Demo, services
+    from streamgauge.local.demo import TRIGGER_SECONDS, Demo, services
 
-    sys.exit(Demo(Settings.from_environment(), services(dashboard=with_dashboard), err).run(seconds))
+    settings = Settings.from_environment()
+    chosen = services(dashboard=with_dashboard, trigger_seconds=settings.trigger_seconds or TRIGGER_SECONDS)
+    sys.exit(Demo(settings, chosen, err).run(seconds))
 
 
 def main() -> None:

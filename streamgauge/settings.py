@@ -32,6 +32,13 @@ def _count(text: str) -> int:
     return count
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
+
+
 def _setting(
     variable: str,
     default: Any,  # noqa: ANN401 - as `field`
@@ -115,6 +122,14 @@ class Settings:
     )
     partition_skew: str = _setting(
         "STREAMGAUGE_PARTITION_SKEW", "7 days", "how far, in event time, an idle partition can hold the watermark behind the farthest one"
+    )
+    trigger_seconds: float = _setting(
+        "STREAMGAUGE_TRIGGER_SECONDS",
+        0.0,
+        "least time between the starts of two batches of a query; 0: as soon as there is something. The demo takes 1",
+        read=_seconds,
+        expected="seconds, 0 or more",
+        shown="0",
     )
     starting_offsets: str = _setting(
         "STREAMGAUGE_STARTING_OFFSETS", "earliest", "where a new query starts: earliest, latest, or JSON of topic, partition and offset"

@@ -4,8 +4,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
@@ -18,22 +18,25 @@ from streamgauge.settings import Settings
 STOP_SECONDS = 6
 """What a service has to end in, after SIGTERM; the broker ends after them, and all of it within 10 s."""
 DASHBOARD = "dashboard"
+TRIGGER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Service:
-    """A child process of the demo."""
+    """A child process of the demo, with what it is told beyond the demo's own environment."""
 
     name: str
     command: list[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def services(*, dashboard: bool) -> list[Service]:
+def services(*, dashboard: bool, trigger_seconds: float) -> list[Service]:
     """The producers, the pipeline and the dashboard, as commands."""
     me = [sys.executable, "-m", "streamgauge.cli"]
     faults = ["--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002"]
     chosen = [
-        Service("pipeline", [*me, "run"]),
+        # On a small machine, queries that run back to back would leave nothing for the page.
+        Service("pipeline", [*me, "run"], {"STREAMGAUGE_TRIGGER_SECONDS": str(trigger_seconds)}),
         Service("produce-nest", [*me, "produce", "nest", "--continue", "--rate", "100", "--speed-up", "60", *faults]),
         Service(
             "produce-taxi",
@@ -75,7 +78,9 @@ class Demo:
             self.console.print(line)
         for service in self.services:
             log = self.settings.logs / f"{service.name}.out"
-            self.children.append(GuardedProcess.start(service.name, service.command, log=log, grace_seconds=STOP_SECONDS))
+            self.children.append(
+                GuardedProcess.start(service.name, service.command, log=log, environment=service.environment, grace_seconds=STOP_SECONDS)
+            )
             where = f"http://127.0.0.1:{self.settings.dashboard_port}" if service.name == DASHBOARD else f"log {log}"
             self.console.print(f"{service.name:16} {where}")
         self.console.print(f"up in {time.monotonic() - started:.0f} s; Spark takes some seconds more. Ctrl-C ends it all.")

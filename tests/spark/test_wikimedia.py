@@ -29,7 +29,9 @@ def windows(frame):
 
 
 def per_minute(frame):
-    rows = wiki_stats(frame).selectExpr("wiki", "namespace", "date_format(window.start, 'HH:mm') AS start", "edits", "bytes_added", "bytes_removed")
+    rows = wiki_stats(frame).selectExpr(
+        "wiki", "namespace", "date_format(window.start, 'HH:mm') AS start", "edits", "bytes_added", "bytes_removed"
+    )
     return {tuple(row)[:3]: tuple(row)[3:] for row in rows.collect()}
 
 

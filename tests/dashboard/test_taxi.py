@@ -1,0 +1,107 @@
+"""The taxi page, on a real broker: rows, filters, odd rows of long ago, and values that are no such rows."""
+
+import dataclasses
+import json
+import os
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+import streamlit as st
+from confluent_kafka import Producer
+from streamlit.testing.v1 import AppTest
+
+from dashboard import taxi
+from streamgauge.kafka_topics import create_topics
+from streamgauge.topics import TAXI_BOROUGH_STATS
+
+FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
+
+
+@pytest.fixture
+def write(settings, monkeypatch):
+    """Writes a row, as the pipeline does, to a topic that the page reads."""
+    name = f"{TAXI_BOROUGH_STATS.name}-{uuid.uuid4()}"
+    create_topics(settings.bootstrap_servers, [dataclasses.replace(TAXI_BOROUGH_STATS, name=name)])
+    monkeypatch.setattr(taxi, "TOPIC", name)
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
+
+    def row(borough, trips, /, start=FRIDAY, **fields):
+        window = {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
+        amounts = {
+            "trip_distance_sum": 2.5 * trips,
+            "fare_amount_sum": 10.0 * trips,
+            "tip_amount_sum": 1.25 * trips,
+            "total_amount_sum": 12.0 * trips,
+        }
+        value = {"borough": borough, "window": window, "trips": trips, "passenger_count_avg": None, **amounts, **fields}
+        producer.produce(name, key=json.dumps({"borough": borough, "window": window}), value=json.dumps(value))
+        assert producer.flush(10) == 0, "Kafka did not take a record in 10 s"
+
+    yield row
+    st.cache_resource.clear()
+
+
+def page_with(until, shows):
+    """The page, run again until `shows(page)` holds."""
+
+    def script():
+        from dashboard import taxi
+
+        taxi.page()
+
+    page = AppTest.from_function(script, default_timeout=30)
+    return until(page.run, shows, "the page should show what was written")
+
+
+def metrics(page):
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def test_rows_are_added_up_and_the_time_is_that_of_new_york(write, until):
+    write("Manhattan", 30)
+    write("Queens", 10)
+    page = page_with(until, lambda page: metrics(page).get("Trips") == "40")
+    assert metrics(page) == {"Trips": "40", "Newest hour, so far": "40", "Fares": "$400", "Tips": "$50"}
+    assert "Friday, 8 March 2024, 17:00\N{EN DASH}18:00" in page.caption[0].value
+    assert "New York time" in page.caption[0].value
+    assert not page.exception
+
+
+def test_a_borough_can_be_chosen(write, until):
+    write("Manhattan", 30)
+    write("Queens", 10)
+    page = page_with(until, lambda page: metrics(page).get("Trips") == "40")
+    page.multiselect(key="taxi-boroughs").set_value(["Queens"]).run()
+    assert metrics(page)["Trips"] == "10"
+
+
+def test_odd_rows_of_long_ago_do_not_stretch_the_picture(write, until):
+    write("Manhattan", 1, start=datetime(2008, 12, 31, 23, tzinfo=UTC))
+    write("Manhattan", 30)
+    page = page_with(until, lambda page: metrics(page).get("Trips") == "30")
+    page.segmented_control(key="taxi-period").set_value("all").run()
+    assert metrics(page)["Trips"] == "31"
+
+
+@pytest.mark.usefixtures("write")
+def test_an_empty_topic_says_what_to_do(until):
+    page = page_with(until, lambda page: any("No events yet" in title.value for title in page.subheader))
+    assert any("streamgauge demo" in text.value for text in page.markdown)
+
+
+def test_a_value_that_is_no_such_row_is_named_and_the_others_stay(write, until):
+    write("Manhattan", 30)
+    write("Queens", 10, trips="many")
+    page = page_with(until, lambda page: metrics(page).get("Trips") == "30" and page.expander)
+    assert "1 value" in page.expander[0].label
+
+
+def test_the_average_trip_is_weighted_by_trips():
+    rides = pd.DataFrame(
+        [("Queens", 1, 5.0, 30.0, 3.0, 33.0), ("Queens", 3, 3.0, 30.0, 0.0, 30.0)], columns=["borough", "trips", *taxi.SUMS]
+    )
+    (row,) = taxi.by_borough(rides).to_dict("records")
+    assert row == {"borough": "Queens", "trips": 4, "fare": 15.0, "tip": 0.75, "distance": 2.0}
