@@ -10,44 +10,58 @@ import orjson
 from rich.table import Table
 
 from streamgauge.errors import StreamgaugeError
-from streamgauge.result_table import Row, read_to_end
+from streamgauge.result_table import Decode, Row, decode_json, read_to_end
 from streamgauge.settings import Settings
-from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, Topic
+from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, Topic
 
 FORMATS = ("table", "csv", "json")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the report of one query shows. `group`: the columns of the key besides the window. `counted`: what --min-count bounds."""
+    """What the report of one query shows. `group`: the columns of the key besides the window. `counted`: what --min-count bounds.
+
+    subject: of the values, when they are Avro in the Confluent wire format and not JSON.
+    """
 
     topic: Topic
     group: tuple[str, ...]
     counted: str
+    subject: str | None = None
 
 
 REPORTS = {
     "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
     "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
+    "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", subject="wikimedia.processed-value"),
+    "wikimedia-wiki-stats": Report(WIKIMEDIA_WIKI_STATS, group=("wiki", "namespace"), counted="edits"),
 }
 
 
 def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]:
     """The rows of the query's result topic as it stands, by window and group; rows that count less than `min_count` are left out.
 
-    Raises StreamgaugeError for a query without a report, an unreachable Kafka, and rows that cannot be read.
+    Raises StreamgaugeError for a query without a report, an unreachable Kafka or schema registry, and rows that cannot be read.
     """
     report = REPORTS.get(query)
     if report is None:
         msg = f"no report for {query!r}; there are {', '.join(REPORTS)}"
         raise StreamgaugeError(msg)
-    table = read_to_end(settings.bootstrap_servers, report.topic.name)
+    table = read_to_end(settings.bootstrap_servers, report.topic.name, _decoder(report, settings))
     if table.unreadable:
         key, reason = next(iter(table.unreadable.items()))
         msg = f"{len(table.unreadable)} rows of topic {report.topic.name} cannot be read, the first with key {key!r}: {reason}; who wrote them? Delete them by null values"
         raise StreamgaugeError(msg)
     rows = [row for row in table.rows() if row[report.counted] >= min_count]
     return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))
+
+
+def _decoder(report: Report, settings: Settings) -> Decode:
+    if report.subject is None:
+        return decode_json
+    from streamgauge.schema_registry import SchemaRegistry, avro_rows
+
+    return avro_rows(SchemaRegistry(settings.registry_url), report.subject)
 
 
 def as_json(rows: Sequence[Row]) -> str:
