@@ -1,0 +1,246 @@
+"""The Wikimedia queries on a real broker and a real registry. Changes are written, and results read, by confluent-kafka's own Avro."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import pytest
+from avro import V1, V2, change
+from confluent_kafka import Producer
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, record_subject_name_strategy
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from plain import folded, read_topic
+from running import environment, eventually, streamgauge
+
+from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.local.registry import EmbeddedRegistry
+
+pytestmark = pytest.mark.kafka
+START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+EDIT_STATS = "wikimedia-edit-stats"
+
+
+class Changes:
+    """Writes changes with confluent-kafka's AvroSerializer, one after the other to the three partitions; remembers them all."""
+
+    def __init__(self, settings):
+        self.settings, self.written = settings, []
+        self.registry = SchemaRegistryClient({"url": settings.registry_url})
+        self._producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 5})
+
+    def write(self, changes, schema=V1, **options):
+        serialize = AvroSerializer(self.registry, schema, conf=options)
+        context = SerializationContext("wikimedia", MessageField.VALUE)
+        for number, one in enumerate(changes):
+            self.send(serialize(one, context), partition=number % 3)
+            self.written.append(one)
+        self.flush()
+
+    def send(self, value, partition=0, key=None):
+        self._producer.produce("wikimedia", value, key, partition=partition)
+
+    def flush(self):
+        assert self._producer.flush(60) == 0, "Kafka did not take all changes in 60 s"
+
+    @property
+    def windows(self):
+        """(start, requested_by) -> counts of the distinct edits written, in plain Python."""
+        edits = {one["meta"]["id"]: one for one in self.written if one["type"] == "edit"}
+        starts = [(one["timestamp"] // 30 * 30 - back, one) for one in edits.values() for back in (0, 30)]
+        return dict(Counter((start, "Bot" if one["bot"] else "Human") for start, one in starts))
+
+
+def some_changes(count, *, first=0, seconds_apart=1, **fields):
+    return [
+        change(number, at=START + number * seconds_apart, bot=number % 3 == 0, kind="edit" if number % 4 else "log", **fields)
+        for number in range(first, first + count)
+    ]
+
+
+def processed(settings):
+    """What topic wikimedia.processed holds, read by confluent-kafka: (start, requested_by) -> counts. Checks keys and windows on the way."""
+    deserialize = AvroDeserializer(SchemaRegistryClient({"url": settings.registry_url}))
+    context = SerializationContext("wikimedia.processed", MessageField.VALUE)
+    table = {}
+    for message in read_topic(settings, "wikimedia.processed"):
+        row = deserialize(message.value(), context)
+        window = {name: f"{row['window'][name]:%Y-%m-%dT%H:%M:%SZ}" for name in ("end", "start")}
+        assert json.loads(message.key()) == {"requested_by": row["requested_by"], "window": window}
+        assert row["window"]["end"] - row["window"]["start"] == timedelta(seconds=60)
+        table[int(row["window"]["start"].timestamp()), row["requested_by"]] = row["counts"]
+    return table
+
+
+def run_once(settings, *queries, **variables):
+    done = streamgauge("run", *queries, "--once", settings=settings, **variables)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@contextmanager
+def running(settings, *queries):
+    """The pipeline in a process of its own; it must still run in the end, and end with 0 when it is told to."""
+    log = settings.home / "pipeline.txt"
+    with log.open("w") as stderr:
+        command = [sys.executable, "-m", "streamgauge.cli", "run", *queries]
+        process = subprocess.Popen(command, env=environment(settings), stderr=stderr)
+    try:
+        yield log
+        assert process.poll() is None, f"the pipeline ended by itself: {log.read_text()}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, log.read_text()
+
+
+def letters(settings):
+    """reason -> values, of the dead letters."""
+    found = [(dict(message.headers())["reason"].decode(), message.value()) for message in read_topic(settings, "dead-letters")]
+    return sorted(found, key=lambda letter: (letter[0], letter[1] or b""))
+
+
+def until_counted(settings, changes, seconds=90):
+    """Waits until every change that was written is counted, and nothing else."""
+    eventually(lambda: processed(settings) == changes.windows, f"{len(changes.written)} changes to be counted", seconds)
+
+
+def archived(settings, columns):
+    files = settings.lake / "wikimedia" / "changes" / "*" / "*.parquet"
+    return duckdb.sql(f"SELECT {columns} FROM read_parquet('{files}', union_by_name = true) ORDER BY ALL").fetchall()
+
+
+def test_one_run_counts_each_distinct_edit_in_its_two_windows(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.write([*some_changes(1200), *some_changes(50)])
+    run_once(fresh_registry, EDIT_STATS, "wikimedia-wiki-stats")
+    assert processed(fresh_registry) == changes.windows
+    assert sum(changes.windows.values()) == 2 * 900, "an edit counts in two windows"
+
+    report = json.loads(streamgauge("report", EDIT_STATS, "--format", "json", settings=fresh_registry).stdout)
+    rows = {(datetime.fromisoformat(row["window"]["start"]).timestamp(), row["requested_by"]): row["counts"] for row in report}
+    assert rows == processed(fresh_registry)
+    assert all(sorted(row) == ["counts", "requested_by", "window"] for row in report)
+
+    per_wiki = folded(fresh_registry, "wikimedia-wiki-stats").values()
+    assert sum(row["edits"] for row in per_wiki) == 900
+    assert (sum(row["bytes_added"] for row in per_wiki), sum(row["bytes_removed"] for row in per_wiki)) == (9000, 0)
+    assert letters(fresh_registry) == []
+
+
+def test_five_runs_over_five_parts_give_what_one_run_gives(fresh_registry):
+    changes = Changes(fresh_registry)
+    for part in range(5):
+        changes.write(some_changes(300, first=part * 300))
+        run_once(fresh_registry, EDIT_STATS)
+    assert processed(fresh_registry) == changes.windows
+
+
+def test_append_mode_gives_only_windows_that_are_final_and_gives_each_once(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.write(some_changes(600))
+    run_once(fresh_registry, EDIT_STATS, "--mode", "append")
+    changes.write(some_changes(3, first=900))
+    for _ in range(2):
+        run_once(fresh_registry, EDIT_STATS, "--mode", "append")
+    final = processed(fresh_registry)
+    assert len(read_topic(fresh_registry, "wikimedia.processed")) == len(final), "a window was written more than once"
+    watermark = START + 900 - 60
+    assert final == {key: count for key, count in changes.windows.items() if key[0] + 60 <= watermark}
+
+
+def test_records_of_other_serializers_are_read(fresh_registry):
+    changes = Changes(fresh_registry)
+    by_hand = json.loads(V1)
+    by_hand["fields"] = [field for field in by_hand["fields"] if field["name"] in {"type", "bot", "wiki", "namespace", "timestamp", "meta"}]
+    changes.registry.register_schema("wikimedia-value", Schema(json.dumps(by_hand), "AVRO"))
+    few = [{name: one[name] for name in ("type", "bot", "wiki", "namespace", "timestamp", "meta")} for one in some_changes(30)]
+    changes.write(few, json.dumps(by_hand), **{"auto.register.schemas": False, "use.latest.version": True})
+    changes.write(some_changes(30, first=30), **{"subject.name.strategy": record_subject_name_strategy})
+
+    key = AvroSerializer(changes.registry, '"string"')("enwiki:A", SerializationContext("wikimedia", MessageField.KEY))
+    value = AvroSerializer(changes.registry, V1)(change(61, at=START), SerializationContext("wikimedia", MessageField.VALUE))
+    changes.send(value, key=key)
+    changes.flush()
+    changes.written.append(change(61, at=START))
+    run_once(fresh_registry, EDIT_STATS)
+    assert processed(fresh_registry) == changes.windows
+    assert letters(fresh_registry) == []
+
+
+def test_what_cannot_be_read_is_a_dead_letter_and_its_neighbours_count(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.write(some_changes(30))
+    good = read_topic(fresh_registry, "wikimedia")[0].value()
+    rubbish = {
+        b"": "empty",
+        b"\x01" + good[1:]: "not in the Confluent wire format",
+        good[:-4]: f"broken, or not what its schema says, id {int.from_bytes(good[1:5], 'big')}",
+        **{b"\x00" + number.to_bytes(4, "big") + good[5:]: f"the registry has no Avro schema of id {number}" for number in (4711, 4712)},
+    }
+    for value in rubbish:
+        changes.send(value)
+    changes.write(some_changes(30, first=30))
+    done = run_once(fresh_registry)
+    assert processed(fresh_registry) == changes.windows
+    assert letters(fresh_registry) == sorted((reason, value) for value, reason in rubbish.items())
+    assert done.stderr.count("met a schema that it does not know") == 4, "one start a query was to find out about both ids"
+    assert len(archived(fresh_registry, "meta.id")) == 60
+
+
+def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.write(some_changes(60))
+    with running(fresh_registry, EDIT_STATS, "wikimedia-archive") as log:
+        until_counted(fresh_registry, changes)
+        changes.write(some_changes(60, first=60, schema_uri="/mediawiki/recentchange/2.0.0"), V2)
+        until_counted(fresh_registry, changes)
+        changes.write(some_changes(60, first=120))
+        until_counted(fresh_registry, changes)
+        assert f"{EDIT_STATS} met a schema that it does not know" in log.read_text()
+    run_once(fresh_registry, "wikimedia-archive")
+    versions = {one["meta"]["id"]: one.get("schema_uri") for one in changes.written}
+    assert dict(archived(fresh_registry, "meta.id, schema_uri")) == versions
+    assert letters(fresh_registry) == []
+
+
+@pytest.mark.timeout(600)
+def test_registry_and_broker_go_away_and_come_back(fresh_registry):
+    changes = Changes(fresh_registry)
+    registry, broker = EmbeddedRegistry(fresh_registry), EmbeddedKafka(fresh_registry)
+    changes.write(some_changes(60))
+    with running(fresh_registry, EDIT_STATS) as log:
+        until_counted(fresh_registry, changes)
+        changes.registry.register_schema("wikimedia-value", Schema(V2, "AVRO"))
+        newer = AvroSerializer(changes.registry, V2)
+        context = SerializationContext("wikimedia", MessageField.VALUE)
+        first, *rest = some_changes(60, first=61)
+        values = [newer(one, context) for one in (first, *rest)]
+        registry.stop()
+        changes.send(values[0])
+        changes.flush()
+        eventually(lambda: "waits for the schema registry" in log.read_text(), "the query to say that it waits")
+        registry.start(detached=False)
+        for value in values[1:]:
+            changes.send(value)
+        changes.flush()
+        changes.written += [first, *rest]
+        until_counted(fresh_registry, changes)
+
+        broker.stop()
+        broker.start(detached=False)
+        changes.write(some_changes(60, first=121))
+        until_counted(fresh_registry, changes)
+    broker.stop()
+    registry.stop()
+
+
+def test_without_a_registry_the_other_stories_run(fresh):
+    with running(fresh, "nest-camera-stats", EDIT_STATS) as log:
+        eventually(lambda: "waits for the schema registry" in log.read_text(), "the query to say that it waits")
+        assert "start one with `streamgauge up`" in log.read_text()
+        eventually(lambda: "nest-camera-stats runs" in log.read_text(), "the other story to run")
