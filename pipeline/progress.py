@@ -1,11 +1,15 @@
-"""How the queries run, as records of topic `streaming-metrics`."""
+"""How the queries run: each event as a record of topic `streaming-metrics`, and where each query stands as a row of `query-states`."""
 
 import contextlib
+import os
+import socket
+import threading
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -14,79 +18,96 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from pipeline.measures import failure_of, measures, utc_text
+from pipeline.query_states import QueryStates
+from streamgauge.query_status import HEARTBEAT_SECONDS
 from streamgauge.settings import Settings
-from streamgauge.topics import STREAMING_METRICS
+from streamgauge.topic_ends import TopicEnds
+from streamgauge.topics import QUERY_STATES, STREAMING_METRICS
+
+ENDS_SECONDS = 1
+LAST_EVENTS_SECONDS = 2
 
 
 class ProgressToKafka(StreamingQueryListener):
-    """Publishes every event of every query. It never waits for Kafka: what does not fit its queue is left out."""
+    """Publishes every event of every query. It never waits for Kafka: what does not fit its queue is left out.
+
+    A thread asks Kafka where the source topics end, and says of each query that runs, at least every HEARTBEAT_SECONDS, that it does:
+    a batch may take minutes, and Spark is silent meanwhile.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._producer = Producer(
             {"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 20, "queue.buffering.max.messages": 10_000, "log_level": 0}
         )
-        self._names: dict[str, str] = {}
+        self._process = {"host": socket.gethostname(), "pid": os.getpid()}
+        self._states = QueryStates()
+        self._topic_ends = TopicEnds(settings.bootstrap_servers)
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._look_around, name="query states", daemon=True)
+        self._thread.start()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Says that a query runs."""
-        self._names[str(event.id)] = event.name or str(event.id)
-        self._publish("started", event.name or str(event.id), {})
+        with self._lock:
+            self._states.started(str(event.runId), event.name or str(event.id), datetime.now(UTC))
+        self._publish("started", str(event.runId), {})
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Says what a micro-batch did."""
-        progress = orjson.loads(event.progress.json)
-        self._publish("progress", progress["name"], measures(progress))
+        progress, now = orjson.loads(event.progress.json), datetime.now(UTC)
+        with self._lock:
+            published = self._states.progressed(progress["runId"], measures(progress, now, self._topic_ends.ends), now)
+        self._publish("progress", progress["runId"], published)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Says that a query waits for records."""
-        self._publish("idle", self._names.get(str(event.id), str(event.id)), {})
+        with self._lock:
+            self._states.idled(str(event.runId), datetime.now(UTC))
+        self._publish("idle", str(event.runId), {})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Says that a query ended, and by what error if it was one."""
-        error = event.exception.splitlines()[0] if event.exception else None
-        self._publish("terminated", self._names.get(str(event.id), str(event.id)), {"error": error})
+        failure = failure_of(event.exception) if event.exception else None
+        with self._lock:
+            self._states.ended(str(event.runId), failure, datetime.now(UTC))
+        fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
+        self._publish("terminated", str(event.runId), fields)
 
     def close(self) -> None:
-        """Sends what waits, for at most two seconds."""
-        self._producer.flush(2)
+        """Takes in what Spark still has to tell of queries that have ended, and sends what waits; each for at most two seconds.
 
-    def _publish(self, event: str, query: str, fields: dict[str, Any]) -> None:
-        record = {
-            "event": event,
-            "query": query,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            **fields,
-        }
-        with contextlib.suppress(BufferError):
-            self._producer.produce(STREAMING_METRICS.name, key=query, value=orjson.dumps(record))
-        self._producer.poll(0)
+        To be called before the listener is removed: Spark tells of an end a moment after it.
+        """
+        deadline = time.monotonic() + LAST_EVENTS_SECONDS
+        while self._states.are_any_active and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self._closing.set()
+        self._thread.join(LAST_EVENTS_SECONDS)
+        self._producer.flush(LAST_EVENTS_SECONDS)
 
+    def _look_around(self) -> None:
+        while not self._closing.wait(ENDS_SECONDS):
+            with self._lock:
+                partitions, due = self._states.partitions, self._states.not_heard_for(HEARTBEAT_SECONDS, datetime.now(UTC))
+            for query in due:
+                self._publish_state(query)
+            self._topic_ends.ask(partitions)
 
-def measures(progress: dict[str, Any]) -> dict[str, Any]:
-    """What is published of a progress, as Spark reports it in JSON: rows, rates (rows/s), durations (ms), watermark, state, lag (records)."""
-    operators = progress["stateOperators"]
-    return {
-        "batch_id": progress["batchId"],
-        "input_rows": sum(source["numInputRows"] for source in progress["sources"]),
-        "input_rows_per_second": progress.get("inputRowsPerSecond"),
-        "processed_rows_per_second": progress.get("processedRowsPerSecond"),
-        "batch_ms": progress["batchDuration"],
-        "duration_ms": progress["durationMs"],
-        "watermark": progress.get("eventTime", {}).get("watermark"),
-        "state_rows": sum(operator["numRowsTotal"] for operator in operators),
-        "state_bytes": sum(operator["memoryUsedBytes"] for operator in operators),
-        "rows_dropped_by_watermark": sum(operator["numRowsDroppedByWatermark"] for operator in operators),
-        "source_lag": lag_of(progress["sources"]),
-        "sink_rows": max(progress["sink"].get("numOutputRows", -1), 0),
-    }
+    def _publish(self, event: str, run_id: str, fields: dict[str, Any]) -> None:
+        query = self._states.query_of(run_id)
+        record = {"event": event, "query": query, "time": utc_text(datetime.now(UTC)), "process": self._process, "run_id": run_id}
+        self._send(STREAMING_METRICS.name, query, record | fields)
+        self._publish_state(query)
 
+    def _publish_state(self, query: str) -> None:
+        with self._lock:
+            state = self._states.heard(query, datetime.now(UTC)) | {"process": self._process}
+            # Under the lock, or an older row could come to stand behind a newer one.
+            self._send(QUERY_STATES.name, query, state)
 
-def lag_of(sources: list[dict[str, Any]]) -> dict[str, int]:
-    """Records that each partition ("topic-0") still has to give, at the end of the batch."""
-    lag: dict[str, int] = {}
-    for source in sources:
-        ends, latest = source.get("endOffset") or {}, source.get("latestOffset") or {}
-        for topic, partitions in latest.items():
-            for number, offset in partitions.items():
-                lag[f"{topic}-{number}"] = max(offset - ends.get(topic, {}).get(number, 0), 0)
-    return lag
+    def _send(self, topic: str, query: str, value: dict[str, Any]) -> None:
+        with contextlib.suppress(BufferError, KafkaException):
+            self._producer.produce(topic, key=query, value=orjson.dumps(value))
+            self._producer.poll(0)

@@ -93,8 +93,8 @@ class Runner:
             self._keep_running(say)
         finally:
             self._stop_all()
-            self.spark.streams.removeListener(listener)
             listener.close()
+            self.spark.streams.removeListener(listener)
             for lock in self._locks:
                 lock.release()
 

@@ -1,5 +1,6 @@
 """The command `streamgauge`: parses, calls, prints. What a command does stands in the room that it is about."""
 
+import contextlib
 import sys
 from typing import Annotated
 
@@ -60,6 +61,31 @@ def report(
         Console(highlight=False).print(reports.as_table(rows))
     else:
         sys.stdout.write((reports.as_json(rows) if output_format == "json" else reports.as_csv(rows)) + "\n")
+
+
+@app.command()
+def status(
+    watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
+    output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+) -> None:
+    """Show how each query does: running, idle, stopped, failed or silent; rates, lag, watermark, state, late rows, last error."""
+    from datetime import UTC, datetime
+
+    from streamgauge import status_table
+    from streamgauge.query_status import read_statuses
+
+    if output_format not in status_table.FORMATS or (watch and output_format == "json"):
+        msg = f"--format {output_format}; expected one of {', '.join(status_table.FORMATS)}, and --watch shows the table only"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    if watch:
+        # Without an exit code of its own: ending the watch is not a failure.
+        with contextlib.suppress(KeyboardInterrupt):
+            status_table.watch(settings, out)
+    elif output_format == "json":
+        sys.stdout.write(status_table.as_json(read_statuses(settings)) + "\n")
+    else:
+        out.print(status_table.as_table(read_statuses(settings), datetime.now(UTC)), soft_wrap=False)
 
 
 @app.command()

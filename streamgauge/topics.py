@@ -37,6 +37,11 @@ class Topic:
         """Whether the topic is a table: its last value per key counts, and a null value deletes."""
         return "compact" in self.config.get("cleanup.policy", "delete")
 
+    @property
+    def is_result(self) -> bool:
+        """Whether the topic is a table of results, and not one of how the queries do."""
+        return self.is_compacted and self.name != QUERY_STATES.name
+
 
 NEST_LOGS = Topic(
     name="nest-logs",
@@ -121,8 +126,30 @@ STREAMING_METRICS = Topic(
     name="streaming-metrics",
     partitions=1,
     key="query name, UTF-8",
-    value='JSON {"event": "started" | "progress" | "idle" | "terminated", "query", "time", ...}: how a query runs, one record an event',
+    value=(
+        'JSON {"event": "started" | "progress" | "idle" | "terminated", "query", "time", "process": {"host", "pid"}, "run_id", ...}: '
+        "how a query runs, one record an event"
+    ),
     config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
+)
+
+QUERY_STATES = Topic(
+    name="query-states",
+    partitions=1,
+    key="query name, UTF-8",
+    value=(
+        'JSON {"query", "state": "running" | "idle" | "stopped" | "failed", "since", "time", "started_at", "process": {"host", "pid"}, "run_id", '
+        '"error", "error_detail", "error_at", "progress"}: where the query stands, the whole row; at least every 5 s while it runs'
+    ),
+    config=_COMPACTED,
+)
+
+ALERTS = Topic(
+    name="alerts",
+    partitions=1,
+    key="query name, UTF-8",
+    value='JSON {"time", "level": "warning" | "error", "query", "what", "detail"}: what a person should look at; "what" is one line',
+    config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)},
 )
 
 TOPICS = (
@@ -135,4 +162,6 @@ TOPICS = (
     WIKIMEDIA_WIKI_STATS,
     DEAD_LETTERS,
     STREAMING_METRICS,
+    QUERY_STATES,
+    ALERTS,
 )

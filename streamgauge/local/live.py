@@ -12,7 +12,7 @@ from streamgauge.topics import STREAMING_METRICS, TOPICS, Topic
 
 TIMEOUT_SECONDS = 2
 SOURCES = tuple(topic for topic in TOPICS if topic.is_source)
-RESULTS = tuple(topic for topic in TOPICS if topic.is_compacted)
+RESULTS = tuple(topic for topic in TOPICS if topic.is_result)
 
 
 class LiveFigures:

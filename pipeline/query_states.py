@@ -1,0 +1,90 @@
+"""Where each query of this process stands: its events folded into the rows of topic `query-states`. Pure; times come from outside."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from pipeline.measures import Failure, utc_text
+
+LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total"
+
+
+class QueryStates:
+    """A row for each query. A query that is started again is a new run with a new run id, and remembers the error of the one before.
+
+    The end of a run may be told after the start of the next one; it is then the newer run that the row is about.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._query_of_run: dict[str, str] = {}
+        self._heard: dict[str, datetime] = {}
+
+    def started(self, run_id: str, query: str, now: datetime) -> None:
+        """A run has begun."""
+        self._query_of_run[run_id] = query
+        before = self._rows.get(query, {})
+        self._rows[query] = {
+            "query": query,
+            "state": "running",
+            "since": utc_text(now),
+            "started_at": utc_text(now),
+            "run_id": run_id,
+            **{name: before.get(name) for name in ("error", "error_detail", "error_at")},
+            "progress": None,
+        }
+
+    def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
+        """A batch was done; returns what was measured of it, with the late rows of the run so far."""
+        row = self._rows[self.query_of(run_id)]
+        late_before = (row["progress"] or {}).get(LATE_TOTAL, 0) if row["run_id"] == run_id else 0
+        progress = measured | {LATE_TOTAL: late_before + measured[LATE]}
+        if row["run_id"] == run_id:
+            row["progress"] = {**progress, "time": utc_text(now)}
+            self._turn(row, "running", now)
+        return progress
+
+    def idled(self, run_id: str, now: datetime) -> None:
+        """A run waits for records."""
+        row = self._rows[self.query_of(run_id)]
+        if row["run_id"] == run_id:
+            self._turn(row, "idle", now)
+
+    def ended(self, run_id: str, failure: Failure | None, now: datetime) -> None:
+        """A run has ended; by a failure, or because it was asked to or there was nothing left to do."""
+        row = self._rows[self.query_of(run_id)]
+        if row["run_id"] == run_id:
+            self._turn(row, "failed" if failure else "stopped", now)
+        if failure:
+            row |= {"error": failure.error, "error_detail": failure.detail, "error_at": utc_text(now)}
+
+    def query_of(self, run_id: str) -> str:
+        """The name of the query that a run is of."""
+        return self._query_of_run[run_id]
+
+    def heard(self, query: str, now: datetime) -> dict[str, Any]:
+        """The row of a query, as it is published at `now`."""
+        self._heard[query] = now
+        return {**self._rows[query], "time": utc_text(now)}
+
+    def not_heard_for(self, seconds: float, now: datetime) -> list[str]:
+        """The queries that run and of which nothing was published for so long."""
+        long_ago = now - timedelta(seconds=seconds)
+        return [row["query"] for row in self._active() if self._heard.get(row["query"], long_ago) <= long_ago]
+
+    @property
+    def are_any_active(self) -> bool:
+        """Whether a query runs, be it idle."""
+        return bool(self._active())
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions ("topic-0") that the queries that run read, as far as their batches have told."""
+        return sorted({name for row in self._active() for name in (row["progress"] or {}).get("source_offsets", ())})
+
+    def _active(self) -> list[dict[str, Any]]:
+        return [row for row in self._rows.values() if row["state"] in {"running", "idle"}]
+
+    @staticmethod
+    def _turn(row: dict[str, Any], state: str, now: datetime) -> None:
+        if row["state"] != state:
+            row |= {"state": state, "since": utc_text(now)}

@@ -1,0 +1,105 @@
+"""`streamgauge status`: the status of the queries as a table for the terminal, or as JSON for scripts."""
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import orjson
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
+from streamgauge.settings import Settings
+from streamgauge.topic_ends import TopicEnds
+
+FORMATS = ("table", "json")
+WATCH_SECONDS = 1.5
+NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
+_STYLES = {RUNNING: "green", IDLE: "dim", STOPPED: "bold black on yellow", FAILED: "bold white on red", SILENT: "bold white on red"}
+_COLUMNS = ("query", "state", "since", "rows/s in", "done/s", "batch ms", "lag", "worst partition", "watermark", "state rows", "MB", "late")
+_TEXTS = ("query", "state", "worst partition")
+
+
+def as_json(found: Sequence[QueryStatus]) -> str:
+    """A JSON array of the fields of QueryStatus."""
+    return orjson.dumps([status.as_row() for status in found]).decode()
+
+
+def as_table(found: Sequence[QueryStatus], now: datetime) -> RenderableType:
+    """A table, and below it the last error of each query that had one."""
+    if not found:
+        return Text(NOTHING)
+    table = Table()
+    for column in _COLUMNS:
+        table.add_column(column, justify="left" if column in _TEXTS else "right", no_wrap=column in {"query", "state"})
+    for status in found:
+        table.add_row(*_cells(status, now))
+    return Group(table, *(_error(status, now) for status in found if status.error))
+
+
+def watch(settings: Settings, console: Console) -> None:
+    """Shows the table and keeps it current until it is interrupted; a Kafka that goes away is said, and waited for.
+
+    Raises StreamgaugeError when Kafka cannot be asked even once.
+    """
+    topic_ends, stopping = TopicEnds(settings.bootstrap_servers), threading.Event()
+    shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC))
+    with Live(shown, console=console, auto_refresh=False) as live:
+        while not stopping.wait(WATCH_SECONDS):
+            started = time.monotonic()
+            try:
+                shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC))
+                live.update(Group(shown, _clock(time.monotonic() - started)), refresh=True)
+            except StreamgaugeError as error:
+                live.update(Group(Text(f"error: {error}", style="bold red"), Text("what was there before:"), shown), refresh=True)
+
+
+def _clock(seconds: float) -> Text:
+    return Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, read in {seconds * 1000:.0f} ms. Ctrl-C ends.", style="dim")
+
+
+def _cells(status: QueryStatus, now: datetime) -> list[Text]:
+    worst = "" if not status.worst_partition_lag else f"{status.worst_partition} ({status.worst_partition_lag:,})"
+    plain = (
+        duration(now - status.since),
+        _number(status.input_rows_per_second),
+        _number(status.processed_rows_per_second),
+        _number(status.batch_ms),
+        _number(status.lag),
+        worst,
+        "" if status.watermark_age_ms is None else f"{duration(timedelta(milliseconds=status.watermark_age_ms))} ago",
+        _number(status.state_rows),
+        "" if status.state_bytes is None else f"{status.state_bytes / 1e6:,.1f}",
+        _number(status.late_rows),
+    )
+    # Text, not str: names come from a topic, and would be read as rich's markup.
+    return [Text(status.query), Text(f" {status.state.upper()} " if status.is_trouble else status.state, style=_STYLES[status.state])] + [
+        Text(cell) for cell in plain
+    ]
+
+
+def _error(status: QueryStatus, now: datetime) -> Text:
+    ago = "" if status.error_at is None else f", {duration(now - status.error_at)} ago"
+    return Text.assemble((f"{status.query}, last error{ago}: ", "bold red"), str(status.error))
+
+
+def _number(number: float | None) -> str:
+    return "" if number is None else f"{number:,.0f}"
+
+
+def duration(length: timedelta) -> str:
+    """A length of time in its two largest units: "41 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"; never below zero, as clocks differ."""
+    seconds = max(0, int(length.total_seconds()))
+    sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts: list[str] = []
+    for unit, size in sizes:
+        count, seconds = divmod(seconds, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+        if len(parts) == 2 or (parts and not count):  # noqa: PLR2004 - two units say enough
+            break
+    return " ".join(parts)

@@ -1,0 +1,95 @@
+"""Events of queries at explicit times in, the rows of topic query-states out."""
+
+from datetime import UTC, datetime, timedelta
+
+from pipeline.measures import Failure
+from pipeline.query_states import QueryStates
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def at(seconds):
+    return NOON + timedelta(seconds=seconds)
+
+
+def measured(late=0, **fields):
+    return {"rows_dropped_by_watermark": late, "source_offsets": {"a-0": 1}, **fields}
+
+
+def stands(states, *names):
+    row = states.heard("counts", at(99))
+    return tuple(row[name] for name in names)
+
+
+def test_a_run_starts_works_waits_works_and_stops():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    assert stands(states, "state", "since", "started_at", "progress") == (
+        "running",
+        "2026-11-21T12:00:00.000Z",
+        "2026-11-21T12:00:00.000Z",
+        None,
+    )
+    states.progressed("run-1", measured(batch_id=1), at(1))
+    assert stands(states, "state", "since") == ("running", "2026-11-21T12:00:00.000Z")
+    states.idled("run-1", at(2))
+    states.idled("run-1", at(12))
+    assert stands(states, "state", "since") == ("idle", "2026-11-21T12:00:02.000Z")
+    states.progressed("run-1", measured(batch_id=2), at(20))
+    assert stands(states, "state", "since") == ("running", "2026-11-21T12:00:20.000Z")
+    states.ended("run-1", None, at(30))
+    assert stands(states, "state", "since", "error") == ("stopped", "2026-11-21T12:00:30.000Z", None)
+    assert stands(states, "time") == ("2026-11-21T12:01:39.000Z",)
+
+
+def test_late_rows_add_up_since_the_start():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    totals = [states.progressed("run-1", measured(late), at(late))["rows_dropped_by_watermark_total"] for late in (3, 0, 4)]
+    assert totals == [3, 3, 7]
+    states.ended("run-1", None, at(9))
+    states.started("run-2", "counts", at(10))
+    assert states.progressed("run-2", measured(1), at(11))["rows_dropped_by_watermark_total"] == 1
+
+
+def test_a_failure_is_remembered_after_a_new_start():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    states.ended("run-1", Failure("boom", "boom\nby a bomb"), at(5))
+    assert stands(states, "state", "error", "error_detail", "error_at") == ("failed", "boom", "boom\nby a bomb", "2026-11-21T12:00:05.000Z")
+    states.started("run-2", "counts", at(6))
+    assert stands(states, "state", "run_id", "error", "error_at") == ("running", "run-2", "boom", "2026-11-21T12:00:05.000Z")
+
+
+def test_the_end_of_a_run_that_is_told_after_the_next_start_ends_nothing():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    states.started("run-2", "counts", at(1))
+    states.progressed("run-1", measured(5), at(2))
+    states.ended("run-1", Failure("boom", "boom"), at(2))
+    assert stands(states, "state", "run_id", "error", "progress") == ("running", "run-2", "boom", None)
+
+
+def test_queries_that_run_are_due_when_nothing_was_published_of_them():
+    states = QueryStates()
+    for number, query in enumerate(("counts", "archive", "ended")):
+        states.started(f"run-{number}", query, at(0))
+    states.ended("run-2", None, at(0))
+    assert states.not_heard_for(5, at(0)) == ["counts", "archive"], "of which nothing was published at all"
+    for query in ("counts", "archive"):
+        states.heard(query, at(1))
+    states.heard("counts", at(3))
+    assert states.not_heard_for(5, at(5)) == []
+    assert states.not_heard_for(5, at(6)) == ["archive"]
+
+
+def test_the_partitions_are_those_of_queries_that_run():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    assert states.are_any_active
+    assert states.partitions == []
+    states.progressed("run-1", measured(), at(1))
+    assert states.partitions == ["a-0"]
+    states.ended("run-1", None, at(2))
+    assert states.partitions == []
+    assert not states.are_any_active

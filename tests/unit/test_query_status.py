@@ -1,0 +1,199 @@
+"""Rows of topic query-states and a moment in, statuses out; and how they are shown."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+from rich.console import Console
+
+from streamgauge.query_status import SILENT_AFTER, decode_state, source_partitions, statuses
+from streamgauge.status_table import NOTHING, as_json, as_table, duration
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ERROR = {"error": "boom", "error_detail": "boom\nby a bomb", "error_at": "2026-11-21T11:58:00.000Z"}
+
+
+def text(seconds_before_noon):
+    return f"{NOON - timedelta(seconds=seconds_before_noon):%Y-%m-%dT%H:%M:%S}.000Z"
+
+
+def progress(**fields):
+    return {
+        "time": text(1),
+        "input_rows_per_second": 80.0,
+        "processed_rows_per_second": 100.0,
+        "batch_ms": 400,
+        "watermark": text(600),
+        "state_rows": 10,
+        "state_bytes": 1_500_000,
+        "rows_dropped_by_watermark_total": 3,
+        "source_lag": {"a-0": 5, "a-1": 1},
+        "source_offsets": {"a-0": 10, "a-1": 20},
+        **fields,
+    }
+
+
+def value(query="counts", state="running", heard=1, **fields):
+    row = {
+        "query": query,
+        "state": state,
+        "since": text(60),
+        "time": text(heard),
+        "started_at": text(60),
+        "process": {"host": "here", "pid": 7},
+        "run_id": "run-1",
+        "error": None,
+        "error_detail": None,
+        "error_at": None,
+        "progress": progress(),
+        **fields,
+    }
+    return orjson.dumps(row)
+
+
+def status(topic_ends=None, **fields):
+    (found,) = statuses([decode_state(value(**fields))], NOON, topic_ends or {})
+    return found
+
+
+def test_a_query_that_runs():
+    assert status().as_row() == {
+        "query": "counts",
+        "state": "running",
+        "since": text(60),
+        "heard_at": text(1),
+        "started_at": text(60),
+        "host": "here",
+        "pid": 7,
+        "batch_at": text(1),
+        "input_rows_per_second": 80.0,
+        "processed_rows_per_second": 100.0,
+        "batch_ms": 400,
+        "lag": 6,
+        "worst_partition": "a-0",
+        "worst_partition_lag": 5,
+        "watermark": text(600),
+        "watermark_age_ms": 600_000,
+        "state_rows": 10,
+        "state_bytes": 1_500_000,
+        "late_rows": 3,
+        "error": None,
+        "error_at": None,
+        "error_detail": None,
+    }
+
+
+def test_lag_counts_to_the_end_that_the_topic_has_now():
+    found = status({"a-0": 11, "a-1": 27, "b-0": 1_000}, state="stopped", heard=3_600)
+    assert (found.lag, found.worst_partition, found.worst_partition_lag) == (8, "a-1", 7)
+
+
+def test_a_query_that_waits_takes_nothing_in_and_one_that_stopped_has_no_rates():
+    assert (status(state="idle").input_rows_per_second, status(state="idle").processed_rows_per_second) == (0.0, 0.0)
+    assert (status(state="stopped").input_rows_per_second, status(state="stopped").processed_rows_per_second) == (None, None)
+
+
+def test_a_query_without_a_batch_yet_has_no_measures():
+    found = status(progress=None)
+    assert (found.state, found.lag, found.batch_ms, found.watermark) == ("running", None, None, None)
+
+
+@pytest.mark.parametrize("told", ["running", "idle"])
+def test_a_query_that_ran_and_is_not_heard_of_is_silent(told):
+    limit = SILENT_AFTER.total_seconds()
+    assert status(state=told, heard=limit).state == told
+    silent = status(state=told, heard=limit + 1)
+    assert (silent.state, silent.since, silent.is_trouble) == ("silent", NOON - SILENT_AFTER - timedelta(seconds=1), True)
+
+
+def test_a_query_that_ended_stays_so_however_long_ago():
+    assert status(state="stopped", heard=1_000_000).state == "stopped"
+    failed = status(state="failed", heard=1_000_000, **ERROR)
+    assert (failed.state, failed.error, failed.error_detail) == ("failed", "boom", "boom\nby a bomb")
+
+
+def test_a_clock_that_is_ahead_makes_nobody_silent():
+    assert status(heard=-3_600).state == "running"
+
+
+def test_troubles_come_first():
+    told = [("b", "running", 1), ("a", "idle", 1), ("d", "stopped", 1), ("c", "running", 99), ("e", "failed", 1)]
+    rows = [decode_state(value(query, state, heard)) for query, state, heard in told]
+    assert [(found.query, found.state) for found in statuses(rows, NOON, {})] == [
+        ("e", "failed"),
+        ("c", "silent"),
+        ("d", "stopped"),
+        ("a", "idle"),
+        ("b", "running"),
+    ]
+
+
+def test_the_partitions_to_ask_for():
+    assert source_partitions([decode_state(value()), decode_state(value(progress=None))]) == ["a-0", "a-1"]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        b"rubbish",
+        b"[]",
+        b"{}",
+        value(state="flying"),
+        value(since="yesterday"),
+        value(time="2026-11-21T10:00:00"),
+        value(process={"host": "here", "pid": "seven"}),
+        value(error=7),
+        value(progress=progress(batch_ms="long")),
+        value(progress=progress(source_lag={"a-0": None})),
+        value(progress={}),
+    ],
+)
+def test_a_value_that_is_no_state_is_refused(spoilt):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        decode_state(spoilt)
+
+
+def printed(*found, width=160):
+    console = Console(width=width, record=True, force_terminal=False)
+    with console.capture() as captured:
+        console.print(as_table(found, NOON))
+    return captured.get()
+
+
+def test_the_table_says_what_is_wrong_in_capitals_and_the_last_error_below():
+    table = printed(status(state="failed", **ERROR), status(query="other"))
+    assert " FAILED " in table
+    assert "running" in table
+    assert "counts, last error, 2 min ago: boom" in table
+    assert "a-0 (5)" in table
+    assert "10 min ago" in table
+
+
+def test_names_and_errors_of_the_topic_are_no_markup_of_the_terminal():
+    table = printed(status(query="[red]x[/]", state="failed", **ERROR | {"error": "[link=http://x]y[/link]"}))
+    assert "[red]x[/]" in table
+    assert "[link=http://x]y[/link]" in table
+
+
+def test_json_is_an_array_of_the_fields_and_nothing_is_nothing():
+    assert json.loads(as_json([status()])) == [status().as_row()]
+    assert json.loads(as_json([])) == []
+    assert printed().strip() == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-5, "0 s"),
+        (0, "0 s"),
+        (41.9, "41 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (3_600, "1 h"),
+        (7_505, "2 h 5 min"),
+        (90_061, "1 d 1 h"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(seconds, shown):
+    assert duration(timedelta(seconds=seconds)) == shown
