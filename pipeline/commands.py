@@ -39,7 +39,7 @@ def run(
     if console:
         queries = [on_console(one) for one in queries if one.name in (query or [])]
     spark = spark_session(settings)
-    runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern))
+    runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False))
     runner.stop_on_signals()
     with stopping(spark, runner.stop_requested.is_set):
-        runner.run(queries, lambda line: err.print(line, markup=False))
+        runner.run(queries)

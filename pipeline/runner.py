@@ -1,4 +1,4 @@
-"""Starts queries, all in the same way, and waits for them."""
+"""Starts queries, all in the same way, and keeps each of them running whatever becomes of the others."""
 
 import signal
 import threading
@@ -6,19 +6,21 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
-import psutil
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pipeline.alerts import Alerts
+from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
 from pipeline.confluent_avro import schema_ids, unknown_ids
+from pipeline.failures import AFTER_A_BATCH_RUN_AGAIN, diagnosis, records_gone
+from pipeline.measures import failure_of
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
-from pipeline.sources import records_from, source_partitions, stream_of_records
+from pipeline.sources import KafkaAway, records_from, source_partitions, stream_of_records
 from pipeline.supervisor import RestartPolicy
 from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
@@ -27,11 +29,10 @@ from streamgauge.settings import Settings
 
 POLL_SECONDS = 0.1
 FIRST_BATCH_SECONDS = 20
-FINISH_BATCH_SECONDS = 3
-PREVIOUS_DRIVER_SECONDS = 15
-REGISTRY_RETRY_SECONDS = 2
-REGISTRY_SECONDS = 60
-"""How long a run with --once waits for a schema registry that is away; one that goes on waits as long as it takes."""
+FINISH_BATCH_SECONDS = 10
+AWAY_RETRY_SECONDS = 2
+AWAY_SECONDS = 60
+"""How long a run with --once waits for a Kafka or a schema registry that is away; one that goes on waits as long as it takes."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class RunOptions:
 class Due:
     """A query that is to be started. Times are of the monotonic clock.
 
-    unknown_ids: schema ids to ask the registry for before. waits_since: when the registry was first found to be away.
+    unknown_ids: schema ids to ask the registry for before. waits_since: when what the query needs was first found to be away.
     """
 
     not_before: float = 0
@@ -58,54 +59,65 @@ class Due:
 
 
 class Runner:
-    """Runs queries on one Spark session until they end, fail, or the process is told to stop."""
+    """Runs queries on one Spark session until they end, are given up, or the process is told to stop."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, options: RunOptions) -> None:
-        self.spark, self.settings, self.options = spark, settings, options
-        self.running: dict[str, StreamingQuery] = {}
+    def __init__(self, spark: SparkSession, settings: Settings, options: RunOptions, say: Callable[[str], None] = lambda _: None) -> None:
+        self.spark, self.settings, self.options, self.say = spark, settings, options, say
         self.queries: dict[str, Query] = {}
-        self.restarts = RestartPolicy()
+        self.running: dict[str, StreamingQuery] = {}
+        self.given_up: dict[str, str] = {}
         self.stop_requested = threading.Event()
         self._due: dict[str, Due] = {}
+        self._restarts = RestartPolicy(settings.restart_limit, settings.restart_seconds)
         self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
         self._locks: list[FileLock] = []
 
-    def run(self, queries: Iterable[Query], say: Callable[[str], None] = lambda _: None) -> None:
-        """Starts `queries` and keeps them running until they end or a stop is asked for; tells `say` of each start.
+    def run(self, queries: Iterable[Query]) -> None:
+        """Starts `queries` and keeps them running until they end or a stop is asked for; says what happens to each.
 
-        A query that needs the schema registry waits for it; the others do not wait for that query.
-        Raises StreamgaugeError as soon as one fails for good, when the others have been stopped.
+        A query that fails is started again from its checkpoint, and given up when that does not help; one that needs Kafka or the schema
+        registry waits for them. The others go on meanwhile. Raises StreamgaugeError in the end if a query was given up, and at once if
+        another process has one of them.
         """
+        self._alerts = Alerts(self.settings, self.say)
         listener = ProgressToKafka(self.settings)
         self.spark.streams.addListener(listener)
         try:
             for query in sorted(queries, key=lambda query: query.trigger_seconds):
                 if self.stop_requested.is_set():
                     break
-                self._lock(query)
-                self.queries[query.name], self._due[query.name] = query, Due()
-                self._start_due(say)
+                self._take(query)
+                self._start_due()
                 # One after the other: cold and side by side they would take each other's cores, and the first row would come last.
                 if self.options.once:
-                    self._keep_running(say)
+                    self._keep_running()
                 else:
                     self._wait_for_first_batch(query.name)
-            self._keep_running(say)
+            self._keep_running()
         finally:
             self._stop_all()
             listener.close()
             self.spark.streams.removeListener(listener)
+            self._alerts.close()
             for lock in self._locks:
                 lock.release()
+        if self.given_up:
+            raise StreamgaugeError("; ".join(f"query {name} was given up: {why}" for name, why in self.given_up.items()))
 
     def stop_on_signals(self) -> None:
         """Makes SIGTERM and SIGINT end `run` after the batches under way."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop_requested.set())
 
-    def checkpoint(self, query: Query) -> Path:
-        """Where the query keeps its checkpoint: a folder for its name, version and output mode."""
-        return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}"
+    def _take(self, query: Query) -> None:
+        checkpoint = self._checkpoint(query.name, query)
+        self._locks.append(checkpoint.lock(self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
+        if checkpoint.is_new and (others := checkpoint.of_other_versions(query.mode)):
+            self.say(f"{query.name} counts anew as version {query.version}; it leaves {', '.join(others)} alone")
+        self.queries[query.name], self._due[query.name] = query, Due()
+
+    def _checkpoint(self, name: str, query: Query | None = None) -> CheckpointUse:
+        return CheckpointUse.of(query or self.queries[name], self.settings)
 
     def _wait_for_first_batch(self, name: str) -> None:
         running, deadline = self.running.get(name), time.monotonic() + FIRST_BATCH_SECONDS
@@ -113,119 +125,131 @@ class Runner:
             if self.stop_requested.wait(POLL_SECONDS) or time.monotonic() > deadline:
                 return
 
-    def _keep_running(self, say: Callable[[str], None]) -> None:
+    def _keep_running(self) -> None:
         while not self.stop_requested.wait(POLL_SECONDS):
             was_active = any(running.isActive for running in self.running.values())
             for name, running in list(self.running.items()):
                 error = None if running.isActive else running.exception()
                 if error is not None:
-                    self._due[name] = self._after_failure(name, str(error), say)
-                    del self.running[name]
-            is_started = self._start_due(say)
+                    self._after_failure(name, str(error))
+            is_started = self._start_due()
             if not (was_active or is_started or self._due):
                 return
 
-    def _start_due(self, say: Callable[[str], None]) -> bool:
+    def _start_due(self) -> bool:
         """Starts the queries whose time has come; returns whether it was any."""
         is_started = False
         for name in [name for name, due in self._due.items() if due.not_before <= time.monotonic()]:
-            query = self.queries[name]
+            query, due = self.queries[name], self._due[name]
             try:
                 if query.subject is not None:
-                    self._schemas.learn(query.subject, self._due[name].unknown_ids)
+                    self._schemas.learn(query.subject, due.unknown_ids)
                 self.running[name] = self._start(query)
-            except RegistryAway as away:
-                self._postpone(name, away, say)
+            except (RegistryAway, KafkaAway) as away:
+                self._postpone(name, away)
+            except TopicCreatedAnew as anew:
+                self._give_up(name, records_gone(str(anew), self._checkpoint(name)))
+            except StreamgaugeError as error:
+                self._give_up(name, str(error))
             else:
                 del self._due[name]
                 is_started = True
-                say(f"{name} runs")
+                self.say(f"{name} runs")
         return is_started
 
-    def _postpone(self, name: str, away: RegistryAway, say: Callable[[str], None]) -> None:
+    def _postpone(self, name: str, away: StreamgaugeError) -> None:
         now, due = time.monotonic(), self._due[name]
+        what = "the schema registry" if isinstance(away, RegistryAway) else "Kafka"
         if due.waits_since is None:
-            say(f"{name} waits for the schema registry and tries again every {REGISTRY_RETRY_SECONDS} s: {away}")
-        elif self.options.once and now - due.waits_since > REGISTRY_SECONDS:
-            raise away
-        self._due[name] = replace(due, not_before=now + REGISTRY_RETRY_SECONDS, waits_since=due.waits_since or now)
+            self.say(f"{name} waits for {what} and tries again every {AWAY_RETRY_SECONDS} s: {away}")
+            self._alerts.send("warning", name, f"waits for {what}: {away}")
+        elif self.options.once and now - due.waits_since > AWAY_SECONDS:
+            self._give_up(name, str(away))
+            return
+        self._due[name] = replace(due, not_before=time.monotonic() + AWAY_RETRY_SECONDS, waits_since=due.waits_since or now)
 
-    def _after_failure(self, name: str, failure: str, say: Callable[[str], None]) -> Due:
-        """When to start the query again; raises StreamgaugeError when that is of no use."""
-        ids = unknown_ids(failure)
-        if ids:
-            say(f"{name} met a schema that it does not know (id {min(ids)}): it asks the registry and starts again from its checkpoint")
-            return Due(unknown_ids=frozenset(ids | self._ids_ahead(name)))
-        restart = self.restarts.restart(name, failure, self.settings)
-        say(f"{name} starts again from its checkpoint in {restart.after_seconds:.0f} s: {restart.why}")
-        return Due(time.monotonic() + restart.after_seconds)
+    def _after_failure(self, name: str, text: str) -> None:
+        """Sees to it that the query is started again, or gives it up."""
+        failed = self.running.pop(name)
+        if ids := unknown_ids(text):
+            self.say(
+                f"{name} met a schema that it does not know (id {min(ids)}): it asks the registry and starts again from its checkpoint"
+            )
+            self._due[name] = Due(unknown_ids=frozenset(ids | self._ids_ahead(name, failed)))
+            return
+        if AFTER_A_BATCH_RUN_AGAIN in text:
+            self.say(f"{name} starts again from its checkpoint: it has finished the batch that an earlier run left half done")
+            self._due[name] = Due()
+            return
+        found = diagnosis(text, self._checkpoint(name), self.settings)
+        if found.is_final:
+            self._give_up(name, found.what, failure_of(text).detail)
+            return
+        self._restart(name, found.what, failure_of(text).detail)
 
-    def _ids_ahead(self, name: str) -> set[int]:
+    def _restart(self, name: str, what: str, detail: str) -> None:
+        try:
+            source_partitions(self.settings, self.queries[name].source.name, pattern=self.options.pattern)
+        except KafkaAway:
+            self._due[name] = Due()  # it failed for want of Kafka, which is no failure of its own: it waits, however long
+            return
+        except StreamgaugeError:
+            pass
+        wait = self._restarts.seconds_until_restart(name)
+        if wait is None:
+            limits = f"failed {self._restarts.limit + 1} times within {self._restarts.within_seconds:.0f} s"
+            self._give_up(name, f"{limits}: {what} (the whole of it is in {self.settings.logs / 'spark.log'})", detail)
+            return
+        self.say(f"{name} starts again from its checkpoint in {wait:.0f} s: {what}")
+        self._alerts.send("warning", name, f"failed and is started again: {what}", detail)
+        self._due[name] = Due(time.monotonic() + wait)
+
+    def _give_up(self, name: str, why: str, detail: str = "") -> None:
+        self._due.pop(name, None)
+        self.given_up[name] = why
+        self.say(f"{name} is given up, the others go on: {why}" if len(self.queries) > 1 else f"{name} is given up")
+        self._alerts.send("error", name, f"given up: {why}", detail)
+
+    def _ids_ahead(self, name: str, failed: StreamingQuery) -> set[int]:
         """All schema ids from where the failed query stands to the topic's end: however many are unknown, one new start will do."""
         try:
-            offsets = self.running[name]._jsq.exception().get().startOffset()
+            offsets = failed._jsq.exception().get().startOffset()
             start = offsets if offsets.startswith("{") else "earliest"
             return schema_ids(records_from(self.spark, self.settings, self.queries[name].source.name, start, pattern=self.options.pattern))
         except PySparkException:  # Kafka is away, say; the one id that is known will do for a start
             return set()
 
     def _start(self, query: Query) -> StreamingQuery:
+        checkpoint, source = self._checkpoint(query.name), query.source.name
         schemas = None if query.subject is None else self._schemas.of(query.subject)
-        partitions = source_partitions(self.settings, query.source.name, pattern=self.options.pattern)
-        records = stream_of_records(self.spark, self.settings, query.source.name, pattern=self.options.pattern)
+        partitions = source_partitions(self.settings, source, pattern=self.options.pattern)
+        checkpoint.check_topics({topic for topic, _ in partitions}, self.settings)
+        records = stream_of_records(self.spark, self.settings, source, pattern=self.options.pattern)
         delay = query.watermark or self.settings.watermark
         watermarked = partial(with_partition_watermarks, delay=delay, skew=self.settings.partition_skew, partitions=partitions)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
-        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(self.checkpoint(query)))
-        writer = (
-            writer.trigger(availableNow=True)
-            if self.options.once
-            else writer.trigger(processingTime=f"{round(max(query.trigger_seconds, self.settings.trigger_seconds) * 1000)} milliseconds")
-        )
+        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
+        pause_ms = round(max(query.trigger_seconds, self.settings.trigger_seconds) * 1000)
+        writer = writer.trigger(availableNow=True) if self.options.once else writer.trigger(processingTime=f"{pause_ms} milliseconds")
         try:
             return writer.start()
         except AnalysisException as error:
             msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
             raise StreamgaugeError(msg) from error
 
-    def _lock(self, query: Query) -> None:
-        checkpoint = self.checkpoint(query)
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(checkpoint.with_suffix(".lock"), timeout=0)
-        holder = checkpoint.with_suffix(".driver")
-        try:
-            lock.acquire()
-        except Timeout as error:
-            who = f" (its Spark driver is pid {holder.read_text()})" if holder.exists() else ""
-            msg = f"query {query.name} runs already in another process{who}: it holds {checkpoint}; stop that one, or use another STREAMGAUGE_HOME"
-            raise StreamgaugeError(msg) from error
-        self._locks.append(lock)
-        jvm_pid = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
-        if holder.exists():
-            _wait_until_gone(int(holder.read_text() or 0), jvm_pid)
-        holder.write_text(str(jvm_pid))
-
     def _stop_all(self) -> None:
+        """Stops each query when the batch that it is at is done, or at the deadline."""
         deadline = time.monotonic() + FINISH_BATCH_SECONDS
-        for running in self.running.values():
-            while (
-                running.isActive and running.status["isTriggerActive"] and running.status["isDataAvailable"] and time.monotonic() < deadline
-            ):
-                time.sleep(POLL_SECONDS)
-            running.stop()
+        at = {name: _batch(running) for name, running in self.running.items()}
+        while self.running:
+            for name, running in list(self.running.items()):
+                is_at_work = running.isActive and running.status["isTriggerActive"] and running.status["isDataAvailable"]
+                if not is_at_work or _batch(running) != at[name] or time.monotonic() > deadline:
+                    self.running.pop(name).stop()
+            time.sleep(POLL_SECONDS / 10)
 
 
-def _wait_until_gone(driver_pid: int, own_pid: int) -> None:
-    """Waits for the JVM of a driver that was killed: it lives on until it notices, a moment later."""
-    if driver_pid in {0, own_pid}:
-        return
-    try:
-        driver = psutil.Process(driver_pid)
-        if "java" in driver.name():
-            driver.wait(PREVIOUS_DRIVER_SECONDS)
-    except psutil.NoSuchProcess:
-        return
-    except psutil.TimeoutExpired as error:
-        msg = f"the Spark driver of an earlier run (pid {driver_pid}) still runs; end it, then start again"
-        raise StreamgaugeError(msg) from error
+def _batch(running: StreamingQuery) -> int:
+    progress = running.lastProgress
+    return -1 if progress is None else progress["batchId"]

@@ -13,7 +13,11 @@ from streamgauge.topics import LARGEST_RECORD_BYTES
 RECORD = ("key", "value", "topic", "partition", "offset", "timestamp")
 """The columns of a record: key and value binary, topic string, partition int, offset long, timestamp as Kafka has it."""
 
-METADATA_SECONDS = 30
+METADATA_SECONDS = 10
+
+
+class KafkaAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and whoever can waits for its end
+    """Kafka does not answer; the same question may be answered later."""
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
@@ -47,14 +51,14 @@ def records_from(spark: SparkSession, settings: Settings, topic: str, offsets: s
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
     """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
 
-    Raises StreamgaugeError when Kafka does not answer or there is no such topic.
+    Raises KafkaAway when Kafka does not answer, StreamgaugeError when there is no such topic.
     """
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
     try:
         topics = admin.list_topics(timeout=METADATA_SECONDS).topics
     except KafkaException as error:
         msg = f"no Kafka answers at {settings.bootstrap_servers}; start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
-        raise StreamgaugeError(msg) from error
+        raise KafkaAway(msg) from error
     chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
     if not chosen:
         msg = f"no topic {f'matches {pattern!r}' if pattern else topic} at {settings.bootstrap_servers}; create the topics with `streamgauge up`"

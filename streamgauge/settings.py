@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import platformdirs
 
@@ -32,6 +33,20 @@ def _count(text: str) -> int:
     return count
 
 
+def _web_address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(text)
+    return text
+
+
+def _from_zero(text: str) -> int:
+    count = int(text)
+    if count < 0:
+        raise ValueError(text)
+    return count
+
+
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < float("inf"):
@@ -47,9 +62,10 @@ def _setting(
     read: Callable[[str], Any] = str,
     expected: str = "text",
     shown: str | None = None,
+    is_secret: bool = False,
 ) -> Any:  # noqa: ANN401
-    metadata = {"variable": variable, "meaning": meaning, "read": read, "expected": expected, "shown": shown}
-    return field(default=default, metadata=metadata)
+    metadata = {"variable": variable, "meaning": meaning, "read": read, "expected": expected, "shown": shown, "is_secret": is_secret}
+    return field(default=default, repr=not is_secret, metadata=metadata)
 
 
 def _shown(default: Any) -> str:  # noqa: ANN401
@@ -149,6 +165,30 @@ class Settings:
         expected="true or false",
     )
 
+    restart_limit: int = _setting(
+        "STREAMGAUGE_RESTART_LIMIT",
+        3,
+        "how often a query that fails is started again, within STREAMGAUGE_RESTART_SECONDS, before it is given up",
+        read=_from_zero,
+        expected="a whole number, 0 or more",
+    )
+    restart_seconds: float = _setting(
+        "STREAMGAUGE_RESTART_SECONDS",
+        300.0,
+        "failures longer ago than this do not count",
+        read=_seconds,
+        expected="seconds, 0 or more",
+        shown="300",
+    )
+    alert_webhook_url: str = _setting(
+        "ALERT_WEBHOOK_URL",
+        "",
+        "where alerts are sent to by POST, besides topic `alerts`: JSON, as chat programs take it",
+        read=_web_address,
+        expected="an address that begins with http:// or https://",
+        is_secret=True,
+    )
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Reads the settings; raises StreamgaugeError that names the variable, what it holds and what it may hold."""
@@ -160,7 +200,8 @@ class Settings:
             try:
                 given[setting.name] = setting.metadata["read"](text)
             except (ValueError, KeyError) as error:
-                msg = f"{variable} is {text!r}; expected {setting.metadata['expected']}"
+                found = "something else" if setting.metadata["is_secret"] else repr(text)
+                msg = f"{variable} is {found}; expected {setting.metadata['expected']}"
                 raise StreamgaugeError(msg) from error
         return cls(**given)
 

@@ -1,12 +1,11 @@
-"""Which failures are tried again, how often and after how long."""
+"""How often a query that fails is started again, and what a person is told of its failure."""
 
 import pytest
 
-from pipeline.supervisor import AFTER_A_BATCH_RUN_AGAIN, RestartPolicy
-from streamgauge.errors import StreamgaugeError
+from pipeline.checkpoint_use import CheckpointUse
+from pipeline.failures import diagnosis
+from pipeline.supervisor import RestartPolicy
 from streamgauge.settings import Settings
-
-SETTINGS = Settings()
 
 
 class Clock:
@@ -18,32 +17,41 @@ class Clock:
 
 
 def test_a_failing_query_is_started_again_ever_later_and_then_given_up():
-    policy = RestartPolicy(limit=3, back_off_seconds=1, clock=Clock())
-    assert [policy.restart("q", "disk on fire", SETTINGS).after_seconds for _ in range(3)] == [1, 2, 4]
-    with pytest.raises(StreamgaugeError, match="query q failed 4 times within 300 s and is given up: disk on fire"):
-        policy.restart("q", "disk on fire", SETTINGS)
+    policy = RestartPolicy(limit=3, within_seconds=300, back_off_seconds=1, clock=Clock())
+    assert [policy.seconds_until_restart("q") for _ in range(4)] == [1, 2, 4, None]
 
 
 def test_failures_long_ago_do_not_count():
     clock = Clock()
     policy = RestartPolicy(limit=1, within_seconds=60, clock=clock)
     for _ in range(5):
-        assert policy.restart("q", "boom", SETTINGS).after_seconds == 1
+        assert policy.seconds_until_restart("q") == 1
         clock.now += 61
 
 
 def test_each_query_has_its_own_count():
-    policy = RestartPolicy(limit=1, clock=Clock())
-    policy.restart("a", "boom", SETTINGS)
-    assert policy.restart("b", "boom", SETTINGS).after_seconds == 1
+    policy = RestartPolicy(limit=1, within_seconds=60, clock=Clock())
+    policy.seconds_until_restart("a")
+    assert policy.seconds_until_restart("b") == 1
 
 
-def test_data_loss_is_never_tried_again_and_names_both_ways_out():
-    with pytest.raises(StreamgaugeError, match="STREAMGAUGE_FAIL_ON_DATA_LOSS=false") as error:
-        RestartPolicy().restart("q", "Some data may have been lost because ... failOnDataLoss", SETTINGS)
-    assert "delete" in str(error.value)
-
-
-def test_a_batch_run_again_is_no_failure():
-    policy = RestartPolicy(limit=0)
-    assert policy.restart("q", AFTER_A_BATCH_RUN_AGAIN, SETTINGS).after_seconds == 0
+@pytest.mark.parametrize(
+    ("text", "what", "is_final"),
+    [
+        (
+            "Some data may have been lost because they are not available in Kafka any more; ... failOnDataLoss",
+            "STREAMGAUGE_FAIL_ON_DATA_LOSS=false",
+            True,
+        ),
+        ("[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match", "raise its version", True),
+        ("java.io.IOException: No space left on device", "no space is left under", False),
+        ("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host", "`streamgauge up` creates", False),
+        ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", False),
+        ("", "no reason given", False),
+    ],
+)
+def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, is_final):
+    found = diagnosis(text, CheckpointUse("q", tmp_path / "q-v1-update"), Settings(home=tmp_path))
+    assert what in found.what
+    assert found.is_final == is_final
+    assert "\n" not in found.what

@@ -1,0 +1,98 @@
+"""Which process uses a checkpoint, and whether it still belongs to the topics of today."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import psutil
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient
+from filelock import FileLock, Timeout
+
+from pipeline.query import Query
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+PREVIOUS_DRIVER_SECONDS = 15
+ANSWER_SECONDS = 10
+
+
+class TopicCreatedAnew(StreamgaugeError):  # noqa: N818 - it says what is the case
+    """The checkpoint counts offsets of a topic that has been deleted; one of the same name is another topic."""
+
+
+@dataclass(frozen=True)
+class CheckpointUse:
+    """The use of one query's checkpoint. Spark writes `folder`; what is told of it lies in files beside it."""
+
+    query: str
+    folder: Path
+
+    @classmethod
+    def of(cls, query: Query, settings: Settings) -> "CheckpointUse":
+        """A folder for the query's name, version and output mode."""
+        return cls(query.name, settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}")
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no batch has been planned yet."""
+        return not (self.folder / "offsets").exists()
+
+    def of_other_versions(self, mode: str) -> list[str]:
+        """Folders of the same query and mode that are of another version."""
+        found = self.folder.parent.glob(f"{self.query}-v*-{mode}")
+        return sorted(folder.name for folder in found if folder.is_dir() and folder != self.folder)
+
+    def lock(self, jvm_pid: int) -> FileLock:
+        """Takes the checkpoint for this process, whose Spark driver is `jvm_pid`, until the lock is released.
+
+        Raises StreamgaugeError at once when another process has it, and when the JVM of one that was killed does not go.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        lock, holder = FileLock(self.folder.with_suffix(".lock"), timeout=0), self.folder.with_suffix(".driver")
+        try:
+            lock.acquire()
+        except Timeout as error:
+            who = f" (its Spark driver is pid {holder.read_text()})" if holder.exists() else ""
+            msg = f"query {self.query} runs already in another process{who}: it holds {self.folder}; stop that one, or use another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg) from error
+        if holder.exists():
+            _wait_until_gone(int(holder.read_text() or 0), jvm_pid)
+        holder.write_text(str(jvm_pid))
+        return lock
+
+    def check_topics(self, topics: set[str], settings: Settings) -> None:
+        """Remembers which topics, by Kafka's own ids, the offsets are of.
+
+        Raises TopicCreatedAnew when one has another id now, unless settings.fail_on_data_loss is off: Spark alone would not notice once the
+        new topic holds as many records as the old one did.
+        """
+        remembered_in = self.folder.with_suffix(".topics")
+        ids = _topic_ids(topics, settings)
+        old = orjson.loads(remembered_in.read_bytes()) if remembered_in.exists() and not self.is_new else {}
+        anew = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
+        if anew and settings.fail_on_data_loss:
+            msg = f"topic {', '.join(anew)} was deleted and created anew"
+            raise TopicCreatedAnew(msg)
+        remembered_in.write_bytes(orjson.dumps({**old, **ids}))
+
+
+def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    described = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=ANSWER_SECONDS)
+    return {name: str(future.result().topic_id) for name, future in described.items()}
+
+
+def _wait_until_gone(driver_pid: int, own_pid: int) -> None:
+    """Waits for the JVM of a driver that was killed: it lives on until it notices, a moment later."""
+    if driver_pid in {0, own_pid}:
+        return
+    try:
+        driver = psutil.Process(driver_pid)
+        if "java" in driver.name():
+            driver.wait(PREVIOUS_DRIVER_SECONDS)
+    except psutil.NoSuchProcess:
+        return
+    except psutil.TimeoutExpired as error:
+        msg = f"the Spark driver of an earlier run (pid {driver_pid}) still runs; end it, then start again"
+        raise StreamgaugeError(msg) from error

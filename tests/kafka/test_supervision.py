@@ -1,0 +1,108 @@
+"""Queries that fail, in a real pipeline: the others go on, a person is told, and what can mend itself does."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from plain import one_camera, read_topic, results, write_topic
+from running import environment, eventually, streamgauge
+
+from streamgauge.kafka_topics import create_topics
+from streamgauge.local.kafka import EmbeddedKafka
+
+pytestmark = pytest.mark.kafka
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def cameras(count):
+    return [one_camera(f"cam-{number}", START) for number in range(count)]
+
+
+def alerts(settings):
+    return [json.loads(message.value()) for message in read_topic(settings, "alerts")]
+
+
+def recreate(settings, topic):
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(30)
+    eventually(lambda: topic not in admin.list_topics(timeout=10).topics, f"topic {topic} to be gone")
+    create_topics(settings.bootstrap_servers)
+
+
+@contextmanager
+def pipeline(settings, *queries, **variables):
+    """The pipeline in a process of its own, until it is told to end; gives the process and its log."""
+    log = settings.home / "pipeline.txt"
+    with log.open("w") as stderr:
+        command = [sys.executable, "-m", "streamgauge.cli", "run", *queries]
+        process = subprocess.Popen(command, env=environment(settings, **variables), stderr=stderr)
+    try:
+        yield process, log
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def test_a_query_that_fails_for_good_is_given_up_with_an_alert_and_the_others_go_on(fresh):
+    write_topic(fresh, "nest-logs", cameras(10))
+    done = streamgauge("run", "nest-archive", "--once", settings=fresh)
+    assert done.returncode == 0, done.stderr
+    (fresh.checkpoints / "nest-archive-v1-append" / "offsets" / "0").write_text("rubbish")
+    shutil.rmtree(fresh.checkpoints / "nest-archive-v1-append" / "commits")
+    with pipeline(fresh, "nest-archive", "nest-camera-stats", STREAMGAUGE_RESTART_LIMIT="1") as (process, log):
+        eventually(lambda: "nest-archive is given up, the others go on" in log.read_text(), "the broken query to be given up", seconds=150)
+        write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(10)])
+        eventually(lambda: sum(results(fresh).values()) == 20, "the other query to count what came later")
+        assert process.poll() is None
+    assert process.returncode == 2, "a query that was given up must show in the exit code"
+    assert log.read_text().splitlines()[-1].startswith("error: query nest-archive was given up: failed 2 times within 300 s"), (
+        log.read_text()
+    )
+    assert "Traceback" not in log.read_text()
+    levels = [(alert["level"], alert["query"]) for alert in alerts(fresh)]
+    assert levels == [("warning", "nest-archive"), ("error", "nest-archive")]
+
+
+def test_a_topic_that_was_deleted_and_created_anew_is_noticed_however_much_it_holds(fresh):
+    write_topic(fresh, "nest-logs", cameras(10))
+    assert streamgauge("run", "nest-camera-stats", "--once", settings=fresh).returncode == 0
+    recreate(fresh, "nest-logs")
+    write_topic(fresh, "nest-logs", cameras(300))
+    done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
+    assert done.returncode == 2
+    assert "topic nest-logs was deleted and created anew. Two ways out" in done.stderr
+    assert "Traceback" not in done.stderr
+    accepted = streamgauge("run", "nest-camera-stats", "--once", settings=fresh, STREAMGAUGE_FAIL_ON_DATA_LOSS="false")
+    assert accepted.returncode == 0, accepted.stderr
+    again = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
+    assert again.returncode == 0, "the gap was accepted once, and need not be again: " + again.stderr
+
+
+@pytest.mark.timeout(400)
+def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(fresh):
+    broker = EmbeddedKafka(fresh)
+    write_topic(fresh, "nest-logs", cameras(10))
+    with pipeline(fresh, "nest-camera-stats", STREAMGAUGE_RESTART_LIMIT="0") as (process, log):
+        eventually(lambda: sum(results(fresh).values()) == 10, "the first ten to be counted")
+        broker.stop()
+        eventually(lambda: "waits for Kafka" in log.read_text() or process.poll() is not None, "the query to wait for Kafka", seconds=200)
+        broker.start(detached=False)
+        write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(10)])
+        eventually(lambda: sum(results(fresh).values()) == 20, "the others to be counted")
+    broker.stop()
+    assert process.returncode == 0, log.read_text()
+
+
+def test_kafka_away_at_the_start_is_one_line_after_which_once_gives_up(tmp_path, settings):
+    done = streamgauge(
+        "run", "nest-archive", "--once", settings=settings, STREAMGAUGE_HOME=str(tmp_path), KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1"
+    )
+    assert done.returncode == 2
+    assert "nest-archive waits for Kafka and tries again every 2 s: no Kafka answers at 127.0.0.1:1" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: query nest-archive was given up: no Kafka answers")
