@@ -205,6 +205,11 @@ class Settings:
                 raise StreamgaugeError(msg) from error
         return cls(**given)
 
+    def environment(self) -> dict[str, str]:
+        """Every variable, so that another process has these settings whatever its environment holds besides."""
+        values = {f.metadata["variable"]: getattr(self, f.name) for f in fields(self)}
+        return {variable: "" if value is None else str(value) for variable, value in values.items()}
+
     @classmethod
     def table(cls) -> list[tuple[str, str, str]]:
         """Variable, default and meaning of every setting, for the documentation."""

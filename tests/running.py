@@ -1,37 +1,22 @@
 """Real brokers on free ports, commands run as a user runs them, and waiting by retrying."""
 
 import os
-import random
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from streamgauge.local.platform import Platform
+from streamgauge.local.ports import free_ports
 from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.settings import Settings
 
 RETRY_SECONDS = 60
 T = TypeVar("T")
-
-
-def free_ports(count: int) -> list[int]:
-    """`count` neighbouring ports that nobody listens on, below those that systems give to outgoing connections: one of them could take it meanwhile."""
-    while True:
-        first = random.randrange(20_000, 32_000)
-        with ExitStack() as sockets:
-            try:
-                for port in range(first, first + count):
-                    sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        return list(range(first, first + count))
 
 
 def settings_on_free_ports(home: Path) -> Settings:
@@ -60,17 +45,8 @@ def running_registry(settings: Settings) -> Iterator[Settings]:
 
 def environment(settings: Settings, **more: str) -> dict[str, str]:
     """The environment in which a program has `settings`."""
-    own = {
-        "STREAMGAUGE_HOME": str(settings.home),
-        "STREAMGAUGE_KAFKA_PORT": str(settings.kafka_port),
-        "STREAMGAUGE_DASHBOARD_PORT": str(settings.dashboard_port),
-        "STREAMGAUGE_REGISTRY_PORT": str(settings.registry_port),
-    }
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("STREAMGAUGE_", "KAFKA_", "SCHEMA_", "WIKIMEDIA_"))},
-        **own,
-        **more,
-    }
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("STREAMGAUGE_", "KAFKA_", "SCHEMA_", "WIKIMEDIA_"))}
+    return {**others, **settings.environment(), **more}
 
 
 def streamgauge(*arguments: str, settings: Settings, timeout: float = 180, **variables: str) -> "subprocess.CompletedProcess[str]":

@@ -6,12 +6,12 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from running import free_ports
 
 from dashboard.reader import Follower
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_topics import create_topics
 from streamgauge.local.platform import Platform
+from streamgauge.local.ports import free_ports
 from streamgauge.result_table import read_to_end
 from streamgauge.topics import NEST_CAMERA_STATS
 

@@ -15,12 +15,13 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from running import environment, eventually, free_ports, streamgauge
+from running import environment, eventually, streamgauge
 
 from producers.delivery import Delivery
 from producers.nest import Simulation, simulate
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.local.ports import free_ports
 from streamgauge.topics import LARGEST_RECORD_BYTES, NEST_LOGS
 
 pytestmark = pytest.mark.kafka

@@ -1,5 +1,7 @@
 """Settings: defaults, reading, and one clear error for what cannot be read."""
 
+from pathlib import Path
+
 import pytest
 
 from streamgauge.errors import StreamgaugeError
@@ -29,6 +31,11 @@ def test_reads_each_kind():
 
 def test_a_kafka_of_ones_own_goes_before_the_embedded_one():
     assert Settings.from_environment({"KAFKA_BOOTSTRAP_SERVERS": "kafka:9092"}).bootstrap_servers == "kafka:9092"
+
+
+def test_another_process_can_be_given_the_same_settings():
+    settings = Settings(home=Path("elsewhere"), fail_on_data_loss=False, max_offsets_per_trigger=None, trigger_seconds=0.5)
+    assert Settings.from_environment(settings.environment()) == settings
 
 
 @pytest.mark.parametrize(

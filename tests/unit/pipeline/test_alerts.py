@@ -7,10 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
-from running import eventually, free_ports
+from running import eventually
 
 from pipeline.alerts import Alerts
 from streamgauge.errors import StreamgaugeError
+from streamgauge.local.ports import free_ports
 from streamgauge.settings import Settings
 
 
