@@ -13,9 +13,9 @@ _CATEGORIES = ("#0f766e", "#3b82f6", "#f59e0b", "#8b5cf6", "#f43f5e")
 _GREY = "#cbd5e1"
 _FAINT = "#dfe7ea"
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
-# Midnight shows the day instead of 00:00, so that a chart of several days can be read.
+# Midnight shows the day instead of 00:00, so that a chart of several days can be read; seconds are shown where a tick stands at some.
 _UTC_TICK = (
-    "utchours(datum.value) == 0 && utcminutes(datum.value) == 0 ? utcFormat(datum.value, '%-d %b') : utcFormat(datum.value, '%H:%M')"
+    "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%-d %b')"
 )
 
 LARGEST_SERIES = len(_CATEGORIES)
@@ -92,7 +92,7 @@ def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_
     points: columns start, end (UTC), name, count. names: the order of the colours, at most LARGEST_SERIES.
     """
     colours = alt.Scale(domain=list(names), range=list(_CATEGORIES[: len(names)]))
-    legend = alt.Legend(title=None, orient="top", symbolType="square", labelFontSize=12, columns=len(names), offset=6)
+    legend = alt.Legend(title=None, orient="top", symbolType="square", symbolSize=60, labelFontSize=12, columns=len(names), offset=6)
     return (
         alt.Chart(points)
         .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=28) if len(points) <= _MOST_DOTS else False)

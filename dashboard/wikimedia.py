@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import charts, formats, page_head, wikimedia_stream
 from dashboard.reader import Snapshot
@@ -149,17 +150,19 @@ def page() -> None:
     )
     if edits is not None:
         _show_totals(edits, settings)
-    left, right = st.columns([3, 2])
-    with left:
-        if edits is not None:
-            _show_bots_and_humans(newest(edits, _MINUTES[period]))
-        if wikis is not None:
-            _show_bytes(newest(wikis, _MINUTES[period]))
-    with right:
-        if wikis is not None:
-            _show_busiest(wikis, period)
-        if edits is not None:
-            _show_windows(newest(edits, _MINUTES[period]))
+    minutes = _MINUTES[period]
+    # Either topic may be without rows, or out of reach: the other one's half of the page stands by itself then.
+    upper, lower = st.columns([3, 2]), st.columns([3, 2])
+    if edits is not None:
+        _show_bots_and_humans(upper[0], newest(edits, minutes))
+        _show_windows(lower[1], newest(edits, minutes))
+    if wikis is not None:
+        _show_busiest(upper[1], wikis, period)
+        _show_bytes(lower[0], newest(wikis, minutes))
+
+
+def _panel(column: DeltaGenerator) -> DeltaGenerator:
+    return column.container(border=True, height="stretch", gap="xsmall")
 
 
 def _show_totals(edits: pd.DataFrame, settings: Settings) -> None:
@@ -193,10 +196,10 @@ def _begun(start: datetime, now: datetime) -> str:
     return f"begun {formats.duration(now - start)} ago" if start <= now else f"ahead of the clock by {formats.duration(start - now)}"
 
 
-def _show_bots_and_humans(edits: pd.DataFrame) -> None:
+def _show_bots_and_humans(column: DeltaGenerator, edits: pd.DataFrame) -> None:
     over = whole(edits)
     length = edits["end"].iloc[-1] - edits["start"].iloc[-1]
-    with st.container(border=True, gap="xsmall"):
+    with _panel(column):
         st.subheader("Bots and humans", anchor=False)
         st.caption(
             f"Edits in each window of {length.total_seconds():g} s that is over, at its end, UTC. "
@@ -206,17 +209,17 @@ def _show_bots_and_humans(edits: pd.DataFrame) -> None:
         st.altair_chart(chart, width="stretch", alt="Two lines: edits by bots and by humans, window by window")
 
 
-def _show_busiest(wikis: pd.DataFrame, period: str) -> None:
-    with st.container(border=True, gap="xsmall"):
+def _show_busiest(column: DeltaGenerator, wikis: pd.DataFrame, period: str) -> None:
+    with _panel(column):
         st.subheader("Busiest wikis", anchor=False)
         st.caption(f"Edits in the newest {period}. Pale: as long before that.")
         chart = charts.ranked_bars(busiest(wikis, _MINUTES[period]), name_title="wiki", count_title="edits")
         st.altair_chart(chart, width="stretch", alt="Bars: edits by wiki")
 
 
-def _show_bytes(wikis: pd.DataFrame) -> None:
+def _show_bytes(column: DeltaGenerator, wikis: pd.DataFrame) -> None:
     minutes = bytes_by_minute(wikis)
-    with st.container(border=True, gap="xsmall"):
+    with _panel(column):
         st.subheader("Bytes added and removed", anchor=False)
         st.caption(
             f"All wikis, by the minute of the edit, UTC: {formats.size(int(minutes['gained'].sum()))} added, "
@@ -226,10 +229,10 @@ def _show_bytes(wikis: pd.DataFrame) -> None:
         st.altair_chart(chart, width="stretch", alt="Bars: bytes added upwards and removed downwards, by minute")
 
 
-def _show_windows(edits: pd.DataFrame) -> None:
-    with st.container(border=True, gap="xsmall"):
+def _show_windows(column: DeltaGenerator, edits: pd.DataFrame) -> None:
+    with _panel(column):
         st.subheader("Windows", anchor=False)
-        st.caption("As topic wikimedia.processed has them; an edit counts in each window that holds its time. The newest still fill.")
+        st.caption("As topic wikimedia.processed has them; the newest still fill.")
         st.dataframe(
             edits.sort_values("start", ascending=False)[["start", "end", "bots", "humans"]],
             hide_index=True,
