@@ -19,7 +19,7 @@ from streamgauge.settings import Settings
 from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
 FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
-SETTLE_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 30, 180, 8
+SETTLE_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 30, 300, 8
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def wait_for_rows(settings: Settings, demo: "subprocess.Popen[bytes]", started: 
         for name in [name for name in waited_for if has_a_row(settings, name)]:
             say(f"demo: first row of {name} after {time.monotonic() - started:.1f} s")
             waited_for.remove(name)
-        time.sleep(0.1)
+        time.sleep(0.5)
 
 
 def weigh(pid: int) -> None:
