@@ -1,17 +1,17 @@
 """What the Wikimedia page says of the stream itself: whether it is live, simulated or recorded, and how far the pipeline is behind it."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-import orjson
 import streamlit as st
 from confluent_kafka import Message
 
 from dashboard import formats
 from dashboard.states import STALE_AFTER
 from dashboard.tails import tail
-from streamgauge.result_table import Row
+from streamgauge.result_table import decode_json
 from streamgauge.settings import Settings
 from streamgauge.topics import STREAMING_METRICS, WIKIMEDIA
 
@@ -32,6 +32,16 @@ _LAG = "Records not yet read"
 _NOTHING = "\N{EN DASH}"
 
 
+@dataclass(frozen=True)
+class Report:
+    """What a query said of itself: event (progress, idle, terminated), when (UTC), the records it had still to read, how long its batch took."""
+
+    event: str
+    at: datetime
+    waiting: int = 0
+    batch_ms: int = 0
+
+
 def sources_of(records: Iterable[Message]) -> list[str]:
     """What the header `source` of records says, each word once; "" for a record without it. Of records about as new as the newest only."""
     moments = [(_moment(record), _header(record, "source")) for record in records]
@@ -45,8 +55,7 @@ def show_source(settings: Settings, now: datetime) -> None:
     if not records:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        for source in sources_of(records):
-            label, icon, colour = _SOURCES.get(source, _NO_SOURCE)
+        for label, icon, colour in dict.fromkeys(_SOURCES.get(source, _NO_SOURCE) for source in sources_of(records)):
             st.badge(label, icon=f":material/{icon}:", color=colour)
         st.caption(f"last event {formats.duration(now - max(map(_moment, records)))} ago", width="content")
 
@@ -57,27 +66,32 @@ def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
     last = newest_report(records)
     if last is None:
         return _LAG, _NOTHING, "the pipeline says nothing of itself"
-    since = now - datetime.fromisoformat(last["time"])
-    match last["event"]:
-        case "terminated":
-            return _LAG, _NOTHING, f"{QUERY} ended {formats.duration(since)} ago"
-        case _ if since > STALE_AFTER:
-            return _LAG, _NOTHING, f"{QUERY} has been silent for {formats.duration(since)}"
-        case "idle":
-            return _LAG, "0", f"waits for records, {formats.duration(since)} ago"
-        case _:
-            waiting = sum(last["source_lag"].values())
-            return _LAG, formats.count(waiting), f"last batch {formats.count(last['batch_ms'])} ms, {formats.duration(since)} ago"
+    since = now - last.at
+    if last.event == "terminated":
+        return _LAG, _NOTHING, f"{QUERY} ended {formats.duration(since)} ago"
+    if since > STALE_AFTER:
+        return _LAG, _NOTHING, f"{QUERY} has been silent for {formats.duration(since)}"
+    what = "waits for records" if last.event == "idle" else f"last batch {formats.count(last.batch_ms)} ms"
+    return _LAG, formats.count(last.waiting), f"{what}, {formats.duration(since)} ago"
 
 
-def newest_report(records: Iterable[Message]) -> Row | None:
-    """The newest record of topic streaming-metrics about QUERY that says how it runs; None when there is none."""
-    for record in reversed(list(records)):
-        if record.key() == QUERY.encode():
-            report: Row = orjson.loads(record.value() or b"{}")
-            if report.get("event") in {"progress", "idle", "terminated"}:
-                return report
-    return None
+def newest_report(records: Iterable[Message]) -> Report | None:
+    """The newest record of topic streaming-metrics in which QUERY says how it runs; None when there is none."""
+    reports = (_report(record.value() or b"") for record in reversed(list(records)) if record.key() == QUERY.encode())
+    return next(filter(None, reports), None)
+
+
+def _report(value: bytes) -> Report | None:
+    try:
+        row = decode_json(value)
+        report = Report(row["event"], datetime.fromisoformat(row["time"]))
+        if report.at.tzinfo is None:
+            return None
+        if report.event == "progress":
+            return replace(report, waiting=sum(row["source_lag"].values()), batch_ms=int(row["batch_ms"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return report if report.event in {"idle", "terminated"} else None
 
 
 def _moment(record: Message) -> datetime:

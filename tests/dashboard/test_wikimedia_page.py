@@ -186,6 +186,12 @@ def test_it_says_how_many_records_the_query_has_still_to_read(topics, page):
     topics.metrics("progress", source_lag={"wikimedia-0": 1_000, "wikimedia-1": 234}, batch_ms=412)
     page.until(lambda seen: seen.metrics["Records not yet read"] == "1,234", "the lag was to appear")
     assert re.fullmatch(r"last batch 412 ms, \d+ s ago", page.meanings["Records not yet read"])
+    topics.metrics("progress", source_lag="many", batch_ms=3)
+    topics.write(STREAMING_METRICS, "no json", key="wikimedia-edit-stats")
+    topics.metrics("progress", source_lag={"wikimedia-0": 5}, batch_ms=3)
+    page.until(lambda seen: seen.metrics["Records not yet read"] == "5", "a report that is none was to be passed over")
+    topics.metrics("idle")
+    page.until(lambda seen: "waits for records" in seen.meanings["Records not yet read"], "idleness was to be told")
     topics.metrics("terminated", error=None)
     page.until(lambda seen: "wikimedia-edit-stats ended" in seen.meanings["Records not yet read"], "the end of the query was to be told")
 
