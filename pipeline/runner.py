@@ -90,6 +90,8 @@ class Runner:
                     self._keep_running(say)
                 else:
                     self._wait_for_first_batch(query.name)
+                    # Now and not when all have started: what it has learned, such as an id that is no schema's, spares the next ones the same.
+                    self._take_up_failures(say)
             self._keep_running(say)
         finally:
             self._stop_all()
@@ -116,14 +118,18 @@ class Runner:
     def _keep_running(self, say: Callable[[str], None]) -> None:
         while not self.stop_requested.wait(POLL_SECONDS):
             was_active = any(running.isActive for running in self.running.values())
-            for name, running in list(self.running.items()):
-                error = None if running.isActive else running.exception()
-                if error is not None:
-                    self._due[name] = self._after_failure(name, str(error), say)
-                    del self.running[name]
+            self._take_up_failures(say)
             is_started = self._start_due(say)
             if not (was_active or is_started or self._due):
                 return
+
+    def _take_up_failures(self, say: Callable[[str], None]) -> None:
+        """Makes the queries that have failed due to start again; raises StreamgaugeError when that is of no use."""
+        for name, running in list(self.running.items()):
+            error = None if running.isActive else running.exception()
+            if error is not None:
+                self._due[name] = self._after_failure(name, str(error), say)
+                del self.running[name]
 
     def _start_due(self, say: Callable[[str], None]) -> bool:
         """Starts the queries whose time has come; returns whether it was any."""

@@ -211,6 +211,17 @@ def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(f
     assert letters(fresh_registry) == []
 
 
+def test_an_id_that_is_no_schema_s_stops_the_first_query_that_meets_it_and_none_after_it(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.write(some_changes(30))
+    changes.send(b"\x00" + (4711).to_bytes(4, "big") + read_topic(fresh_registry, "wikimedia")[0].value()[5:])
+    changes.flush()
+    with running(fresh_registry, EDIT_STATS, "wikimedia-wiki-stats") as log:
+        until_counted(fresh_registry, changes)
+        eventually(lambda: folded(fresh_registry, "wikimedia-wiki-stats"), "rows of the second query", seconds=90)
+        assert log.read_text().count("met a schema that it does not know") == 1, log.read_text()
+
+
 @pytest.mark.timeout(600)
 def test_registry_and_broker_go_away_and_come_back(fresh_registry):
     changes = Changes(fresh_registry)
