@@ -56,7 +56,7 @@ def still_there(processes):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_in_time_and_leaves_nothing(idle, how):
     demo = start_demo(idle)
-    eventually(lambda: without_rows(idle) == [], "a row in each story's result topics", seconds=200)
+    eventually(lambda: without_rows(idle) == [], "a row in each story's result topics", seconds=240)
     children = offspring(demo.pid)
     assert len([child for child in children if child.name() == "java"]) >= 3, "a broker, a schema registry and a Spark driver were expected"
     asked = time.monotonic()
