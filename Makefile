@@ -52,6 +52,8 @@ test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
 
 bench: .venv/.ready ## figures of this machine; takes some minutes
 	$(RUN)python -m benchmarks.nest
+	$(RUN)python -m benchmarks.wikimedia
+	$(RUN)python -m benchmarks.demo
 
 jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)
 	$(RUN)python -m streamgauge.local.lock_jars

@@ -1,14 +1,11 @@
-"""Measures the Nest story on this machine: `python -m benchmarks.nest [producer pipeline latency demo]`, all of them by default.
+"""Measures the Nest story on this machine: `python -m benchmarks.nest [producer pipeline latency]`, all of them by default.
 
 producer  documents/s into the broker, of 1,000,000 of about 1.6 kB
 pipeline  documents/s from the earliest to the last result, with the start of the process, and warm; alone, and with the archive
 latency   from a document's Kafka timestamp to that of the result record that first counts it, at 1,000 documents/s, with archive and dead letters running
-demo      seconds from `streamgauge demo` to the first row in the result topic, and the memory of it all
 """
 
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -16,31 +13,24 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import orjson
-import psutil
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from benchmarks.measuring import ME, environment, fresh_platform, messages, say, say_machine
 from streamgauge.data_files import data_file
-from streamgauge.local.platform import Platform
 from streamgauge.settings import Settings
 
 DOCUMENTS = 1_000_000
 LATENCY_SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 60, 1000
-KAFKA_PORT = 19092
-ME = [sys.executable, "-m", "streamgauge.cli"]
 
 
 def main() -> None:
     """Prints a line a figure."""
-    chosen = sys.argv[1:] or ["producer", "pipeline", "latency", "demo"]
-    say(
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, Python {platform.python_version()}"
-    )
+    chosen = sys.argv[1:] or ["producer", "pipeline", "latency"]
+    say_machine()
     if {"producer", "pipeline"} & set(chosen):
         with fresh_platform() as settings:
             measure_producer(settings)
@@ -49,8 +39,6 @@ def main() -> None:
     if "latency" in chosen:
         with fresh_platform() as settings:
             measure_latency(settings)
-    if "demo" in chosen:
-        measure_demo()
 
 
 def measure_producer(settings: Settings) -> None:
@@ -140,79 +128,6 @@ def latencies_ms(settings: Settings) -> Iterator[int]:
             answer = next((time_ms for count, time_ms in results[key] if count >= counted[key]), None)
             if at >= begin and answer is not None:
                 yield answer - at
-
-
-def measure_demo() -> None:
-    """Starts the demo on a fresh home, with everything fetched before, and looks until there is a row; then weighs it."""
-    with tempfile.TemporaryDirectory() as home:
-        settings = Settings(home=Path(home), kafka_port=KAFKA_PORT, dashboard_port=KAFKA_PORT + 5)
-        started = time.monotonic()
-        with subprocess.Popen([*ME, "demo"], env=environment(settings), stderr=subprocess.DEVNULL) as demo:
-            while not has_a_row(settings):
-                if demo.poll() is not None:
-                    sys.exit(f"the demo ended with exit code {demo.returncode} before there was a row; see `streamgauge demo`")
-                time.sleep(0.1)
-            say(f"demo: first row after {time.monotonic() - started:.1f} s")
-            time.sleep(30)
-            family = [psutil.Process(demo.pid), *psutil.Process(demo.pid).children(recursive=True)]
-            memory = sum(process.memory_full_info().pss for process in family)
-            say(f"demo: {memory / 2**30:.2f} GiB resident (shared pages once) in {len(family)} processes after half a minute")
-            for process in sorted(family, key=lambda one: -one.memory_info().rss)[:4]:
-                say(f"      {process.memory_info().rss / 2**20:,.0f} MiB  {' '.join(process.cmdline())[-60:]}")
-            demo.terminate()
-
-
-def has_a_row(settings: Settings) -> bool:
-    """Whether the result topic holds a record."""
-    try:
-        return bool(messages(settings, "nest-camera-stats"))
-    except (KafkaException, KeyError):
-        return False
-
-
-def messages(settings: Settings, topic: str, last: int | None = None) -> list[Message]:
-    """Everything in `topic`, or the `last` of each partition."""
-    consumer = Consumer({"bootstrap.servers": settings.bootstrap_servers, "group.id": "bench", "enable.auto.commit": False, "log_level": 0})
-    found: list[Message] = []
-    try:
-        starts, ends = [], {}
-        for number in consumer.list_topics(topic, 2).topics[topic].partitions:
-            first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), 2)
-            ends[number] = end
-            starts.append(TopicPartition(topic, number, max(first, end - last) if last else first))
-        consumer.assign(starts)
-        while any(position.offset < ends[position.partition] for position in consumer.position(starts) if ends[position.partition] > 0):
-            found += [message for message in consumer.consume(10_000, 0.2) if message.error() is None]
-    finally:
-        consumer.close()
-    return found
-
-
-@contextmanager
-def fresh_platform() -> Iterator[Settings]:
-    """A broker of its own, in a folder that is thrown away."""
-    with tempfile.TemporaryDirectory() as home:
-        settings = Settings(home=Path(home), kafka_port=KAFKA_PORT)
-        broker = Platform(settings)
-        broker.start(detached=False)
-        yield settings
-        broker.stop_guarded()
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """The environment in which a program has `settings`."""
-    own = {
-        "STREAMGAUGE_HOME": str(settings.home),
-        "STREAMGAUGE_KAFKA_PORT": str(settings.kafka_port),
-        "STREAMGAUGE_DASHBOARD_PORT": str(settings.dashboard_port),
-    }
-    return {**os.environ, **own}
-
-
-def say(line: str) -> None:
-    """A line on standard output, at once."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ import pandas as pd
 
 OTHERS = "others"
 _HEIGHT = 270
+_MOST_DOTS = 300
 _ACCENT, _INK, _MUTED, _GRID = "#0f766e", "#1f2937", "#6b7280", "#e8ebef"
 _CATEGORIES = ("#0f766e", "#3b82f6", "#f59e0b", "#8b5cf6", "#f43f5e")
 _GREY = "#cbd5e1"
 _FAINT = "#dfe7ea"
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
-# Midnight shows the day instead of 00:00, so that a chart of several days can be read.
+# Midnight shows the day instead of 00:00, so that a chart of several days can be read; seconds are shown where a tick stands at some.
 _UTC_TICK = (
-    "utchours(datum.value) == 0 && utcminutes(datum.value) == 0 ? utcFormat(datum.value, '%-d %b') : utcFormat(datum.value, '%H:%M')"
+    "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%-d %b')"
 )
 
 LARGEST_SERIES = len(_CATEGORIES)
@@ -63,13 +64,13 @@ def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: 
                 "start:T",
                 scale=alt.Scale(type="utc"),
                 title=None,
-                axis=alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=8, labelColor=_MUTED, domainColor=_GRID, tickColor=_GRID),
+                axis=_time_axis(),
             ),
             x2="end:T",
             y=alt.Y(
                 "bottom:Q",
                 title=count_title,
-                axis=alt.Axis(format=",d", tickMinStep=1, tickCount=5, gridColor=_GRID, labelColor=_MUTED, titleColor=_MUTED, domain=False),
+                axis=_amount_axis(",d"),
             ),
             y2="top:Q",
             color=alt.Color("name:N", sort=list(names), scale=alt.Scale(domain=list(names), range=colours), legend=legend),
@@ -83,6 +84,62 @@ def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: 
         .properties(height=_HEIGHT, padding=_PADDING)
         .configure_view(stroke=None)
     )
+
+
+def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str) -> alt.Chart:
+    """A line for each name, with a dot for each window, which stands where the window ends. Times are UTC.
+
+    points: columns start, end (UTC), name, count. names: the order of the colours, at most LARGEST_SERIES.
+    """
+    colours = alt.Scale(domain=list(names), range=list(_CATEGORIES[: len(names)]))
+    legend = alt.Legend(title=None, orient="top", symbolType="square", symbolSize=60, labelFontSize=12, columns=len(names), offset=6)
+    return (
+        alt.Chart(points)
+        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=28) if len(points) <= _MOST_DOTS else False)
+        .encode(
+            x=alt.X("end:T", scale=alt.Scale(type="utc"), title=None, axis=_time_axis()),
+            y=alt.Y("count:Q", title=count_title, axis=_amount_axis(",d")),
+            color=alt.Color("name:N", sort=list(names), scale=colours, legend=legend),
+            tooltip=[
+                alt.Tooltip("name:N", title=name_title),
+                alt.Tooltip("count:Q", title=count_title, format=","),
+                alt.Tooltip("utcyearmonthdatehoursminutesseconds(start):T", title="from (UTC)", format="%-d %b %H:%M:%S"),
+                alt.Tooltip("utcyearmonthdatehoursminutesseconds(end):T", title="to (UTC)", format="%-d %b %H:%M:%S"),
+            ],
+        )
+        .properties(height=_HEIGHT, padding=_PADDING)
+        .configure_view(stroke=None)
+    )
+
+
+def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str) -> alt.LayerChart:
+    """Bars up for what was gained and down for what was lost, each as wide as its window. Times are UTC.
+
+    changes: columns start, end (UTC), gained, lost (both from 0). gain, loss: what the two are called.
+    """
+    x = alt.X("start:T", scale=alt.Scale(type="utc"), title=None, axis=_time_axis())
+    colours = alt.Scale(domain=[gain, loss], range=[_ACCENT, _CATEGORIES[-1]])
+    legend = alt.Legend(title=None, orient="top", symbolType="square", labelFontSize=12, columns=2, offset=6)
+    tooltip = [
+        alt.Tooltip("gained:Q", title=gain, format=","),
+        alt.Tooltip("lost:Q", title=loss, format=","),
+        alt.Tooltip("utcyearmonthdatehoursminutes(start):T", title="minute (UTC)", format="%-d %b %H:%M"),
+    ]
+    named = changes.assign(gain=gain, loss=loss, below=-changes["lost"], zero=0)
+    base = alt.Chart(named).mark_rect(stroke="white", strokeWidth=0.75).encode(x=x, x2="end:T", y2="zero:Q", tooltip=tooltip)
+    bars = [
+        base.encode(y=alt.Y(f"{end}:Q", title=title, axis=_amount_axis("~s")), color=alt.Color(f"{name}:N", scale=colours, legend=legend))
+        for end, name in (("gained", "gain"), ("below", "loss"))
+    ]
+    return alt.layer(*bars).properties(height=_HEIGHT, padding=_PADDING).configure_view(stroke=None)
+
+
+def _time_axis() -> alt.Axis:
+    return alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=8, labelColor=_MUTED, domainColor=_GRID, tickColor=_GRID)
+
+
+def _amount_axis(number_format: str) -> alt.Axis:
+    return alt.Axis(format=number_format, tickMinStep=1, tickCount=5, gridColor=_GRID, labelColor=_MUTED, titleColor=_MUTED, domain=False)
 
 
 def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> alt.Chart:

@@ -29,6 +29,11 @@ def hours(start: datetime, end: datetime) -> str:
     return f"{start:%H:%M}\N{EN DASH}{end:%H:%M}"
 
 
+def seconds_window(start: datetime, end: datetime) -> str:
+    """A window that begins and ends at a second: "10:02:30-10:03:30 UTC", with a dash as wide as an n."""
+    return f"{start:%H:%M:%S}\N{EN DASH}{end:%H:%M:%S} UTC"
+
+
 def day(moment: datetime) -> str:
     """A day: "8 March 2024"."""
     return f"{moment.day} {moment:%B %Y}"
@@ -42,6 +47,14 @@ def dollars(amount: float, *, cents: bool = False) -> str:
 def count(number: int) -> str:
     """A count with its thousands apart: "1,234"."""
     return f"{number:,}"
+
+
+def size(number: int) -> str:
+    """A number of bytes, in thousands: "12 bytes", "3.4 kB", "1,200.0 MB"."""
+    for unit, unit_bytes in (("MB", 1_000_000), ("kB", 1_000)):
+        if number >= unit_bytes:
+            return f"{number / unit_bytes:,.1f} {unit}"
+    return several(number, "byte", "bytes")
 
 
 def several(number: int, one: str, more: str) -> str:

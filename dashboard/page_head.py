@@ -1,5 +1,6 @@
-"""The head that every page of a story has: its title, how fresh its table is, and what is wrong if something is."""
+"""The head that every page of a story has: its title, how fresh its tables are, and what is wrong if something is."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import streamlit as st
@@ -11,19 +12,41 @@ from streamgauge.result_table import Decode
 from streamgauge.settings import Settings
 
 
+def settings_or_error() -> Settings | None:
+    """The settings; None when they are wrong, and the page says how."""
+    try:
+        return Settings.from_environment()
+    except StreamgaugeError as error:
+        st.error(str(error))
+        return None
+
+
 def snapshot_under(title: str, topic: str, decode: Decode, waiting: str) -> Snapshot | None:
     """Draws the head of a page about `topic`; returns the table as it stands, or None while there is nothing to draw below.
 
     decode: as of result_table. waiting: what an empty topic waits for, and how to start it.
     """
-    try:
-        settings = Settings.from_environment()
-    except StreamgaugeError as error:
-        st.error(str(error))
-        return None
-    snapshot, now = follow(settings.bootstrap_servers, topic, decode).snapshot, datetime.now(UTC)
+    settings = settings_or_error()
+    tables = snapshots_under(title, settings, {topic: decode}, waiting) if settings is not None else ()
+    return tables[0] if tables else None
+
+
+def snapshots_under(title: str, settings: Settings, decoders: Mapping[str, Decode], waiting: str) -> tuple[Snapshot, ...]:
+    """Draws the head of a page about several topics, of which the first is the one that matters most.
+
+    decoders: each topic's. Returns the tables as they stand, of which some may be without rows; none while all are.
+    """
+    snapshots = tuple(follow(settings.bootstrap_servers, topic, decode).snapshot for topic, decode in decoders.items())
+    first, now = snapshots[0], datetime.now(UTC)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
-        states.show_freshness(snapshot, now)
-    states.show_state(snapshot, now, waiting)
-    return snapshot if snapshot.rows else None
+        states.show_freshness(first, now)
+    has_rows = any(snapshot.rows for snapshot in snapshots)
+    states.show_state(first, now, waiting, has_page=not has_rows)
+    for other in snapshots[1:]:
+        # What all have in common is said once.
+        if states.state_of(other, now) is not states.state_of(first, now) and has_rows:
+            states.show_state(other, now, waiting, has_page=False)
+        else:
+            states.show_unreadable(other)
+    return snapshots if has_rows else ()

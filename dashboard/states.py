@@ -52,18 +52,22 @@ def show_freshness(snapshot: Snapshot, now: datetime) -> None:
             st.badge(f"Live · {last}", icon=":material/sensors:", color="green")
 
 
-def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str) -> None:
-    """A message where something is not as it should be; nothing while it is. Without rows it has the page to itself.
+def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_page: bool = True) -> None:
+    """A message where something is not as it should be; nothing while it is.
 
-    `what_starts_it`: what an empty topic waits for, and how to start it.
+    `what_starts_it`: what an empty topic waits for, and how to start it. has_page: whether a table without rows has the page to itself;
+    otherwise it is told in a line, above what other tables have to show.
     """
     state = state_of(snapshot, now)
     if state is State.CONNECTING:
-        _fill_page("sync", "Connecting", f"Reading topic {snapshot.topic} from Kafka at {snapshot.bootstrap_servers}.")
+        text = f"Reading topic {snapshot.topic} from Kafka at {snapshot.bootstrap_servers}."
+        _without_rows("sync", "Connecting", text, has_page=has_page)
     elif state is State.EMPTY:
-        _fill_page("hourglass_empty", "No events yet", what_starts_it)
-    elif state is State.UNREACHABLE and snapshot.rows:
-        st.error(f"**No connection.** {_failure(snapshot, now)} What is shown is from before.", icon=":material/cloud_off:")
+        text = what_starts_it if has_page else f"Topic {snapshot.topic} is empty."
+        _without_rows("hourglass_empty", "No events yet", text, has_page=has_page)
+    elif state is State.UNREACHABLE and (snapshot.rows or not has_page):
+        what_is_shown = "What is shown is from before." if snapshot.rows else f"What topic {snapshot.topic} has is missing here."
+        st.error(f"**No connection.** {_failure(snapshot, now)} {what_is_shown}", icon=":material/cloud_off:")
     elif state is State.UNREACHABLE:
         _fill_page("cloud_off", "No connection", _failure(snapshot, now))
     elif state is State.STALE and snapshot.newest_record_at is not None:
@@ -73,12 +77,19 @@ def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str) -> None:
             "If events should be arriving, see whether the producer and the pipeline still run.",
             icon=":material/schedule:",
         )
-    _show_unreadable(snapshot)
+    show_unreadable(snapshot)
+
+
+def _without_rows(icon: str, title: str, text: str, *, has_page: bool) -> None:
+    if has_page:
+        _fill_page(icon, title, text)
+    else:
+        st.info(f"**{title}.** {text}", icon=f":material/{icon}:")
 
 
 def _failure(snapshot: Snapshot, now: datetime) -> str:
     since = "" if snapshot.failing_since is None else f" Failing for {formats.duration(now - snapshot.failing_since)}."
-    return f"{str(snapshot.error)[:1].upper()}{str(snapshot.error)[1:]}.{since} The page goes on by itself once Kafka can be read."
+    return f"{str(snapshot.error)[:1].upper()}{str(snapshot.error)[1:]}.{since} The page goes on by itself once it can be read."
 
 
 def _fill_page(icon: str, title: str, text: str) -> None:
@@ -88,7 +99,8 @@ def _fill_page(icon: str, title: str, text: str) -> None:
         st.markdown(text, width=620, text_alignment="center")
 
 
-def _show_unreadable(snapshot: Snapshot) -> None:
+def show_unreadable(snapshot: Snapshot) -> None:
+    """What of a table cannot be read, to be opened; nothing when all can."""
     if not snapshot.unreadable:
         return
     values = formats.several(len(snapshot.unreadable), "value", "values")

@@ -93,6 +93,8 @@ class Runner:
                     self._keep_running()
                 else:
                     self._wait_for_first_batch(query.name)
+                    # Now and not when all have started: what it has learned, such as an id that is no schema's, spares the next ones the same.
+                    self._take_up_failures()
             self._keep_running()
         finally:
             self._stop_all()
@@ -128,13 +130,17 @@ class Runner:
     def _keep_running(self) -> None:
         while not self.stop_requested.wait(POLL_SECONDS):
             was_active = any(running.isActive for running in self.running.values())
-            for name, running in list(self.running.items()):
-                error = None if running.isActive else running.exception()
-                if error is not None:
-                    self._after_failure(name, str(error))
+            self._take_up_failures()
             is_started = self._start_due()
             if not (was_active or is_started or self._due):
                 return
+
+    def _take_up_failures(self) -> None:
+        """Sees to each query that has failed since it was last looked at."""
+        for name, running in list(self.running.items()):
+            error = None if running.isActive else running.exception()
+            if error is not None:
+                self._after_failure(name, str(error))
 
     def _start_due(self) -> bool:
         """Starts the queries whose time has come; returns whether it was any."""

@@ -21,19 +21,19 @@ FORMATS = ("table", "csv", "json")
 class Report:
     """What the report of one query shows. `group`: the columns of the key besides the window. `counted`: what --min-count bounds.
 
-    subject: of the values, when they are Avro in the Confluent wire format and not JSON.
+    is_avro: whether the values are Avro in the Confluent wire format, and not JSON.
     """
 
     topic: Topic
     group: tuple[str, ...]
     counted: str
-    subject: str | None = None
+    is_avro: bool = False
 
 
 REPORTS = {
     "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
     "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
-    "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", subject="wikimedia.processed-value"),
+    "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", is_avro=True),
     "wikimedia-wiki-stats": Report(WIKIMEDIA_WIKI_STATS, group=("wiki", "namespace"), counted="edits"),
 }
 
@@ -57,11 +57,11 @@ def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]
 
 
 def _decoder(report: Report, settings: Settings) -> Decode:
-    if report.subject is None:
+    if not report.is_avro:
         return decode_json
     from streamgauge.schema_registry import SchemaRegistry, avro_rows
 
-    return avro_rows(SchemaRegistry(settings.registry_url), report.subject)
+    return avro_rows(SchemaRegistry(settings.registry_url))
 
 
 def as_json(rows: Sequence[Row]) -> str:

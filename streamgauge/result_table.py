@@ -17,7 +17,10 @@ from streamgauge.errors import StreamgaugeError
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
-"""Makes a row of a record's value; raises, with a reason, when it cannot."""
+"""Makes a row of a record's value; raises, with a reason, when it cannot.
+
+A StreamgaugeError says that no value can be read at present, such as while a schema registry is away; any other error, that this one cannot.
+"""
 
 ANSWER_SECONDS = 5
 """How long Kafka may take to answer a question about a topic."""
@@ -50,7 +53,10 @@ class ResultTable:
         self._newest_timestamp_ms: int | None = None
 
     def apply(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> None:
-        """Folds one record in. `timestamp_ms`: Kafka's, since 1970; a record without a key belongs to no row and is unreadable."""
+        """Folds one record in. `timestamp_ms`: Kafka's, since 1970; a record without a key belongs to no row and is unreadable.
+
+        Raises the StreamgaugeError of a `decode` that can read nothing at present; the table is then to be read anew.
+        """
         if timestamp_ms is not None:
             self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
         if key is None:
@@ -62,6 +68,8 @@ class ResultTable:
             return
         try:
             self._rows[key] = self._decode(value)
+        except StreamgaugeError:
+            raise
         except Exception as error:  # decoders of Avro raise a dozen kinds; whichever it is, the reason is kept and shown
             self._unreadable[key] = f"{type(error).__name__}: {error}"
 
@@ -125,7 +133,8 @@ class TableReader:
     def poll(self, timeout_seconds: float) -> bool:
         """Takes what has arrived, waiting for it at most `timeout_seconds`; returns whether a record was folded into `table`.
 
-        Raises StreamgaugeError when Kafka has gone, or the topic can no longer be read: the table is then to be read anew.
+        Raises StreamgaugeError when Kafka has gone, the topic can no longer be read, or `decode` can read nothing: the table is then to
+        be read anew.
         """
         applied, taken = False, 0
         message = self._consumer.poll(timeout_seconds)

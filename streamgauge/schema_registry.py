@@ -1,5 +1,6 @@
 """The schema registry, as readers and writers of Avro in the Confluent wire format need it; any Confluent-compatible one does."""
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ ANSWER_SECONDS = 5
 AVRO = "AVRO"
 NO_SUCH_THING = {40401, 40402, 40403}
 """The registry's own codes for no such subject, version, schema; a bare 404 means that there is no registry under that path."""
+_PREFIX = struct.Struct(">bI")
 T = TypeVar("T")
 
 
@@ -89,18 +91,33 @@ class SchemaRegistry:
         )
 
 
-def avro_rows(registry: SchemaRegistry, subject: str) -> Decode:
-    """A decoder of values of `subject` to rows like those of JSON topics: times are ISO 8601 text, UTC, with Z.
+def avro_rows(registry: SchemaRegistry) -> Decode:
+    """A decoder of values in the Confluent wire format to rows like those of JSON topics: times are ISO 8601 text, UTC, with Z.
 
-    Raises RegistryAway at once when the registry does not answer: later that would look like a value that cannot be read.
+    The registry is asked once for each schema id that values carry. The decoder raises RegistryAway when it does not answer, and another
+    error, with the reason, for a value that cannot be read.
     """
-    registry.versions(subject)
     deserialize = AvroDeserializer(registry.client)
 
     def decode(value: bytes) -> Row:
+        _check_schema(registry, value)
         return _as_json_has_it(deserialize(value, None))
 
     return decode
+
+
+def _check_schema(registry: SchemaRegistry, value: bytes) -> None:
+    """Raises ValueError for a value without a schema, and RegistryAway, which the deserializer would not tell from a broken value."""
+    if len(value) <= _PREFIX.size:
+        msg = f"{len(value)} bytes are too few for the Confluent wire format"
+        raise ValueError(msg)
+    magic, schema_id = _PREFIX.unpack_from(value)
+    if magic != 0:
+        msg = f"not in the Confluent wire format: it begins with byte {magic}, expected 0"
+        raise ValueError(msg)
+    if registry.schema(schema_id) is None:
+        msg = f"the schema registry at {registry.url} has no Avro schema of id {schema_id}"
+        raise ValueError(msg)
 
 
 def _as_json_has_it(value: Any) -> Any:  # noqa: ANN401 - any value of Avro

@@ -50,8 +50,9 @@ def chaos(settings: Settings, *, rounds: int, seed: int, seconds: float, say: Ca
         home = settings.home.absolute() / "chaos" / f"seed-{seed}-round-{number}"
         shutil.rmtree(home, ignore_errors=True)
         say(f"round {number} of {rounds}, seed {seed}, {seconds:.0f} s of load")
+        rng = random.Random(f"{seed}/{number}")  # noqa: S311 - a plan, no secret
         try:
-            wrong = Round(_settings_of_a_round(settings, home), random.Random(f"{seed}/{number}"), seconds, say).run()
+            wrong = Round(_settings_of_a_round(settings, home), rng, seconds, say).run()
         except StreamgaugeError as error:
             wrong = [str(error)]
         for line in wrong:

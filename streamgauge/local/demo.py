@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streamgauge.local import jars
 from streamgauge.local.live import LiveFigures
-from streamgauge.local.platform import Platform
+from streamgauge.local.platform import NAME_WIDTH, Platform
 from streamgauge.local.processes import GuardedProcess, log_tail
 from streamgauge.settings import Settings
 
@@ -82,7 +82,7 @@ class Demo:
                 GuardedProcess.start(service.name, service.command, log=log, environment=service.environment, grace_seconds=STOP_SECONDS)
             )
             where = f"http://127.0.0.1:{self.settings.dashboard_port}" if service.name == DASHBOARD else f"log {log}"
-            self.console.print(f"{service.name:16} {where}")
+            self.console.print(f"{service.name:{NAME_WIDTH}} {where}")
         self.console.print(f"up in {time.monotonic() - started:.0f} s; Spark takes some seconds more. Ctrl-C ends it all.")
 
     def _watch(self, seconds: float | None) -> int:

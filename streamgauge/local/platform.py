@@ -11,6 +11,9 @@ from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.local.server import EmbeddedServer
 from streamgauge.settings import Settings
 
+NAME_WIDTH = 18
+"""The column of names in front of what is said of a service, as wide as the longest of the demo's."""
+
 
 @dataclass
 class Platform:
@@ -115,4 +118,4 @@ def _started(was_started: bool) -> str:  # noqa: FBT001 - the answer of `start`
 
 
 def _line(name: str, text: str) -> str:
-    return f"{name:16} {text}"
+    return f"{name:{NAME_WIDTH}} {text}"

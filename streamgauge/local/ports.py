@@ -8,7 +8,7 @@ from contextlib import ExitStack
 def free_ports(count: int) -> list[int]:
     """`count` neighbouring ports that nobody listens on, below those that systems give to outgoing connections: one of them could take it meanwhile."""
     while True:
-        first = random.randrange(20_000, 32_000)
+        first = random.randrange(20_000, 32_000)  # noqa: S311 - no secret
         with ExitStack() as sockets:
             try:
                 for port in range(first, first + count):

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from dashboard import nest
 from streamgauge.kafka_topics import create_topics
-from streamgauge.topics import NEST_CAMERA_STATS
+from streamgauge.topics import NEST_CAMERA_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -77,3 +77,13 @@ def camera_stats(settings):
     yield topic
     for key in topic.keys:
         topic.write(key, None)
+
+
+@pytest.fixture
+def wikimedia_topics(settings):
+    """The topics of the Wikimedia page themselves, by name, for another process; they are left as empty as they were."""
+    topics = {topic.name: ResultTopic(settings.bootstrap_servers, topic.name) for topic in (WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)}
+    yield topics
+    for topic in topics.values():
+        for key in topic.keys:
+            topic.write(key, None)

@@ -1,19 +1,26 @@
 """The dashboard as a person sees it: the served process, in a real browser, over the real topic."""
 
+import json
 import os
 import re
 import shutil
 import socket
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 from playwright.sync_api import expect, sync_playwright
 from running import environment
 
 from dashboard.server import dashboard_command, dashboard_url
+from streamgauge.data_files import data_file
 from streamgauge.local.processes import GuardedProcess, log_tail
 
 PATIENCE_MS = 30_000
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
 
 
@@ -81,6 +88,36 @@ def test_a_count_appears_changes_and_goes_while_the_page_stays_open(page, camera
 
     camera_stats.count("94107", None)
     expect(metric(page, "All hours"), "the first row was deleted").to_have_text("5", timeout=PATIENCE_MS)
+
+
+def test_edits_appear_as_they_are_counted_and_names_of_wikis_are_never_markup(page, wikimedia_topics, registry):
+    def count(who, counts, minute):
+        start = NOON + timedelta(minutes=minute)
+        row = {"window": {"start": start, "end": start + timedelta(minutes=1)}, "requested_by": who, "counts": counts}
+        serialize = AvroSerializer(SchemaRegistryClient({"url": registry.registry_url}), processed_schema)
+        wikimedia_topics["wikimedia.processed"].write(f"{who} {minute}", serialize(row, context))
+
+    processed_schema = data_file("schemas/wikimedia.processed-value.avsc").read_text()
+    context = SerializationContext("wikimedia.processed", MessageField.VALUE)
+    page.get_by_role("link", name="Wikimedia edits").click()
+    expect(page.get_by_text("No events yet"), "the page of empty topics").to_be_visible(timeout=PATIENCE_MS)
+
+    count("Bot", 30, 0)
+    count("Human", 70, 0)
+    count("Bot", 5, 1)
+    expect(metric(page, "Newest window, so far"), "the newest window was written").to_have_text("5", timeout=PATIENCE_MS)
+    expect(metric(page, "Last whole window"), "the one before was written").to_have_text("100")
+    count("Human", 90, 0)
+    expect(metric(page, "Made by bots"), "a newer count of the same window was written").to_have_text("25%", timeout=PATIENCE_MS)
+
+    window = {"start": f"{NOON:%Y-%m-%dT%H:%M:%SZ}", "end": f"{NOON + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"}
+    name = "<img src=x onerror='document.title=1'>**bold**"
+    row = {"wiki": name, "namespace": 0, "window": window, "edits": 3, "bytes_added": 2_000, "bytes_removed": 7}
+    wikimedia_topics["wikimedia-wiki-stats"].write("a wiki", json.dumps(row))
+    expect(page.get_by_text("2.0 kB added, 7 bytes removed by 3 edits"), "a wiki was written").to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(3)
+    assert page.locator("img[src='x']").count() == 0
+    assert page.title() != "1"
 
 
 def test_it_is_served_on_loopback_only_and_to_its_own_names_only(dashboard, settings):

@@ -7,10 +7,12 @@ import time
 
 import psutil
 import pytest
-from plain import results
+from confluent_kafka import KafkaException
+from plain import read_topic, results
 from running import environment, eventually, settings_on_free_ports, streamgauge
 
 END_SECONDS = 10
+RESULTS = ("nest-camera-stats", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats")
 
 
 @pytest.fixture
@@ -35,6 +37,14 @@ def has_rows(settings):
     return probe
 
 
+def without_rows(settings):
+    """The result topics that hold no record yet."""
+    try:
+        return [topic for topic in RESULTS if not read_topic(settings, topic)]
+    except (KafkaException, KeyError) as error:
+        return [str(error)]
+
+
 def offspring(pid):
     return [child for child in psutil.Process(pid).children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
 
@@ -46,9 +56,9 @@ def still_there(processes):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_in_time_and_leaves_nothing(idle, how):
     demo = start_demo(idle)
-    eventually(has_rows(idle), "the first row in the result topic", seconds=90)
+    eventually(lambda: without_rows(idle) == [], "a row in each story's result topics", seconds=240)
     children = offspring(demo.pid)
-    assert len([child for child in children if child.name() == "java"]) >= 2, "a broker and a Spark driver were expected"
+    assert len([child for child in children if child.name() == "java"]) >= 3, "a broker, a schema registry and a Spark driver were expected"
     asked = time.monotonic()
     demo.send_signal(how)
     assert demo.wait(30) == 0

@@ -1,12 +1,14 @@
 """The Wikimedia queries on a real broker and a real registry. Changes are written, and results read, by confluent-kafka's own Avro."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -24,6 +26,7 @@ from streamgauge.local.registry import EmbeddedRegistry
 pytestmark = pytest.mark.kafka
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 EDIT_STATS = "wikimedia-edit-stats"
+ROOT = Path(__file__).parents[2]
 
 
 class Changes:
@@ -210,6 +213,17 @@ def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(f
     assert letters(fresh_registry) == []
 
 
+def test_an_id_that_is_no_schema_s_stops_the_first_query_that_meets_it_and_none_after_it(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.write(some_changes(30))
+    changes.send(b"\x00" + (4711).to_bytes(4, "big") + read_topic(fresh_registry, "wikimedia")[0].value()[5:])
+    changes.flush()
+    with running(fresh_registry, EDIT_STATS, "wikimedia-wiki-stats") as log:
+        until_counted(fresh_registry, changes)
+        eventually(lambda: folded(fresh_registry, "wikimedia-wiki-stats"), "rows of the second query", seconds=90)
+        assert log.read_text().count("met a schema that it does not know") == 1, log.read_text()
+
+
 @pytest.mark.timeout(600)
 def test_registry_and_broker_go_away_and_come_back(fresh_registry):
     changes = Changes(fresh_registry)
@@ -246,3 +260,28 @@ def test_without_a_registry_the_other_stories_run(fresh):
         eventually(lambda: "waits for the schema registry" in log.read_text(), "the query to say that it waits")
         assert "start one with `streamgauge up`" in log.read_text()
         eventually(lambda: "nest-camera-stats runs" in log.read_text(), "the other story to run")
+
+
+def test_what_the_documentation_shows_runs_and_gives_the_same_numbers(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.write([*some_changes(120), *some_changes(30)])
+    run_once(fresh_registry, EDIT_STATS, "wikimedia-archive")
+    blocks = dict(re.findall(r"^```(python|sql)\n(.*?)^```", (ROOT / "docs" / "wikimedia.md").read_text(), re.DOTALL | re.MULTILINE))
+
+    reader = (
+        blocks["python"]
+        .replace("127.0.0.1:9092", fresh_registry.bootstrap_servers)
+        .replace("127.0.0.1:8081", registry_host(fresh_registry))
+    )
+    printed = subprocess.run([sys.executable, "-c", reader], capture_output=True, text=True, timeout=120, check=True).stdout
+    rows = [line.split() for line in printed.splitlines()]
+    windows = {(f"{datetime.fromtimestamp(start, UTC):%H:%M:%S}", who): count for (start, who), count in changes.windows.items()}
+    assert {(start, who): int(count) for start, _, _, who, count in rows} == windows
+
+    query = blocks["sql"].replace(".streamgauge", str(fresh_registry.home))
+    by_humans = sum(one["type"] == "edit" and not one["bot"] for one in changes.written[:120])
+    assert duckdb.sql(query).fetchall() == [("enwiki", by_humans, 10 * by_humans)]
+
+
+def registry_host(settings):
+    return f"127.0.0.1:{settings.registry_port}"

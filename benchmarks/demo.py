@@ -1,0 +1,77 @@
+"""Measures `streamgauge demo` on this machine: `python -m benchmarks.demo`. Everything is fetched before, so that no download is timed.
+
+Prints the seconds from the command to the first row of each story's result topic, what all its processes hold in memory half a minute
+later, and the seconds that it takes to end after Ctrl-C.
+"""
+
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from benchmarks.measuring import ME, MIB, environment, family, messages, own_settings, resident_bytes, say, say_machine
+from streamgauge.local import jars
+from streamgauge.settings import Settings
+from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+
+FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
+SETTLE_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 30, 300, 8
+
+
+def main() -> None:
+    """Prints a line a figure."""
+    say_machine()
+    with tempfile.TemporaryDirectory() as home:
+        settings = own_settings(Path(home))
+        jars.fetch("spark", settings)
+        jars.unpacked("registry", settings)
+        started = time.monotonic()
+        with subprocess.Popen([*ME, "demo"], env=environment(settings), stderr=subprocess.DEVNULL) as demo:
+            try:
+                wait_for_rows(settings, demo, started)
+                time.sleep(SETTLE_SECONDS)
+                weigh(demo.pid)
+            finally:
+                asked = time.monotonic()
+                demo.send_signal(signal.SIGINT)
+                demo.wait(PATIENCE_SECONDS)
+            say(f"demo: ended {time.monotonic() - asked:.1f} s after Ctrl-C, exit code {demo.returncode}")
+
+
+def wait_for_rows(settings: Settings, demo: "subprocess.Popen[bytes]", started: float) -> None:
+    """Looks until each result topic has a row, and says when it was there. `started`: of the monotonic clock."""
+    waited_for = [topic.name for topic in FIRST_OF]
+    while waited_for:
+        if demo.poll() is not None or time.monotonic() - started > PATIENCE_SECONDS:
+            sys.exit(f"no row in {', '.join(waited_for)} after {time.monotonic() - started:.0f} s; see `streamgauge demo`")
+        for name in [name for name in waited_for if has_a_row(settings, name)]:
+            say(f"demo: first row of {name} after {time.monotonic() - started:.1f} s")
+            waited_for.remove(name)
+        time.sleep(0.5)
+
+
+def weigh(pid: int) -> None:
+    """Says what the demo holds in memory: all of it, and its largest processes."""
+    processes = family(pid)
+    rss = sum(process.memory_info().rss for process in processes)
+    say(
+        f"demo: {resident_bytes(processes) / 2**30:.2f} GiB resident (shared pages once; {rss / 2**30:.2f} as the sum of RSS) in {len(processes)} processes, {SETTLE_SECONDS} s later"
+    )
+    for process in sorted(processes, key=lambda one: -one.memory_info().rss)[:LARGEST_SHOWN]:
+        say(f"      {process.memory_info().rss / MIB:,.0f} MiB  {' '.join(process.cmdline())[-80:]}")
+
+
+def has_a_row(settings: Settings, topic: str) -> bool:
+    """Whether the topic holds a record."""
+    try:
+        return bool(messages(settings, topic, last=1))
+    except (KafkaException, KeyError):
+        return False
+
+
+if __name__ == "__main__":
+    main()

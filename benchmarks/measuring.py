@@ -1,0 +1,95 @@
+"""What the benchmarks share: a platform of their own, what a topic holds, what processes weigh, and a line on standard output."""
+
+import os
+import platform
+import random
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from streamgauge.local.platform import Platform
+from streamgauge.settings import Settings
+
+ME = [sys.executable, "-m", "streamgauge.cli"]
+MIB = 2**20
+
+
+def say_machine() -> None:
+    """What the figures were taken on."""
+    memory = psutil.virtual_memory().total / 2**30
+    say(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}")
+
+
+def own_settings(home: Path) -> Settings:
+    """Settings of a platform in `home`, on four neighbouring ports that nobody listens on."""
+    while True:
+        first = random.randrange(20_000, 32_000)
+        with ExitStack() as sockets:
+            try:
+                for port in range(first, first + 4):
+                    sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return Settings(home=home, kafka_port=first, dashboard_port=first + 2, registry_port=first + 3)
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """The process and all that descends from it."""
+    return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+
+
+def resident_bytes(processes: list[psutil.Process]) -> int:
+    """What processes hold in memory together; a page that several share counts once."""
+    return sum(process.memory_full_info().pss for process in processes)
+
+
+def messages(settings: Settings, topic: str, last: int | None = None) -> list[Message]:
+    """Everything in `topic`, or the `last` of each partition."""
+    consumer = Consumer({"bootstrap.servers": settings.bootstrap_servers, "group.id": "bench", "enable.auto.commit": False, "log_level": 0})
+    found: list[Message] = []
+    try:
+        starts, ends = [], {}
+        for number in consumer.list_topics(topic, 2).topics[topic].partitions:
+            first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), 2)
+            ends[number] = end
+            starts.append(TopicPartition(topic, number, max(first, end - last) if last else first))
+        consumer.assign(starts)
+        while any(position.offset < ends[position.partition] for position in consumer.position(starts) if ends[position.partition] > 0):
+            found += [message for message in consumer.consume(10_000, 0.2) if message.error() is None]
+    finally:
+        consumer.close()
+    return found
+
+
+@contextmanager
+def fresh_platform(*, with_registry: bool = False) -> Iterator[Settings]:
+    """A broker of its own, and a schema registry if asked for, in a folder that is thrown away."""
+    with tempfile.TemporaryDirectory() as home:
+        settings = own_settings(Path(home))
+        broker = Platform(settings, with_registry=with_registry)
+        broker.start(detached=False)
+        yield settings
+        broker.stop_guarded()
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment in which a program has `settings`."""
+    own = {
+        "STREAMGAUGE_HOME": str(settings.home),
+        "STREAMGAUGE_KAFKA_PORT": str(settings.kafka_port),
+        "STREAMGAUGE_DASHBOARD_PORT": str(settings.dashboard_port),
+        "STREAMGAUGE_REGISTRY_PORT": str(settings.registry_port),
+    }
+    return {**os.environ, **own}
+
+
+def say(line: str) -> None:
+    """A line on standard output, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

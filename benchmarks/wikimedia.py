@@ -1,0 +1,136 @@
+"""Measures the Wikimedia story on this machine: `python -m benchmarks.wikimedia [registry producer pipeline]`, all of them by default.
+
+registry  seconds from the start of the schema registry's process to its first answer, and its memory, with all of it unpacked before
+producer  changes/s into the broker, in Avro, of CHANGES simulated ones; and what simulating and encoding alone would allow
+pipeline  changes/s from the earliest to the last result, with the start of the process, and warm; and of decoding alone
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+import orjson
+from pyspark.sql import DataFrame
+
+from benchmarks.measuring import ME, MIB, environment, family, fresh_platform, messages, own_settings, resident_bytes, say, say_machine
+from streamgauge.local import jars
+from streamgauge.local.registry import EmbeddedRegistry
+from streamgauge.schema_registry import SchemaRegistry
+from streamgauge.settings import Settings
+
+CHANGES, CHANGES_ALONE = 500_000, 100_000
+QUERY = "wikimedia-edit-stats"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def main() -> None:
+    """Prints a line a figure."""
+    chosen = sys.argv[1:] or ["registry", "producer", "pipeline"]
+    say_machine()
+    if "registry" in chosen:
+        measure_registry()
+    if {"producer", "pipeline"} & set(chosen):
+        with fresh_platform(with_registry=True) as settings:
+            measure_producer(settings)
+            if "pipeline" in chosen:
+                measure_pipeline(settings)
+
+
+def measure_registry() -> None:
+    """Starts it three times on a fresh home each, one after the other."""
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as home:
+            settings = own_settings(Path(home))
+            jars.unpacked("registry", settings)
+            registry = EmbeddedRegistry(settings)
+            started = time.monotonic()
+            registry.start(detached=False)
+            seconds = time.monotonic() - started
+            memory = resident_bytes(family(registry.guarded.popen.pid))
+            registry.stop()
+            say(f"registry: answers after {seconds:.1f} s, {memory / MIB:,.0f} MiB")
+
+
+def measure_producer(settings: Settings) -> None:
+    """Produces CHANGES, as fast as it goes; then simulates and encodes without a broker."""
+    command = [*ME, "produce", "wikimedia", "--unpaced", "--limit", str(CHANGES), "--start", START.isoformat(), "--json"]
+    done = subprocess.run(command, env=environment(settings), capture_output=True, text=True, check=True)
+    summary = json.loads(done.stdout)
+    size = statistics.mean(len(message.value() or b"") for message in messages(settings, "wikimedia", last=1000))
+    say(
+        f"producer: {summary['events_per_second']:,.0f} changes/s, {CHANGES:,} changes of {size:,.0f} bytes of Avro on average in {summary['seconds']:.1f} s"
+    )
+    from producers.events import Idle
+    from producers.wikimedia_avro import encoder, schema_text
+    from producers.wikimedia_edits import edit_event
+    from producers.wikimedia_simulation import Simulation, simulate
+    from streamgauge.data_files import data_file
+
+    started = time.monotonic()
+    texts = list(islice(simulate(Simulation(START)), CHANGES_ALONE))
+    say(f"          simulating alone: {CHANGES_ALONE / (time.monotonic() - started):,.0f} changes/s")
+    schema = schema_text(data_file("schemas/wikimedia-value.avsc"))
+    encode = encoder(SchemaRegistry(settings.registry_url), "wikimedia", schema, say, Idle(time.sleep, lambda: False))
+    started = time.monotonic()
+    edits = [edit_event(orjson.loads(text)) for text in texts]
+    say(f"          reading their JSON alone: {CHANGES_ALONE / (time.monotonic() - started):,.0f} changes/s")
+    started = time.monotonic()
+    for edit in edits:
+        encode(edit)
+    say(f"          encoding alone: {CHANGES_ALONE / (time.monotonic() - started):,.0f} changes/s")
+
+
+def measure_pipeline(settings: Settings) -> None:
+    """Runs --once over what is there, in a process of its own and three times in this one; then reads it as batches."""
+    own = another_home(settings)
+    command = [*ME, "run", QUERY, "--once"]
+    seconds = seconds_of(lambda: subprocess.run(command, env=environment(own), check=True, stderr=subprocess.DEVNULL))
+    say(f"pipeline, start included, {QUERY} and dead letters: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
+    from pipeline.runner import Runner, RunOptions
+    from pipeline.schema_book import SchemaBook
+    from pipeline.session import spark_session
+    from pipeline.sources import records_from
+    from pipeline.wikimedia import CHANGES as SUBJECT
+    from pipeline.wikimedia import changes, edits, queries
+
+    spark = spark_session(settings)
+    stats = [query for query in queries(settings) if query.name == QUERY]
+    for what in ("first in its process", "warm", "warm, again"):
+        runner = Runner(spark, another_home(settings), RunOptions(once=True))
+        seconds = seconds_of(lambda runner=runner: runner.run(stats))
+        say(f"pipeline, {what}, {QUERY} alone: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
+    records = records_from(spark, settings, "wikimedia", "earliest")
+    schemas = SchemaBook(SchemaRegistry(settings.registry_url)).of(SUBJECT)
+    parts: dict[str, DataFrame] = {
+        "raw Kafka read": records,
+        "the fields that edits use": edits(records, schemas),
+        "all fields": changes(records, schemas),
+    }
+    for what, frame in parts.items():
+        seconds = min(seconds_of(frame.write.format("noop").mode("overwrite").save) for _ in range(3))
+        say(f"decoding, batch, warm, {what}: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
+    spark.stop()
+
+
+def another_home(settings: Settings) -> Settings:
+    """The same platform, with checkpoints and tables in a folder that nobody has used."""
+    return replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long `work` takes."""
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+if __name__ == "__main__":
+    main()

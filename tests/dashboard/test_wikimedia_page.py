@@ -1,0 +1,265 @@
+"""The Wikimedia page in each of its states, through Streamlit's AppTest, over real topics and a real schema registry."""
+
+import dataclasses
+import json
+import os
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import streamlit as st
+from confluent_kafka import Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from streamlit.testing.v1 import AppTest
+
+from dashboard import wikimedia, wikimedia_stream
+from streamgauge.data_files import data_file
+from streamgauge.kafka_topics import create_topics
+from streamgauge.local.registry import EmbeddedRegistry
+from streamgauge.topics import STREAMING_METRICS, WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SCHEMA = data_file("schemas/wikimedia.processed-value.avsc").read_text()
+
+
+class Topics:
+    """Topics of the test's own, which the page reads in their stead; written as the pipeline and the producer do."""
+
+    def __init__(self, settings, monkeypatch):
+        self.settings = settings
+        topics = (WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, STREAMING_METRICS)
+        self.own = {topic.name: dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for topic in topics}
+        create_topics(settings.bootstrap_servers, list(self.own.values()))
+        monkeypatch.setattr(wikimedia, "TOPIC", self.own[WIKIMEDIA_PROCESSED.name].name)
+        monkeypatch.setattr(wikimedia, "WIKIS_TOPIC", self.own[WIKIMEDIA_WIKI_STATS.name].name)
+        monkeypatch.setattr(wikimedia_stream, "SOURCE_TOPIC", self.own[WIKIMEDIA.name].name)
+        monkeypatch.setattr(wikimedia_stream, "METRICS_TOPIC", self.own[STREAMING_METRICS.name].name)
+        monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
+        monkeypatch.setitem(os.environ, "SCHEMA_REGISTRY_URL", settings.registry_url)
+        self._producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
+
+    def value(self, who, counts, *, seconds=0, schema=SCHEMA):
+        """Edits in the window of 60 s that starts so many seconds after noon."""
+        start = NOON + timedelta(seconds=seconds)
+        row = {"window": {"start": start, "end": start + timedelta(seconds=60)}, "requested_by": who, "counts": counts}
+        serialize = AvroSerializer(SchemaRegistryClient({"url": self.settings.registry_url}), schema)
+        return serialize(row, SerializationContext(WIKIMEDIA_PROCESSED.name, MessageField.VALUE))
+
+    def count(self, who, counts, *, seconds=0, age=timedelta(0)):
+        value = self.value(who, counts, seconds=seconds)
+        self.write(WIKIMEDIA_PROCESSED, value, key=f"{who} {seconds}", age=age)
+        return value
+
+    def wiki(self, wiki, edits, *, minute=0, added=0, removed=0):
+        start = NOON + timedelta(minutes=minute)
+        window = {"end": f"{start + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
+        row = {"wiki": wiki, "namespace": 0, "window": window, "edits": edits, "bytes_added": added, "bytes_removed": removed}
+        self.write(WIKIMEDIA_WIKI_STATS, json.dumps(row), key=f"{wiki} {minute}")
+
+    def metrics(self, event, **fields):
+        report = {"event": event, "query": "wikimedia-edit-stats", "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", **fields}
+        self.write(STREAMING_METRICS, json.dumps(report), key="wikimedia-edit-stats")
+
+    def write(self, topic, value, *, key=None, age=timedelta(0), headers=None, partition=-1):
+        timestamp_ms = int((datetime.now(UTC) - age).timestamp() * 1000)
+        self._producer.produce(self.own[topic.name].name, value, key, partition=partition, timestamp=timestamp_ms, headers=headers or {})
+        assert self._producer.flush(10) == 0, "Kafka did not take a record in 10 s"
+
+
+@pytest.fixture
+def topics(registry, monkeypatch):
+    yield Topics(registry, monkeypatch)
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def topics_of_its_own(fresh_registry, monkeypatch):
+    yield Topics(fresh_registry, monkeypatch)
+    st.cache_resource.clear()
+
+
+class Page:
+    def __init__(self, retry):
+        def script():
+            from dashboard import wikimedia
+
+            wikimedia.page()
+
+        self.app, self._retry = AppTest.from_function(script, default_timeout=30), retry
+
+    def until(self, expected, what):
+        self._retry(self.look, expected, what)
+        return self
+
+    def look(self):
+        self.app.run()
+        assert not self.app.exception, f"the page failed: {[error.value for error in self.app.exception]}"
+        return self
+
+    def __repr__(self):
+        return f"{self.metrics}\n{self.meanings}\n{self.texts}"
+
+    @property
+    def metrics(self):
+        return {metric.label: metric.value for metric in self.app.metric}
+
+    @property
+    def meanings(self):
+        return {metric.label: metric.delta for metric in self.app.metric}
+
+    @property
+    def texts(self):
+        shown = [
+            *self.app.title,
+            *self.app.subheader,
+            *self.app.markdown,
+            *self.app.caption,
+            *self.app.error,
+            *self.app.warning,
+            *self.app.info,
+        ]
+        return "\n".join([element.value for element in shown] + [expander.label for expander in self.app.expander])
+
+    @property
+    def windows(self):
+        """The table "Windows": (from, bots, humans) from above."""
+        frame = next(table.value for table in self.app.dataframe if "bots" in table.value)
+        return [
+            (f"{start:%H:%M:%S}", bots, humans) for start, bots, humans in zip(frame["start"], frame["bots"], frame["humans"], strict=True)
+        ]
+
+
+@pytest.fixture
+def page(until):
+    return Page(until)
+
+
+@pytest.mark.usefixtures("topics")
+def test_empty_topics_say_what_they_wait_for(page):
+    page.until(lambda seen: "No events yet" in seen.texts, "the empty state was to appear")
+    assert "streamgauge demo" in page.texts
+    assert not page.metrics
+
+
+def test_windows_are_shown_one_by_one_and_the_newest_whole_one_is_told(topics, page):
+    for seconds, bots, humans in ((0, 30, 70), (30, 1_200, 800), (60, 20, 0), (90, 3, 4)):
+        topics.count("Bot", bots, seconds=seconds)
+        if humans:
+            topics.count("Human", humans, seconds=seconds)
+    topics.wiki("enwiki", 7, added=1_500, removed=12)
+    page.until(
+        lambda seen: seen.metrics.get("Newest window, so far") == "7" and "Busiest wikis" in seen.texts, "the windows were to appear"
+    )
+
+    assert page.windows == [("12:01:30", 3, 4), ("12:01:00", 20, 0), ("12:00:30", 1_200, 800), ("12:00:00", 30, 70)]
+    assert (page.metrics["Last whole window"], page.metrics["Made by bots"]) == ("2,000", "60%")
+    assert page.meanings["Last whole window"] == "12:00:30\N{EN DASH}12:01:30 UTC"
+    assert page.meanings["Made by bots"] == "1,200 by bots, 800 by humans"
+    assert "1.5 kB added, 12 bytes removed by 7 edits" in page.texts
+    assert "Live · last update" in page.texts
+
+
+def test_it_says_where_the_records_come_from(topics, page):
+    topics.count("Bot", 1)
+    page.until(lambda seen: seen.metrics, "the window was to appear")
+    assert "Source" not in page.texts, "nothing is known of a topic without records"
+
+    topics.write(WIKIMEDIA, b"1", partition=0, headers={"source": b"recorded"}, age=timedelta(minutes=10))
+    page.until(lambda seen: "Source: a recording" in seen.texts, "the recording was to be named")
+    topics.write(WIKIMEDIA, b"2", partition=1, headers={"source": b"live"})
+    page.until(lambda seen: "Source: Wikimedia, live" in seen.texts, "the live stream was to be named")
+    assert "Source: a recording" not in page.texts, "the recording was ten minutes ago"
+    topics.write(WIKIMEDIA, b"3", partition=2, headers={"source": b"simulated"})
+    page.until(lambda seen: "Source: simulated" in seen.texts, "the simulation was to be named beside it")
+    assert "Source: Wikimedia, live" in page.texts
+    topics.write(WIKIMEDIA, b"4", partition=1, headers={"source": b"<b>mine</b>"})
+    page.until(lambda seen: "Source: unknown" in seen.texts, "a word that nobody knows was to be called so")
+    assert "mine" not in page.texts
+
+
+def test_it_says_how_many_records_the_query_has_still_to_read(topics, page):
+    topics.count("Bot", 1)
+    page.until(lambda seen: seen.meanings.get("Records not yet read") == "the pipeline says nothing of itself", "no lag was to be known")
+    topics.metrics("progress", source_lag={"wikimedia-0": 1_000, "wikimedia-1": 234}, batch_ms=412)
+    page.until(lambda seen: seen.metrics["Records not yet read"] == "1,234", "the lag was to appear")
+    assert re.fullmatch(r"last batch 412 ms, \d+ s ago", page.meanings["Records not yet read"])
+    topics.metrics("progress", source_lag="many", batch_ms=3)
+    topics.write(STREAMING_METRICS, "no json", key="wikimedia-edit-stats")
+    topics.metrics("progress", source_lag={"wikimedia-0": 5}, batch_ms=3)
+    page.until(lambda seen: seen.metrics["Records not yet read"] == "5", "a report that is none was to be passed over")
+    topics.metrics("idle")
+    page.until(lambda seen: "waits for records" in seen.meanings["Records not yet read"], "idleness was to be told")
+    topics.metrics("terminated", error=None)
+    page.until(lambda seen: "wikimedia-edit-stats ended" in seen.meanings["Records not yet read"], "the end of the query was to be told")
+
+
+def test_results_that_stopped_coming_are_called_stale_and_stay_in_view(topics, page):
+    topics.count("Bot", 7, age=timedelta(minutes=4))
+    page.until(lambda seen: seen.metrics.get("Newest window, so far") == "7", "the window was to appear")
+    assert "Nothing new for 4 min." in page.texts
+    assert "Stale · last update 4 min ago" in page.texts
+
+
+def test_a_value_that_cannot_be_read_is_told_and_the_rest_is_shown(topics, page):
+    good = topics.count("Bot", 7)
+    topics.write(WIKIMEDIA_PROCESSED, b"no avro at all", key="a")
+    topics.write(WIKIMEDIA_PROCESSED, good[:1] + (2**31 - 1).to_bytes(4, "big") + good[5:], key="b")
+    topics.write(WIKIMEDIA_PROCESSED, good[:9], key="c")
+    topics.count("<script>", 5)
+    topics.wiki("enwiki", "many")
+    topics.wiki("dewiki", 3)
+    page.until(
+        lambda seen: seen.metrics.get("Newest window, so far") == "7" and len(seen.app.expander) == 2, "what can be read was to appear"
+    )
+
+    assert "4 values of topic wikimedia.processed" in page.texts
+    assert "1 value of topic wikimedia-wiki-stats" in page.texts
+    reasons = "\n".join(next(table.value for table in page.app.dataframe if "reason" in table.value)["reason"])
+    assert "not in the Confluent wire format" in reasons
+    assert "no Avro schema of id 2147483647" in reasons
+    assert "expected Bot or Human" in reasons
+
+
+def test_without_kafka_it_names_the_address_and_what_to_do(monkeypatch, page):
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    page.until(lambda seen: "No Kafka answers" in seen.texts, "the lost connection was to be shown")
+    assert "127.0.0.1:1" in page.texts
+    assert "streamgauge up" in page.texts
+    st.cache_resource.clear()
+
+
+def test_without_a_registry_it_shows_what_needs_none(topics, page, monkeypatch):
+    monkeypatch.setitem(os.environ, "SCHEMA_REGISTRY_URL", "http://127.0.0.1:1/apis/ccompat/v7")
+    topics.count("Bot", 7)
+    topics.wiki("enwiki", 41)
+    page.until(lambda seen: "No schema registry answers" in seen.texts and "by 41 edits" in seen.texts, "half of the page was to appear")
+    assert "http://127.0.0.1:1/apis/ccompat/v7" in page.texts
+    assert "is missing here" in page.texts
+    assert not page.metrics
+
+
+@pytest.mark.timeout(600)
+def test_it_keeps_what_it_has_while_the_registry_is_away_and_goes_on_when_it_is_back(topics_of_its_own, page):
+    topics, registry = topics_of_its_own, EmbeddedRegistry(topics_of_its_own.settings)
+    newer = json.loads(SCHEMA)
+    newer["fields"].append({"name": "note", "type": ["null", "string"], "default": None})
+    known = topics.count("Bot", 7)
+    unknown = topics.value("Bot", 9, schema=json.dumps(newer), seconds=-3600)
+    page.until(lambda seen: seen.windows == [("12:00:00", 7, 0)] if seen.metrics else False, "the window was to appear")
+
+    registry.stop()
+    topics.write(WIKIMEDIA_PROCESSED, known, key="the same window again")
+    page.until(lambda seen: seen.windows == [("12:00:00", 14, 0)], "a schema that is known was to be read without the registry")
+    topics.write(WIKIMEDIA_PROCESSED, unknown, key="by a schema that is not known")
+    page.until(lambda seen: "No schema registry answers" in seen.texts, "the absence of the registry was to be told")
+    assert page.windows == [("12:00:00", 14, 0)]
+    assert "What is shown is from before." in page.texts
+
+    registry.start(detached=False)
+    page.app.segmented_control(key="wikimedia-period").set_value("6 hours")
+    page.until(lambda seen: seen.windows == [("12:00:00", 14, 0), ("11:00:00", 9, 0)], "the page was to go on by itself")
+    assert "No connection" not in page.texts
+    registry.stop()
