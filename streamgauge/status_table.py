@@ -71,7 +71,7 @@ def _cells(status: QueryStatus, now: datetime) -> list[Text]:
         _number(status.batch_ms),
         _number(status.lag),
         worst,
-        "" if status.watermark_age_ms is None else f"{duration(timedelta(milliseconds=status.watermark_age_ms))} ago",
+        behind(status.watermark_age_ms),
         _number(status.state_rows),
         "" if status.state_bytes is None else f"{status.state_bytes / 1e6:,.1f}",
         _number(status.late_rows),
@@ -89,6 +89,13 @@ def _error(status: QueryStatus, now: datetime) -> Text:
 
 def _number(number: float | None) -> str:
     return "" if number is None else f"{number:,.0f}"
+
+
+def behind(age_ms: int | None) -> str:
+    """How far a watermark is behind the clock, "3 min 20 s ago"; or ahead of it, where a producer plays time faster than it passes."""
+    if age_ms is None:
+        return ""
+    return f"{duration(timedelta(milliseconds=abs(age_ms)))} {'ahead' if age_ms < 0 else 'ago'}"
 
 
 def duration(length: timedelta) -> str:

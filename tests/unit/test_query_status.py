@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.query_status import SILENT_AFTER, decode_state, source_partitions, statuses
-from streamgauge.status_table import NOTHING, as_json, as_table, duration
+from streamgauge.status_table import NOTHING, as_json, as_table, behind, duration
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ERROR = {"error": "boom", "error_detail": "boom\nby a bomb", "error_at": "2026-11-21T11:58:00.000Z"}
@@ -197,3 +197,7 @@ def test_json_is_an_array_of_the_fields_and_nothing_is_nothing():
 )
 def test_a_duration_has_its_two_largest_units(seconds, shown):
     assert duration(timedelta(seconds=seconds)) == shown
+
+
+def test_a_watermark_is_behind_the_clock_or_ahead_of_it():
+    assert [behind(age_ms) for age_ms in (None, 200_000, 0, -60_000)] == ["", "3 min 20 s ago", "0 s ago", "1 min ahead"]
