@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard import nest, taxi
+from dashboard import health, nest, taxi
 
 _HERE = Path(__file__).parent
 
@@ -14,5 +14,6 @@ st.logo(str(_HERE / "logo.svg"), size="large")
 pages = [
     st.Page(nest.page, title="Nest cameras", url_path="nest", default=True),
     st.Page(taxi.page, title="NYC green taxi", url_path="taxi"),
+    st.Page(health.page, title="Health", url_path="health"),
 ]
 st.navigation(pages, position="top").run()

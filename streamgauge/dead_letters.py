@@ -13,12 +13,14 @@ from streamgauge.errors import StreamgaugeError
 from streamgauge.recent_records import Recent, RecentReader
 from streamgauge.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
 from streamgauge.settings import Settings
+from streamgauge.text import printable
 from streamgauge.topics import DEAD_LETTERS
 
 EXCERPT_BYTES = 2_048
 LARGEST_SHOWN_BYTES = 256 * 1024
 FORMATS = ("table", "json")
 _HEX_WIDTH = 16
+_WIDE_COLUMNS = 110
 _ORIGIN = ("topic", "partition", "offset", "timestamp", "reason")
 
 
@@ -109,23 +111,25 @@ def as_json(letters: list[Row]) -> str:
 
 
 def as_table(letters: list[Row], width: int) -> Table:
-    """A table for a terminal of `width` columns, a line of text of each letter."""
+    """A table for a terminal of `width` columns, a line of text of each letter; a narrow one is spared the times."""
     columns = {
         "letter": [str(row["letter_offset"]) for row in letters],
         "reason": [row["reason"] for row in letters],
         "source": [source_of(row) for row in letters],
-        "its time": [row["timestamp"] or "" for row in letters],
         "bytes": ["" if row["bytes"] is None else f"{row['bytes']:,}" for row in letters],
     }
+    if width >= _WIDE_COLUMNS:
+        columns["its time"] = [row["timestamp"] or "" for row in letters]
     table = Table()
     for name, cells in columns.items():
         justify: JustifyMethod = "right" if name in {"letter", "bytes"} else "left"
-        table.add_column(name, justify=justify, width=min(max(map(len, [name, *cells])), 40), overflow="fold")
+        table.add_column(name, justify=justify, width=min(max(map(len, [name, *cells])), 28), overflow="fold")
     # rich would take the room from all columns alike, and leave none of the narrow ones.
-    left = width - sum((column.width or 0) + 3 for column in table.columns) - 4
-    table.add_column("begins with", no_wrap=True)
-    for row, cells in zip(letters, zip(*columns.values(), strict=True), strict=True):
-        table.add_row(*map(Text, cells), Text(row["text"].partition("\n")[0][: max(left, 0)]))
+    left = max(width - sum((column.width or 0) + 3 for column in table.columns) - 4, 0)
+    table.add_column("begins with"[: max(left, 1)], no_wrap=True)
+    excerpts = [row["text"].partition("\n")[0][:left] for row in letters]
+    for line in zip(*columns.values(), excerpts, strict=True):
+        table.add_row(*(Text(printable(cell)) for cell in line))
     return table
 
 

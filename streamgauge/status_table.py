@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import orjson
 from rich.console import Console, Group, RenderableType
@@ -14,6 +14,7 @@ from rich.text import Text
 from streamgauge.errors import StreamgaugeError
 from streamgauge.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
 from streamgauge.settings import Settings
+from streamgauge.text import behind, duration, printable
 from streamgauge.topic_ends import TopicEnds
 
 FORMATS = ("table", "json")
@@ -77,36 +78,16 @@ def _cells(status: QueryStatus, now: datetime) -> list[Text]:
         _number(status.late_rows),
     )
     # Text, not str: names come from a topic, and would be read as rich's markup.
-    return [Text(status.query), Text(f" {status.state.upper()} " if status.is_trouble else status.state, style=_STYLES[status.state])] + [
-        Text(cell) for cell in plain
-    ]
+    return [
+        Text(printable(status.query)),
+        Text(f" {status.state.upper()} " if status.is_trouble else status.state, style=_STYLES[status.state]),
+    ] + [Text(printable(cell)) for cell in plain]
 
 
 def _error(status: QueryStatus, now: datetime) -> Text:
     ago = "" if status.error_at is None else f", {duration(now - status.error_at)} ago"
-    return Text.assemble((f"{status.query}, last error{ago}: ", "bold red"), str(status.error))
+    return Text.assemble((f"{printable(status.query)}, last error{ago}: ", "bold red"), printable(status.error or ""))
 
 
 def _number(number: float | None) -> str:
     return "" if number is None else f"{number:,.0f}"
-
-
-def behind(age_ms: int | None) -> str:
-    """How far a watermark is behind the clock, "3 min 20 s ago"; or ahead of it, where a producer plays time faster than it passes."""
-    if age_ms is None:
-        return ""
-    return f"{duration(timedelta(milliseconds=abs(age_ms)))} {'ahead' if age_ms < 0 else 'ago'}"
-
-
-def duration(length: timedelta) -> str:
-    """A length of time in its two largest units: "41 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"; never below zero, as clocks differ."""
-    seconds = max(0, int(length.total_seconds()))
-    sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    parts: list[str] = []
-    for unit, size in sizes:
-        count, seconds = divmod(seconds, size)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count} {unit}")
-        if len(parts) == 2 or (parts and not count):  # noqa: PLR2004 - two units say enough
-            break
-    return " ".join(parts)

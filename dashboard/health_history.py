@@ -1,0 +1,46 @@
+"""How the queries have been doing: the newest micro-batches of topic `streaming-metrics`, as points over time."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+import pandas as pd
+from confluent_kafka import Message
+
+from dashboard.reader import Snapshot
+from streamgauge.recent_records import Recent
+from streamgauge.result_table import Row, decode_json
+
+HISTORY = timedelta(minutes=15)
+RECENT = Recent(records=20_000, within=HISTORY)
+POINT_SECONDS = 5
+MEASURES = ("rows_per_second", "batch_seconds", "lag", "watermark_age_seconds", "state_bytes")
+COLUMNS = ("at", "query", *MEASURES)
+
+
+def decode_point(message: Message) -> Row:
+    """COLUMNS of one event; those that it does not tell are None. Raises KeyError, TypeError or ValueError for what is no event."""
+    event = decode_json(message.value() or b"")
+    if not isinstance(event["query"], str):
+        msg = f"expected query as a text, found {type(event['query']).__name__}"
+        raise TypeError(msg)
+    point: Row = dict.fromkeys(COLUMNS) | {"at": datetime.fromisoformat(event["time"]).astimezone(UTC), "query": event["query"]}
+    if event["event"] == "idle":
+        return point | {"rows_per_second": 0.0}
+    if event["event"] != "progress":
+        return point
+    rate, age_ms = event["input_rows_per_second"], event["watermark_age_ms"]
+    return point | {
+        "rows_per_second": None if rate is None else float(rate),
+        "batch_seconds": event["batch_ms"] / 1000,
+        "lag": float(sum(event["source_lag"].values())),
+        "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
+        "state_bytes": float(event["state_bytes"]),
+    }
+
+
+@lru_cache(maxsize=1)
+def history_of(snapshot: Snapshot) -> pd.DataFrame:
+    """A point for each query and POINT_SECONDS, the mean of what was told in them: COLUMNS. Made once a snapshot; not to be changed."""
+    frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
+    frame = frame.astype({"at": "datetime64[ms, UTC]", **dict.fromkeys(MEASURES, "float64")})
+    return frame.groupby(["query", frame["at"].dt.floor(f"{POINT_SECONDS}s")])[list(MEASURES)].mean().reset_index()[list(COLUMNS)]
