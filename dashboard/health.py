@@ -33,7 +33,6 @@ _COLOURS = {
     FAILED: "background-color: #dc2626; color: #ffffff; font-weight: 700",
     SILENT: "background-color: #dc2626; color: #ffffff; font-weight: 700",
 }
-_BADGES = {FAILED: ("Failed", ":material/error:"), SILENT: ("Silent", ":material/heart_broken:")}
 _LEVELS = {"error": "background-color: #fee2e2; color: #991b1b", "warning": "background-color: #fef3c7; color: #92400e"}
 _CHARTS = (
     ("batch_seconds", "Batch time, seconds", "How long a micro-batch took.", False),
@@ -81,38 +80,46 @@ def _overview() -> None:
 
 def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
     """What does not run, above all else. Texts of topics are shown as text, never as markup."""
-    broken = [status for status in found if status.state in _BADGES]
-    stopped = sum(status.state == STOPPED for status in found)
+    failed, silent, stopped = ([status for status in found if status.state == state] for state in (FAILED, SILENT, STOPPED))
+    broken = len(failed) + len(silent)
     if broken:
         st.error(
-            f"**{formats.several(len(broken), 'query does', 'queries do')} not run.** Nothing of theirs is counted; what their pages show stands still.",
+            f"**{formats.several(broken, 'query does', 'queries do')} not run.** Nothing of theirs is counted; what their pages show stands still.",
             icon=":material/error:",
         )
-    for status in broken:
+    for status in failed:
         with st.container(border=True, gap="xsmall"):
-            _show_trouble(status, now)
+            _show_failed(status, now)
+    for process in sorted({(status.host, status.pid) for status in silent}):
+        with st.container(border=True, gap="xsmall"):
+            _show_silent([status for status in silent if (status.host, status.pid) == process], now)
     if stopped:
         st.warning(
-            f"**{formats.several(stopped, 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them; they go on where they stopped.",
+            f"**{formats.several(len(stopped), 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them; they go on where they stopped.",
             icon=":material/stop_circle:",
         )
 
 
-def _show_trouble(status: QueryStatus, now: datetime) -> None:
-    title, icon = _BADGES[status.state]
+def _show_failed(status: QueryStatus, now: datetime) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge(title, icon=icon, color="red")
+        st.badge("Failed", icon=":material/error:", color="red")
         st.text(f"{status.query}, {duration(now - status.since)} ago", width="content")
-    if status.state == SILENT:
-        st.text(
-            f"Its process ({status.pid} on {status.host}) said at {formats.clock(status.heard_at)} that it ran, and nothing since: "
-            "it was killed, or it cannot reach Kafka. Started again, it goes on where it was."
-        )
-    if status.error is not None:
-        st.code(status.error, language=None, wrap_lines=True)
-        if status.error_detail not in {None, status.error}:
-            with st.expander("More of the error"):
-                st.code(status.error_detail or "", language=None, wrap_lines=True, height=240)
+    st.code(status.error or "no reason given", language=None, wrap_lines=True)
+    if status.error_detail not in {None, status.error}:
+        with st.expander("More of the error"):
+            st.code(status.error_detail or "", language=None, wrap_lines=True, height=240)
+
+
+def _show_silent(silent: Sequence[QueryStatus], now: datetime) -> None:
+    """Queries of one process: they fall silent together."""
+    heard_at = max(status.heard_at for status in silent)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("Silent", icon=":material/heart_broken:", color="red")
+        st.text(", ".join(status.query for status in silent), width="content")
+    st.text(
+        f"Their process ({silent[0].pid} on {silent[0].host}) was heard last {duration(now - heard_at)} ago, at {formats.clock(heard_at)}, and said that they ran. "
+        "It was killed, or it cannot reach Kafka. Started again, they go on where they were."
+    )
 
 
 def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapshot, now: datetime) -> None:
@@ -153,17 +160,15 @@ def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
         }
         for status in found
     ]
-    numbers = ("Rows/s in", "Done/s", "Batch, ms", "Lag", "State rows", "State, MB", "Late rows")
-    frame = pd.DataFrame(rows).astype(dict.fromkeys(numbers, "Float64"))
+    numbers = [name for name in rows[0] if name in {"Rows/s in", "Done/s", "Batch, ms", "Lag", "State rows", "State, MB", "Late rows"}]
+    styled = pd.DataFrame(rows).astype(dict.fromkeys(numbers, "float64")).style
+    styled = styled.format(precision=0, thousands=",").format("{:,.1f}", subset=["State, MB"])
     st.dataframe(
-        frame.style.map(lambda state: _COLOURS.get(state, ""), subset=["State"]),
+        styled.map(lambda state: _COLOURS.get(state, ""), subset=["State"]),
         hide_index=True,
         height="content",
-        column_config={
-            "Query": st.column_config.TextColumn(width=165),
-            "State": st.column_config.TextColumn(width=70),
-            **{name: st.column_config.NumberColumn(format="%,.1f" if name == "State, MB" else "%,.0f") for name in numbers},
-        },
+        placeholder="",
+        column_config={"Query": st.column_config.TextColumn(width=165), "State": st.column_config.TextColumn(width=70)},
     )
 
 
@@ -178,7 +183,9 @@ def _show_history(snapshot: Snapshot) -> None:
     chosen = st.multiselect("Queries", names, placeholder="all", key="health-queries")
     points, colour_of = history[history["query"].isin(chosen or names)], line_charts.colours(names)
     st.caption(f"Rows per second into each query, the last {formats.duration(HISTORY)}, times in UTC.")
-    chart = line_charts.lines(points, "rows_per_second", colour_of=colour_of, title="rows/s", height=300, legend=True)
+    chart = line_charts.lines(
+        points.dropna(subset=["rows_per_second"]), "rows_per_second", colour_of=colour_of, title="rows/s", height=300, legend=True
+    )
     st.altair_chart(chart, width="stretch", alt="Lines: rows per second, by query")
     columns = st.columns(2) * 2
     for column, (measure, title, caption, ages) in zip(columns, _CHARTS, strict=True):

@@ -13,6 +13,8 @@ from streamgauge.result_table import Row, decode_json
 HISTORY = timedelta(minutes=15)
 RECENT = Recent(records=20_000, within=HISTORY)
 POINT_SECONDS = 5
+GAP = pd.Timedelta(seconds=75)
+"""Twice as long as the slowest query (a batch every 30 s) is silent, and some more."""
 MEASURES = ("rows_per_second", "batch_seconds", "lag", "watermark_age_seconds", "state_bytes")
 COLUMNS = ("at", "query", *MEASURES)
 
@@ -40,7 +42,12 @@ def decode_point(message: Message) -> Row:
 
 @lru_cache(maxsize=1)
 def history_of(snapshot: Snapshot) -> pd.DataFrame:
-    """A point for each query and POINT_SECONDS, the mean of what was told in them: COLUMNS. Made once a snapshot; not to be changed."""
+    """A point for each query and POINT_SECONDS, the mean of what was told in them.
+
+    Returns COLUMNS and stretch, a number that changes where nothing was told of the query for GAP.
+    Made once a snapshot, for all browsers; not to be changed.
+    """
     frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
     frame = frame.astype({"at": "datetime64[ms, UTC]", **dict.fromkeys(MEASURES, "float64")})
-    return frame.groupby(["query", frame["at"].dt.floor(f"{POINT_SECONDS}s")])[list(MEASURES)].mean().reset_index()[list(COLUMNS)]
+    points = frame.groupby(["query", frame["at"].dt.floor(f"{POINT_SECONDS}s")])[list(MEASURES)].mean().reset_index()[list(COLUMNS)]
+    return points.assign(stretch=(points.groupby("query")["at"].diff() > GAP).cumsum())

@@ -26,7 +26,7 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 def lines(
     points: pd.DataFrame, value: str, *, colour_of: dict[str, str], title: str, height: int, legend: bool, ages: bool = False
 ) -> alt.Chart:
-    """A line for each query. points: columns at (UTC), query, and `value`; a gap where it is missing.
+    """A line for each query. points: columns at (UTC), query, stretch (a line ends where it changes), and `value`.
 
     colour_of: by query, in the order of the legend. ages: the values are seconds from none to years, on a scale that shows both.
     """
@@ -63,6 +63,7 @@ def lines(
                 scale=alt.Scale(domain=shown, range=[colour_of[name] for name in shown]),
                 legend=key if legend else None,
             ),
+            detail="stretch:N",
             tooltip=[
                 alt.Tooltip("query:N", title="query"),
                 alt.Tooltip(f"{value}:Q", title=title, format=",.1f"),

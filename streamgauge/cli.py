@@ -85,7 +85,8 @@ def status(
     elif output_format == "json":
         sys.stdout.write(status_table.as_json(read_statuses(settings)) + "\n")
     else:
-        Console(highlight=False).print(status_table.as_table(read_statuses(settings), datetime.now(UTC)))
+        console = Console(highlight=False)
+        console.print(status_table.as_table(read_statuses(settings), datetime.now(UTC), console.width))
 
 
 @app.command()

@@ -23,6 +23,8 @@ NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
 _STYLES = {RUNNING: "green", IDLE: "dim", STOPPED: "bold black on yellow", FAILED: "bold white on red", SILENT: "bold white on red"}
 _COLUMNS = ("query", "state", "since", "rows/s in", "done/s", "batch ms", "lag", "worst partition", "watermark", "state rows", "MB", "late")
 _TEXTS = ("query", "state", "worst partition")
+_LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "late", "batch ms", "since")
+"""The columns that a narrow terminal is spared, in this order."""
 
 
 def as_json(found: Sequence[QueryStatus]) -> str:
@@ -30,16 +32,24 @@ def as_json(found: Sequence[QueryStatus]) -> str:
     return orjson.dumps([status.as_row() for status in found]).decode()
 
 
-def as_table(found: Sequence[QueryStatus], now: datetime) -> RenderableType:
-    """A table, and below it the last error of each query that had one."""
+def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> RenderableType:
+    """A table as wide as a terminal of `width` columns lets it be, and below it the last error of each query that had one."""
     if not found:
         return Text(NOTHING)
+    columns = dict(zip(_COLUMNS, zip(*(_cells(status, now) for status in found), strict=True), strict=True))
+    left_out = []
+    for name in _LEAST_FIRST:
+        if sum(max(len(name), *(cell.cell_len for cell in cells)) + 3 for name, cells in columns.items()) < width:
+            break
+        left_out.append(name)
+        del columns[name]
     table = Table()
-    for column in _COLUMNS:
-        table.add_column(column, justify="left" if column in _TEXTS else "right", no_wrap=column in {"query", "state"})
-    for status in found:
-        table.add_row(*_cells(status, now))
-    return Group(table, *(_error(status, now) for status in found if status.error))
+    for name in columns:
+        table.add_column(name, justify="left" if name in _TEXTS else "right")
+    for line in zip(*columns.values(), strict=True):
+        table.add_row(*line)
+    hint = [Text(f"No room for {', '.join(left_out)}; --format json has them.", style="dim")] if left_out else []
+    return Group(table, *hint, *(_error(status, now) for status in found if status.error))
 
 
 def watch(settings: Settings, console: Console) -> None:
@@ -48,12 +58,12 @@ def watch(settings: Settings, console: Console) -> None:
     Raises StreamgaugeError when Kafka cannot be asked even once.
     """
     topic_ends, stopping = TopicEnds(settings.bootstrap_servers), threading.Event()
-    shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC))
+    shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
     with Live(shown, console=console, auto_refresh=False) as live:
         while not stopping.wait(WATCH_SECONDS):
             started = time.monotonic()
             try:
-                shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC))
+                shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
                 live.update(Group(shown, _clock(time.monotonic() - started)), refresh=True)
             except StreamgaugeError as error:
                 live.update(Group(Text(f"error: {error}", style="bold red"), Text("what was there before:"), shown), refresh=True)

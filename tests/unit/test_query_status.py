@@ -157,7 +157,7 @@ def test_a_value_that_is_no_state_is_refused(spoilt):
 def printed(*found, width=160):
     console = Console(width=width, record=True, force_terminal=False)
     with console.capture() as captured:
-        console.print(as_table(found, NOON))
+        console.print(as_table(found, NOON, width))
     return captured.get()
 
 
@@ -187,3 +187,11 @@ def test_json_is_an_array_of_the_fields_and_nothing_is_nothing():
     assert json.loads(as_json([status()])) == [status().as_row()]
     assert json.loads(as_json([])) == []
     assert printed().strip() == NOTHING
+
+
+def test_a_narrow_terminal_is_spared_columns_and_not_names():
+    table = printed(status(query="nest-camera-stats", state="failed", **ERROR), width=70)
+    assert "nest-camera-stats" in table
+    assert " FAILED " in table
+    assert "No room for MB, worst partition" in table
+    assert max(map(len, table.splitlines())) <= 70
