@@ -16,7 +16,7 @@ POINT_SECONDS = 5
 GAP = pd.Timedelta(seconds=75)
 """Twice as long as the slowest query (a batch every 30 s) is silent, and some more."""
 MEASURES = ("rows_per_second", "batch_seconds", "lag", "watermark_age_seconds", "state_bytes")
-COLUMNS = ("at", "query", *MEASURES)
+COLUMNS = ("at", "query", "is_start", *MEASURES)
 
 
 def decode_point(message: Message) -> Row:
@@ -25,7 +25,8 @@ def decode_point(message: Message) -> Row:
     if not isinstance(event["query"], str):
         msg = f"expected query as a text, found {type(event['query']).__name__}"
         raise TypeError(msg)
-    point: Row = dict.fromkeys(COLUMNS) | {"at": datetime.fromisoformat(event["time"]).astimezone(UTC), "query": event["query"]}
+    told = {"at": datetime.fromisoformat(event["time"]).astimezone(UTC), "query": event["query"], "is_start": event["event"] == "started"}
+    point: Row = dict.fromkeys(COLUMNS) | told
     if event["event"] == "idle":
         return point | {"rows_per_second": 0.0}
     if event["event"] != "progress":
@@ -44,10 +45,11 @@ def decode_point(message: Message) -> Row:
 def history_of(snapshot: Snapshot) -> pd.DataFrame:
     """A point for each query and POINT_SECONDS, the mean of what was told in them.
 
-    Returns COLUMNS and stretch, a number that changes where nothing was told of the query for GAP.
+    Returns COLUMNS and stretch, a number that changes where the query was started, or nothing was told of it for GAP.
     Made once a snapshot, for all browsers; not to be changed.
     """
     frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
-    frame = frame.astype({"at": "datetime64[ms, UTC]", **dict.fromkeys(MEASURES, "float64")})
-    points = frame.groupby(["query", frame["at"].dt.floor(f"{POINT_SECONDS}s")])[list(MEASURES)].mean().reset_index()[list(COLUMNS)]
-    return points.assign(stretch=(points.groupby("query")["at"].diff() > GAP).cumsum())
+    frame = frame.astype({"at": "datetime64[ms, UTC]", "is_start": "bool", **dict.fromkeys(MEASURES, "float64")})
+    by_point = frame.groupby(["query", frame["at"].dt.floor(f"{POINT_SECONDS}s")])
+    points = by_point[list(MEASURES)].mean().assign(is_start=by_point["is_start"].any()).reset_index()[list(COLUMNS)]
+    return points.assign(stretch=(points["is_start"] | (points.groupby("query")["at"].diff() > GAP)).cumsum())

@@ -38,6 +38,7 @@ def test_a_batch_is_a_point():
     assert point | {"at": None} == {
         "at": None,
         "query": "counts",
+        "is_start": False,
         "rows_per_second": 80.0,
         "batch_seconds": 0.4,
         "lag": 5.0,
@@ -69,6 +70,11 @@ def test_a_line_ends_where_nothing_was_told_for_long():
     assert [(point["query"], point["stretch"]) for point in found] == [
         ("archive", 0), ("archive", 1), ("counts", 1), ("counts", 1), ("counts", 2), ("counts", 2),
     ]  # fmt: skip
+
+
+def test_a_line_ends_where_the_query_was_started_again():
+    found = points(Event(0), Event(5), Event(20, event="started"), Event(30))
+    assert [point["stretch"] for point in found] == [0, 0, 1, 1]
 
 
 def test_nothing_told_is_nothing_drawn():
