@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard import nest, taxi, wikimedia
+from dashboard import health, nest, taxi, wikimedia
 
 _HERE = Path(__file__).parent
 
@@ -15,5 +15,6 @@ pages = [
     st.Page(nest.page, title="Nest cameras", url_path="nest", default=True),
     st.Page(taxi.page, title="NYC green taxi", url_path="taxi"),
     st.Page(wikimedia.page, title="Wikimedia edits", url_path="wikimedia"),
+    st.Page(health.page, title="Health", url_path="health"),
 ]
 st.navigation(pages, position="top").run()

@@ -6,18 +6,21 @@ A page asks `follow(...)` for the topic's `Follower`, takes its `snapshot` and d
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import streamlit as st
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.recent_records import DecodeMessage, Recent, RecentReader
 from streamgauge.result_table import Decode, Row, TableReader, decode_json
 
 POLL_SECONDS = 0.5
 RETRY_SECONDS = 2
 CHECK_SECONDS = 5
+OpenReader = Callable[[], AbstractContextManager[TableReader]]
 _log = logging.getLogger(__name__)
 
 
@@ -41,10 +44,10 @@ class Snapshot:
 
 
 class Follower:
-    """Reads one topic in a thread, for ever. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
+    """Reads one topic in a thread, for ever: as a table, or by what `open_reader` opens. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> None:
-        self._decode = decode
+    def __init__(self, bootstrap_servers: str, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
+        self._open_reader = open_reader or (lambda: TableReader.open(bootstrap_servers, topic, decode))
         self._snapshot = Snapshot(bootstrap_servers, topic)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
@@ -73,7 +76,7 @@ class Follower:
 
     def _follow(self) -> None:
         is_published, checked_at = False, time.monotonic()
-        with TableReader.open(self._snapshot.bootstrap_servers, self._snapshot.topic, self._decode) as reader:
+        with self._open_reader() as reader:
             while not self._stopping.is_set():
                 is_changed = reader.poll(POLL_SECONDS)
                 if reader.is_caught_up and (is_changed or not is_published):
@@ -101,3 +104,9 @@ class Follower:
 def follow(bootstrap_servers: str, topic: str, _decode: Decode = decode_json) -> Follower:
     """The one follower of `topic` in this process, started at the first call. A topic is always followed with the same decoder."""
     return Follower(bootstrap_servers, topic, _decode)
+
+
+@st.cache_resource(show_spinner=False, on_release=Follower.stop)
+def follow_recent(bootstrap_servers: str, topic: str, recent: Recent, _decode: DecodeMessage) -> Follower:
+    """The one follower of the newest records of `topic` in this process; its rows are theirs, the oldest first."""
+    return Follower(bootstrap_servers, topic, open_reader=lambda: RecentReader.open_recent(bootstrap_servers, topic, recent, _decode))

@@ -81,11 +81,32 @@ def status(
     if watch:
         # Without an exit code of its own: ending the watch is not a failure.
         with contextlib.suppress(KeyboardInterrupt):
-            status_table.watch(settings, out)
+            status_table.watch(settings, Console(highlight=False))
     elif output_format == "json":
         sys.stdout.write(status_table.as_json(read_statuses(settings)) + "\n")
     else:
-        out.print(status_table.as_table(read_statuses(settings), datetime.now(UTC)), soft_wrap=False)
+        console = Console(highlight=False)
+        console.print(status_table.as_table(read_statuses(settings), datetime.now(UTC), console.width))
+
+
+@app.command()
+def dead_letters(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="how many of the newest to read")] = 20,
+    reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
+    output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+) -> None:
+    """List the newest records that could not be used: why, where they came from, and how they begin."""
+    from streamgauge import dead_letters as letters
+
+    if output_format not in letters.FORMATS:
+        msg = f"--format {output_format}; expected one of {', '.join(letters.FORMATS)}"
+        raise StreamgaugeError(msg)
+    found = letters.newest_letters(Settings.from_environment(), limit, reason)
+    if output_format == "json":
+        sys.stdout.write(letters.as_json(found) + "\n")
+    else:
+        console = Console(highlight=False)
+        console.print(letters.as_table(found, console.width))
 
 
 @app.command()

@@ -38,6 +38,12 @@ def decode_json(value: bytes) -> Row:
     return row
 
 
+def timestamp_ms_of(message: Message) -> int | None:
+    """Kafka's timestamp of a record, since 1970; None if it has none."""
+    kind, timestamp_ms = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+
+
 class ResultTable:
     """The last value of each key.
 
@@ -145,6 +151,16 @@ class TableReader:
             raise self._unreachable(self._lost)
         return applied
 
+    def read_to_end(self) -> None:
+        """Takes everything that the topic held when the reader was opened. Raises StreamgaugeError when Kafka falls silent before, or as `poll`."""
+        heard_at = time.monotonic()
+        while not self.is_caught_up:
+            if self.poll(timeout_seconds=0.5):
+                heard_at = time.monotonic()
+            elif time.monotonic() - heard_at > SILENCE_SECONDS:
+                msg = f"Kafka at {self._bootstrap_servers} fell silent for {SILENCE_SECONDS} s before the end of topic {self._topic}; see the broker's log"
+                raise StreamgaugeError(msg)
+
     def check(self) -> None:
         """Asks Kafka whether it still has the topic that was read; a consumer alone notices a deletion late, and a hanging broker too.
 
@@ -157,8 +173,13 @@ class TableReader:
 
     def _start(self) -> None:
         offsets = self._first_and_end_offsets()
-        self._ends_ahead = {partition: end for partition, (first, end) in offsets.items() if first < end}
-        self._consumer.assign([TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in offsets])
+        starts = self._starts(offsets)
+        self._ends_ahead = {of.partition: end for of in starts for first, end in [offsets[of.partition]] if max(first, of.offset) < end}
+        self._consumer.assign(starts)
+
+    def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
+        """Where to begin, by partition; `offsets`: the first and the end offset of each."""
+        return [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in offsets]
 
     def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
         try:
@@ -174,8 +195,7 @@ class TableReader:
     def _take(self, message: Message) -> bool:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
         if error is None:
-            kind, timestamp_ms = message.timestamp()
-            self.table.apply(message.key(), message.value(), None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms)
+            self._apply(message)
             self._next_offsets[partition] = offset + 1
             is_at_end = offset + 1 >= self._ends_ahead.get(partition, 0)
         elif error.code() == KafkaError._PARTITION_EOF:
@@ -187,6 +207,9 @@ class TableReader:
         if is_at_end:
             self._ends_ahead.pop(partition, None)
         return error is None
+
+    def _apply(self, message: Message) -> None:
+        self.table.apply(message.key(), message.value(), timestamp_ms_of(message))
 
     def _note(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
@@ -204,11 +227,5 @@ def read_to_end(bootstrap_servers: str, topic: str, decode: Decode = decode_json
     Raises StreamgaugeError when Kafka does not answer, falls silent before the end, or has no such topic.
     """
     with TableReader.open(bootstrap_servers, topic, decode) as reader:
-        heard_at = time.monotonic()
-        while not reader.is_caught_up:
-            if reader.poll(timeout_seconds=0.5):
-                heard_at = time.monotonic()
-            elif time.monotonic() - heard_at > SILENCE_SECONDS:
-                msg = f"Kafka at {bootstrap_servers} fell silent for {SILENCE_SECONDS} s before the end of topic {topic}; see the broker's log"
-                raise StreamgaugeError(msg)
+        reader.read_to_end()
         return reader.table

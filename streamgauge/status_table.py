@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import orjson
 from rich.console import Console, Group, RenderableType
@@ -14,6 +14,7 @@ from rich.text import Text
 from streamgauge.errors import StreamgaugeError
 from streamgauge.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
 from streamgauge.settings import Settings
+from streamgauge.text import behind, duration, printable
 from streamgauge.topic_ends import TopicEnds
 
 FORMATS = ("table", "json")
@@ -22,6 +23,8 @@ NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
 _STYLES = {RUNNING: "green", IDLE: "dim", STOPPED: "bold black on yellow", FAILED: "bold white on red", SILENT: "bold white on red"}
 _COLUMNS = ("query", "state", "since", "rows/s in", "done/s", "batch ms", "lag", "worst partition", "watermark", "state rows", "MB", "late")
 _TEXTS = ("query", "state", "worst partition")
+_LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "late", "batch ms", "since")
+"""The columns that a narrow terminal is spared, in this order."""
 
 
 def as_json(found: Sequence[QueryStatus]) -> str:
@@ -29,16 +32,24 @@ def as_json(found: Sequence[QueryStatus]) -> str:
     return orjson.dumps([status.as_row() for status in found]).decode()
 
 
-def as_table(found: Sequence[QueryStatus], now: datetime) -> RenderableType:
-    """A table, and below it the last error of each query that had one."""
+def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> RenderableType:
+    """A table as wide as a terminal of `width` columns lets it be, and below it the last error of each query that had one."""
     if not found:
         return Text(NOTHING)
+    columns = dict(zip(_COLUMNS, zip(*(_cells(status, now) for status in found), strict=True), strict=True))
+    left_out = []
+    for name in _LEAST_FIRST:
+        if sum(max(len(name), *(cell.cell_len for cell in cells)) + 3 for name, cells in columns.items()) < width:
+            break
+        left_out.append(name)
+        del columns[name]
     table = Table()
-    for column in _COLUMNS:
-        table.add_column(column, justify="left" if column in _TEXTS else "right", no_wrap=column in {"query", "state"})
-    for status in found:
-        table.add_row(*_cells(status, now))
-    return Group(table, *(_error(status, now) for status in found if status.error))
+    for name in columns:
+        table.add_column(name, justify="left" if name in _TEXTS else "right")
+    for line in zip(*columns.values(), strict=True):
+        table.add_row(*line)
+    hint = [Text(f"No room for {', '.join(left_out)}; --format json has them.", style="dim")] if left_out else []
+    return Group(table, *hint, *(_error(status, now) for status in found if status.error))
 
 
 def watch(settings: Settings, console: Console) -> None:
@@ -47,12 +58,12 @@ def watch(settings: Settings, console: Console) -> None:
     Raises StreamgaugeError when Kafka cannot be asked even once.
     """
     topic_ends, stopping = TopicEnds(settings.bootstrap_servers), threading.Event()
-    shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC))
+    shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
     with Live(shown, console=console, auto_refresh=False) as live:
         while not stopping.wait(WATCH_SECONDS):
             started = time.monotonic()
             try:
-                shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC))
+                shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
                 live.update(Group(shown, _clock(time.monotonic() - started)), refresh=True)
             except StreamgaugeError as error:
                 live.update(Group(Text(f"error: {error}", style="bold red"), Text("what was there before:"), shown), refresh=True)
@@ -71,35 +82,22 @@ def _cells(status: QueryStatus, now: datetime) -> list[Text]:
         _number(status.batch_ms),
         _number(status.lag),
         worst,
-        "" if status.watermark_age_ms is None else f"{duration(timedelta(milliseconds=status.watermark_age_ms))} ago",
+        behind(status.watermark_age_ms),
         _number(status.state_rows),
         "" if status.state_bytes is None else f"{status.state_bytes / 1e6:,.1f}",
         _number(status.late_rows),
     )
     # Text, not str: names come from a topic, and would be read as rich's markup.
-    return [Text(status.query), Text(f" {status.state.upper()} " if status.is_trouble else status.state, style=_STYLES[status.state])] + [
-        Text(cell) for cell in plain
-    ]
+    return [
+        Text(printable(status.query)),
+        Text(f" {status.state.upper()} " if status.is_trouble else status.state, style=_STYLES[status.state]),
+    ] + [Text(printable(cell)) for cell in plain]
 
 
 def _error(status: QueryStatus, now: datetime) -> Text:
     ago = "" if status.error_at is None else f", {duration(now - status.error_at)} ago"
-    return Text.assemble((f"{status.query}, last error{ago}: ", "bold red"), str(status.error))
+    return Text.assemble((f"{printable(status.query)}, last error{ago}: ", "bold red"), printable(status.error or ""))
 
 
 def _number(number: float | None) -> str:
     return "" if number is None else f"{number:,.0f}"
-
-
-def duration(length: timedelta) -> str:
-    """A length of time in its two largest units: "41 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"; never below zero, as clocks differ."""
-    seconds = max(0, int(length.total_seconds()))
-    sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    parts: list[str] = []
-    for unit, size in sizes:
-        count, seconds = divmod(seconds, size)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count} {unit}")
-        if len(parts) == 2 or (parts and not count):  # noqa: PLR2004 - two units say enough
-            break
-    return " ".join(parts)

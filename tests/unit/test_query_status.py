@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.query_status import SILENT_AFTER, decode_state, source_partitions, statuses
-from streamgauge.status_table import NOTHING, as_json, as_table, duration
+from streamgauge.status_table import NOTHING, as_json, as_table
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ERROR = {"error": "boom", "error_detail": "boom\nby a bomb", "error_at": "2026-11-21T11:58:00.000Z"}
@@ -157,7 +157,7 @@ def test_a_value_that_is_no_state_is_refused(spoilt):
 def printed(*found, width=160):
     console = Console(width=width, record=True, force_terminal=False)
     with console.capture() as captured:
-        console.print(as_table(found, NOON))
+        console.print(as_table(found, NOON, width))
     return captured.get()
 
 
@@ -176,24 +176,22 @@ def test_names_and_errors_of_the_topic_are_no_markup_of_the_terminal():
     assert "[link=http://x]y[/link]" in table
 
 
+def test_names_and_errors_of_the_topic_cannot_steer_the_terminal():
+    table = printed(status(query="\x1b[2Jx", state="failed", **ERROR | {"error": "\x1b]0;title\x07y\nz"}))
+    assert "\x1b" not in table
+    assert "\x07" not in table
+    assert "y z" in table
+
+
 def test_json_is_an_array_of_the_fields_and_nothing_is_nothing():
     assert json.loads(as_json([status()])) == [status().as_row()]
     assert json.loads(as_json([])) == []
     assert printed().strip() == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (-5, "0 s"),
-        (0, "0 s"),
-        (41.9, "41 s"),
-        (60, "1 min"),
-        (200, "3 min 20 s"),
-        (3_600, "1 h"),
-        (7_505, "2 h 5 min"),
-        (90_061, "1 d 1 h"),
-    ],
-)
-def test_a_duration_has_its_two_largest_units(seconds, shown):
-    assert duration(timedelta(seconds=seconds)) == shown
+def test_a_narrow_terminal_is_spared_columns_and_not_names():
+    table = printed(status(query="nest-camera-stats", state="failed", **ERROR), width=70)
+    assert "nest-camera-stats" in table
+    assert " FAILED " in table
+    assert "No room for MB, worst partition" in table
+    assert max(map(len, table.splitlines())) <= 70

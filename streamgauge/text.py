@@ -1,0 +1,31 @@
+"""How lengths of time read, and how texts of topics are kept from steering a terminal."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def printable(text: str) -> str:
+    """The text in one line, with a replacement character for each that is not to be printed: a terminal would obey escape sequences."""
+    return "".join(
+        character if character.isprintable() else " " if character in "\t\n\r" else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
+
+
+def duration(length: timedelta) -> str:
+    """A length of time in its two largest units: "41 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"; never below zero, as clocks differ."""
+    seconds = max(0, int(length.total_seconds()))
+    for (unit, size), (smaller_unit, smaller_size) in pairwise(_UNITS):
+        count, rest = divmod(seconds, size)
+        if count:
+            smaller = rest // smaller_size
+            return f"{count} {unit} {smaller} {smaller_unit}" if smaller else f"{count} {unit}"
+    return f"{seconds} s"
+
+
+def behind(age_ms: int | None) -> str:
+    """How far a watermark is behind the clock, "3 min 20 s ago"; or ahead of it, where a producer plays time faster than it passes."""
+    if age_ms is None:
+        return ""
+    return f"{duration(timedelta(milliseconds=abs(age_ms)))} {'ahead' if age_ms < 0 else 'ago'}"

@@ -1,0 +1,252 @@
+"""The Health page, on a real broker: what runs and what does not, measures over time, alerts, dead letters."""
+
+import dataclasses
+import os
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+import streamlit as st
+from confluent_kafka import Producer
+from streamlit.testing.v1 import AppTest
+
+from dashboard import health, health_dead_letters
+from streamgauge.kafka_topics import create_topics
+from streamgauge.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
+
+MARKUP = "<b>**bold** ![image](http://127.0.0.1/)</b>"
+
+
+def ago(**length):
+    return (datetime.now(UTC) - timedelta(**length)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Kafka:
+    """Writes what the pipeline writes, to topics that the page reads."""
+
+    def __init__(self, bootstrap_servers, names):
+        self.names, self._producer = (
+            names,
+            Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "message.max.bytes": 10_000_000}),
+        )
+
+    def write(self, kind, key, value, headers=None):
+        self._producer.produce(self.names[kind], key=key, value=value, headers=headers)
+        assert self._producer.flush(10) == 0, "Kafka did not take a record in 10 s"
+
+    def state(self, query="counts", state="running", **fields):
+        measured = {
+            "input_rows_per_second": 80.0,
+            "processed_rows_per_second": 100.0,
+            "batch_ms": 400,
+            "state_rows": 10,
+            "state_bytes": 1_500_000,
+        }
+        progress = measured | {
+            "time": ago(seconds=1),
+            "watermark": ago(minutes=10),
+            "rows_dropped_by_watermark_total": 3,
+            "source_lag": {"nest-logs-0": 5},
+            "source_offsets": {"nest-logs-0": 0},
+        }
+        row = {
+            "query": query,
+            "state": state,
+            "since": ago(minutes=1),
+            "time": ago(seconds=0),
+            "started_at": ago(minutes=1),
+            "process": {"host": "here", "pid": 7},
+            "run_id": "run",
+            "error": None,
+            "error_detail": None,
+            "error_at": None,
+            "progress": progress,
+        }
+        self.write("states", query, orjson.dumps(row | fields))
+
+    def progress(self, query="counts", **fields):
+        event = {
+            "event": "progress",
+            "query": query,
+            "time": ago(seconds=1),
+            "input_rows_per_second": 80.0,
+            "batch_ms": 400,
+            "watermark_age_ms": None,
+        }
+        self.write("metrics", query, orjson.dumps(event | {"source_lag": {"a-0": 5}, "state_bytes": 1000} | fields))
+
+    def letter(self, value, reason="not JSON", topic="nest-logs"):
+        told = {"topic": topic, "partition": "0", "offset": "12", "timestamp": ago(seconds=9), "reason": reason}
+        self.write("letters", "key", value, headers=[(name, text.encode()) for name, text in told.items()])
+
+
+@pytest.fixture
+def kafka(settings, monkeypatch):
+    topics = {"states": QUERY_STATES, "metrics": STREAMING_METRICS, "alerts": ALERTS, "letters": DEAD_LETTERS}
+    names = {kind: f"{topic.name}-{uuid.uuid4()}" for kind, topic in topics.items()}
+    create_topics(settings.bootstrap_servers, [dataclasses.replace(topic, name=names[kind]) for kind, topic in topics.items()])
+    monkeypatch.setattr(health, "TOPIC", names["states"])
+    monkeypatch.setattr(health, "METRICS_TOPIC", names["metrics"])
+    monkeypatch.setattr(health, "ALERTS_TOPIC", names["alerts"])
+    monkeypatch.setattr(health_dead_letters, "TOPIC", names["letters"])
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
+    yield Kafka(settings.bootstrap_servers, names)
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+@pytest.fixture
+def page_with(until):
+    """The page, run again until `shows(page)` holds."""
+
+    def script():
+        from dashboard import health
+
+        health.page()
+
+    page = AppTest.from_function(script, default_timeout=30)
+
+    def look():
+        page.run()
+        assert not page.exception, f"the page failed: {[error.value for error in page.exception]}"
+        return page
+
+    return lambda shows: until(look, shows, "the page should show what was written")
+
+
+def metrics(page):
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def texts(page):
+    shown = [*page.markdown, *page.caption, *page.error, *page.warning, *page.subheader, *page.text, *page.code]
+    return "\n".join(str(element.value) for element in shown)
+
+
+def queries(page):
+    return {row["Query"]: row for row in page.dataframe[0].value.to_dict("records")}
+
+
+def test_before_the_first_query_it_says_what_to_do(kafka, page_with):  # noqa: ARG001 - empty topics
+    page = page_with(lambda page: "No events yet" in texts(page) and "every record could be used" in texts(page))
+    assert "streamgauge run" in texts(page)
+
+
+def test_a_query_that_runs_is_shown_with_its_measures_and_nothing_is_red(kafka, page_with):
+    kafka.state("counts")
+    kafka.state("archive", "idle")
+    page = page_with(lambda page: metrics(page).get("Queries running") == "2 of 2")
+    assert metrics(page) | {"Largest lag": "5"} == metrics(page)
+    assert metrics(page)["Rows in, per second"] == "80"
+    assert metrics(page)["Late rows"] == "6"
+    row = queries(page)["counts"]
+    assert (row["State"], row["Rows/s in"], row["Batch, ms"], row["Watermark"][:6]) == ("running", 80.0, 400.0, "10 min")
+    assert not page.error
+    assert not page.warning
+
+
+def test_a_failed_query_stands_on_top_with_its_error_as_text(kafka, page_with):
+    kafka.state("counts")
+    kafka.state(MARKUP, "failed", error=f"boom {MARKUP}", error_detail=f"boom {MARKUP}\nby a bomb", error_at=ago(seconds=5))
+    page = page_with(lambda page: page.error)
+    assert page.error[0].value.startswith("**1 query does not run.**")
+    assert [code.value for code in page.code] == [f"boom {MARKUP}", f"boom {MARKUP}\nby a bomb"]
+    assert page.text[0].value.startswith(MARKUP)
+    assert not any("bold" in element.value for element in [*page.markdown, *page.caption, *page.error, *page.warning])
+    assert metrics(page)["Queries running"] == "1 of 2"
+
+
+def test_queries_of_a_killed_process_are_called_silent_together(kafka, page_with):
+    for query in ("archive", "counts"):
+        kafka.state(query, time=ago(seconds=50))
+    page = page_with(lambda page: page.error and "2 queries do not run" in page.error[0].value)
+    assert page.text[0].value == "archive, counts"
+    assert "process (7 on here) was heard last 5" in page.text[1].value
+    assert {row["State"] for row in queries(page).values()} == {"silent"}
+
+
+def test_a_stopped_query_is_a_warning_with_what_to_do(kafka, page_with):
+    kafka.state("counts", "stopped")
+    page = page_with(lambda page: page.warning)
+    assert page.warning[0].value.startswith("**1 query is stopped,** and without an error. `streamgauge run`")
+
+
+def test_a_query_that_runs_again_is_no_trouble_any_more(kafka, page_with):
+    kafka.state("counts", "failed", error="boom", error_detail="boom", error_at=ago(seconds=5))
+    page_with(lambda page: page.error)
+    kafka.state("counts", error="boom", error_detail="boom", error_at=ago(seconds=5))
+    page = page_with(lambda page: not page.error and metrics(page)["Queries running"] == "1 of 1")
+    assert queries(page)["counts"]["Last error"] == "boom"
+
+
+def test_micro_batches_are_drawn_and_can_be_narrowed_to_a_query(kafka, page_with):
+    kafka.state("counts")
+    kafka.progress("counts")
+    kafka.progress("archive", event="idle")
+    kafka.write("metrics", "x", b"rubbish")
+    page = page_with(lambda page: any(select.key == "health-queries" for select in page.multiselect))
+    page = page_with(lambda page: page.multiselect(key="health-queries").options == ["archive", "counts"])
+    page.multiselect(key="health-queries").set_value(["archive"]).run()
+    assert not page.exception
+
+
+def test_alerts_are_listed_newest_first_and_what_is_no_alert_is_left_out(kafka, page_with):
+    kafka.state("counts")
+    for level, what in (("warning", "started again"), ("error", MARKUP)):
+        kafka.write(
+            "alerts", "counts", orjson.dumps({"time": ago(minutes=1), "level": level, "query": "counts", "what": what, "detail": "more"})
+        )
+    kafka.write("alerts", "counts", b"rubbish")
+    page = page_with(lambda page: metrics(page).get("Alerts") == "2")
+    listed = page.dataframe[1].value
+    assert list(listed["level"]) == ["error", "warning"]
+    assert list(listed["what"]) == [MARKUP, "started again"]
+
+
+def listed_letters(page):
+    frame = next(frame.value for frame in page.dataframe if "Letter" in frame.value)
+    return list(zip(frame["Letter"], frame["Reason"], frame["Source"], strict=True))
+
+
+def test_dead_letters_are_listed_filtered_and_shown_as_text_or_hex(kafka, page_with):
+    kafka.letter(MARKUP.encode())
+    kafka.letter(b"\xff\xfe\x00", reason="not UTF-8")
+    kafka.letter(None, reason="empty", topic="nyc-taxi")
+    page = page_with(lambda page: any("Letter" in frame.value for frame in page.dataframe) and len(listed_letters(page)) == 3)
+    assert listed_letters(page)[0] == (2, "empty", "nyc-taxi-0 @ 12")
+    assert "It is empty." in texts(page)
+
+    page.multiselect(key="health-sources").set_value(["nest-logs"]).run()
+    assert [letter for letter, _, _ in listed_letters(page)] == [1, 0]
+    assert page.code[-1].value == "00000000  ff fe 00                                         ..."
+    page.multiselect(key="health-reasons").set_value(["not JSON"]).run()
+    assert [letter for letter, _, _ in listed_letters(page)] == [0]
+    assert page.code[-1].value == MARKUP
+    assert not any("bold" in element.value for element in [*page.markdown, *page.caption])
+
+
+def test_the_list_stands_still_until_newer_letters_are_asked_for(kafka, page_with):
+    kafka.letter(b"one")
+    page_with(lambda page: any("Letter" in frame.value for frame in page.dataframe))
+    kafka.letter(b"two")
+    page = page_with(lambda page: page.button(key="health-newer").label == "Show 1 newer one")
+    assert [letter for letter, _, _ in listed_letters(page)] == [0]
+    page.button(key="health-newer").click().run()
+    assert [letter for letter, _, _ in listed_letters(page)] == [1, 0]
+
+
+def test_a_large_letter_is_shown_in_part_and_more_of_it_is_fetched_when_asked_for(kafka, page_with):
+    kafka.letter(b"start" + b"x" * 1_000_000)
+    page = page_with(lambda page: page.toggle)
+    assert len(page.code[-1].value) == 2_048
+    page.toggle[0].set_value(True).run()
+    assert len(page.code[-1].value) == 256 * 1024
+    assert "The first 262,144 of 1,000,005 bytes" in texts(page)
+
+
+def test_a_kafka_that_does_not_answer_is_named_once(monkeypatch, page_with):
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    page = page_with(lambda page: "No connection" in texts(page) and "No Kafka answers" in texts(page))
+    assert not page.metric
+    st.cache_resource.clear()

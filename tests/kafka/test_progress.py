@@ -1,0 +1,74 @@
+"""What is published of queries never gets in their way: the broker is really stopped under a query that runs."""
+
+import time
+
+import orjson
+import pytest
+from plain import folded, read_topic
+from running import eventually, settings_on_free_ports
+
+from pipeline.progress import ProgressToKafka
+from pipeline.session import spark_session
+from streamgauge.local.platform import Platform
+
+
+@pytest.fixture
+def platform(tmp_path):
+    platform = Platform(settings_on_free_ports(tmp_path / "home"), with_registry=False)
+    platform.start(detached=False)
+    yield platform
+    platform.stop()
+
+
+@pytest.fixture
+def spark(platform):
+    spark = spark_session(platform.settings)
+    yield spark
+    spark.stop()
+
+
+def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwards(platform, spark, tmp_path):
+    settings = platform.settings
+    listener = ProgressToKafka(settings)
+    spark.streams.addListener(listener)
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+    writer = rows.writeStream.queryName("rate").format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    try:
+        eventually(lambda: folded(settings, "query-states").get(b"rate", {}).get("progress"), "the first batch to be told")
+        platform.stop()
+        before = query.lastProgress["batchId"]
+        eventually(lambda: query.lastProgress["batchId"] >= before + 5, "five more batches without a broker")
+        assert query.isActive
+
+        away = query.lastProgress["batchId"]
+        platform.start(detached=False)
+        told = eventually(
+            lambda: (found := folded(settings, "query-states")[b"rate"])["progress"]["batch_id"] > away and found,
+            "a batch to be told again",
+        )
+        assert told["state"] == "running"
+    finally:
+        query.stop()
+        started = time.monotonic()
+        listener.close()
+        spark.streams.removeListener(listener)
+    assert time.monotonic() - started < 8
+    assert folded(settings, "query-states")[b"rate"]["state"] == "stopped", "the end is told before the listener goes"
+    events = [orjson.loads(message.value()) for message in read_topic(settings, "streaming-metrics")]
+    assert (events[0]["event"], events[-1]["event"], events[-1]["error"]) == ("started", "terminated", None)
+    assert before < max(event["batch_id"] for event in events if event["event"] == "progress")
+
+
+def test_closing_waits_for_nobody_when_the_broker_is_away(platform, spark, tmp_path):
+    listener = ProgressToKafka(platform.settings)
+    spark.streams.addListener(listener)
+    platform.stop()
+    rows = spark.readStream.format("rate").load()
+    query = rows.writeStream.queryName("rate").format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    eventually(lambda: query.lastProgress, "a batch without a broker")
+    query.stop()
+    started = time.monotonic()
+    listener.close()
+    assert time.monotonic() - started < 8, "two seconds each for the last events, the thread and what waits to be sent"
+    spark.streams.removeListener(listener)

@@ -1,0 +1,36 @@
+"""How lengths of time and texts of topics read."""
+
+from datetime import timedelta
+
+import pytest
+
+from streamgauge.text import behind, duration, printable
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-5, "0 s"),
+        (0, "0 s"),
+        (41.9, "41 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (3_600, "1 h"),
+        (3_605, "1 h"),
+        (7_505, "2 h 5 min"),
+        (90_061, "1 d 1 h"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(seconds, shown):
+    assert duration(timedelta(seconds=seconds)) == shown
+
+
+def test_a_watermark_is_behind_the_clock_or_ahead_of_it():
+    assert [behind(age_ms) for age_ms in (None, 200_000, 0, -60_000)] == ["", "3 min 20 s ago", "0 s ago", "1 min ahead"]
+
+
+def test_what_a_terminal_would_obey_is_replaced():
+    assert (
+        printable("a\x1b[2Jb\tc\r\nd\u202e \N{LATIN SMALL LETTER E WITH ACUTE}")
+        == "a\ufffd[2Jb c  d\ufffd \N{LATIN SMALL LETTER E WITH ACUTE}"
+    )
