@@ -15,6 +15,7 @@ AFTER_A_BATCH_RUN_AGAIN = (
 _DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 _OTHER_STATE = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
+_DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incomplete log file")
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
@@ -38,6 +39,11 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
             f"which counts anew beside the old, or delete what it has with `streamgauge reset {checkpoint.query}`"
         )
         return Diagnosis(what, is_final=True)
+    if _has(text, _DAMAGED):
+        what = (
+            f"its checkpoint is damaged: bring {checkpoint.folder} back from a copy, or count anew (`streamgauge reset {checkpoint.query}`)"
+        )
+        return Diagnosis(f"{what}: {failure_of(text).error}")
     if _has(text, _DISK_FULL):
         return Diagnosis(f"no space is left under {settings.home.absolute()}; make some, nothing is lost meanwhile")
     if _has(text, _TOPIC_GONE):

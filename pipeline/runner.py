@@ -31,7 +31,7 @@ POLL_SECONDS = 0.1
 FIRST_BATCH_SECONDS = 20
 FINISH_BATCH_SECONDS = 10
 AWAY_RETRY_SECONDS = 2
-AWAY_SECONDS = 60
+AWAY_SECONDS = 30
 """How long a run with --once waits for a Kafka or a schema registry that is away; one that goes on waits as long as it takes."""
 
 
@@ -48,14 +48,14 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Due:
-    """A query that is to be started. Times are of the monotonic clock.
+    """A query that is to be started.
 
-    unknown_ids: schema ids to ask the registry for before. waits_since: when what the query needs was first found to be away.
+    not_before: of the monotonic clock. unknown_ids: schema ids to ask the registry for before. waits: what it needs is away.
     """
 
     not_before: float = 0
     unknown_ids: frozenset[int] = frozenset()
-    waits_since: float | None = None
+    waits: bool = False
 
 
 class Runner:
@@ -68,6 +68,7 @@ class Runner:
         self.given_up: dict[str, str] = {}
         self.stop_requested = threading.Event()
         self._due: dict[str, Due] = {}
+        self._away_since: dict[str, float] = {}
         self._restarts = RestartPolicy(settings.restart_limit, settings.restart_seconds)
         self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
         self._locks: list[FileLock] = []
@@ -159,20 +160,22 @@ class Runner:
                 self._give_up(name, str(error))
             else:
                 del self._due[name]
+                self._away_since.clear()
                 is_started = True
                 self.say(f"{name} runs")
         return is_started
 
     def _postpone(self, name: str, away: StreamgaugeError) -> None:
-        now, due = time.monotonic(), self._due[name]
-        what = "the schema registry" if isinstance(away, RegistryAway) else "Kafka"
-        if due.waits_since is None:
+        what, now = "the schema registry" if isinstance(away, RegistryAway) else "Kafka", time.monotonic()
+        if what not in self._away_since:
+            self._alerts.send("warning", name, f"waits for {what}, and others may: {away}")
+        since = self._away_since.setdefault(what, now)
+        if not self._due[name].waits:
             self.say(f"{name} waits for {what} and tries again every {AWAY_RETRY_SECONDS} s: {away}")
-            self._alerts.send("warning", name, f"waits for {what}: {away}")
-        elif self.options.once and now - due.waits_since > AWAY_SECONDS:
+        if self.options.once and now - since > AWAY_SECONDS:
             self._give_up(name, str(away))
-            return
-        self._due[name] = replace(due, not_before=time.monotonic() + AWAY_RETRY_SECONDS, waits_since=due.waits_since or now)
+        else:
+            self._due[name] = replace(self._due[name], not_before=time.monotonic() + AWAY_RETRY_SECONDS, waits=True)
 
     def _after_failure(self, name: str, text: str) -> None:
         """Sees to it that the query is started again, or gives it up."""

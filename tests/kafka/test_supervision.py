@@ -89,12 +89,12 @@ def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(fresh):
     broker = EmbeddedKafka(fresh)
     write_topic(fresh, "nest-logs", cameras(10))
     with pipeline(fresh, "nest-camera-stats", STREAMGAUGE_RESTART_LIMIT="0") as (process, log):
-        eventually(lambda: sum(results(fresh).values()) == 10, "the first ten to be counted")
+        eventually(lambda: sum(results(fresh).values()) == 10, "the first ten to be counted", seconds=120)
         broker.stop()
         eventually(lambda: "waits for Kafka" in log.read_text() or process.poll() is not None, "the query to wait for Kafka", seconds=200)
         broker.start(detached=False)
         write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(10)])
-        eventually(lambda: sum(results(fresh).values()) == 20, "the others to be counted")
+        eventually(lambda: sum(results(fresh).values()) == 20, "the others to be counted", seconds=120)
     broker.stop()
     assert process.returncode == 0, log.read_text()
 
@@ -105,4 +105,5 @@ def test_kafka_away_at_the_start_is_one_line_after_which_once_gives_up(tmp_path,
     )
     assert done.returncode == 2
     assert "nest-archive waits for Kafka and tries again every 2 s: no Kafka answers at 127.0.0.1:1" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("error: query nest-archive was given up: no Kafka answers")
+    assert done.stderr.splitlines()[-1].startswith("error: query nest-")
+    assert "query nest-archive was given up: no Kafka answers" in done.stderr.splitlines()[-1]

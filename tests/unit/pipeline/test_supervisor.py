@@ -46,6 +46,7 @@ def test_each_query_has_its_own_count():
         ("[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match", "raise its version", True),
         ("java.io.IOException: No space left on device", "no space is left under", False),
         ("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host", "`streamgauge up` creates", False),
+        ("Checksum error: file:/home/checkpoints/q-v1-update/offsets/0 at 0", "its checkpoint is damaged: bring", False),
         ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", False),
         ("", "no reason given", False),
     ],
