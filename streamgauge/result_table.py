@@ -35,6 +35,12 @@ def decode_json(value: bytes) -> Row:
     return row
 
 
+def timestamp_ms_of(message: Message) -> int | None:
+    """Kafka's timestamp of a record, since 1970; None if it has none."""
+    kind, timestamp_ms = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+
+
 class ResultTable:
     """The last value of each key.
 
@@ -68,6 +74,10 @@ class ResultTable:
     def rows(self) -> list[Row]:
         """The rows, as `decode` made them, in order of their last change."""
         return list(self._rows.values())
+
+    def keys(self) -> list[bytes]:
+        """The keys of the rows, in the same order."""
+        return list(self._rows)
 
     @property
     def unreadable(self) -> Mapping[bytes | None, str]:
@@ -165,8 +175,7 @@ class TableReader:
     def _take(self, message: Message) -> bool:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
         if error is None:
-            kind, timestamp_ms = message.timestamp()
-            self.table.apply(message.key(), message.value(), None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms)
+            self.table.apply(message.key(), message.value(), timestamp_ms_of(message))
             self._next_offsets[partition] = offset + 1
             is_at_end = offset + 1 >= self._ends_ahead.get(partition, 0)
         elif error.code() == KafkaError._PARTITION_EOF:
