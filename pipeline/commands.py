@@ -1,5 +1,6 @@
-"""The commands of the pipeline: run."""
+"""The commands of the pipeline: run, reset."""
 
+import sys
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from rich.console import Console
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
+out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 MODES = ("append", "update", "complete")
 
@@ -43,3 +45,30 @@ def run(
     runner.stop_on_signals()
     with stopping(spark, runner.stop_requested.is_set):
         runner.run(queries)
+
+
+def reset(
+    query: Annotated[str, typer.Argument(help="a query by name")],
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
+) -> None:
+    """Put a query back to before its first run: delete its checkpoints and what it has written. It must not run."""
+    from pipeline.reset import checkpoints_held, deletions, named, notes
+    from streamgauge.removal import is_agreed
+
+    settings = Settings.from_environment()
+    chosen = named(query, settings)
+    with checkpoints_held(chosen, settings):
+        found = deletions(chosen, settings)
+        if not found:
+            out.print(f"nothing to delete: {query} is as before its first run", markup=False)
+            return
+        for deletion in found:
+            out.print(deletion.what, markup=False)
+        for note in notes(chosen, settings):
+            out.print(f"note: {note}", markup=False)
+        if not is_agreed(f"delete this, so that {query} counts anew at its next run?", yes=yes):
+            err.print("nothing was deleted")
+            sys.exit(1)
+        for deletion in found:
+            deletion.do()
+    out.print(f"deleted; {query} counts anew at its next run", markup=False)

@@ -50,12 +50,12 @@ def nest(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Cameras that see people: simulated Works-with-Nest documents, or recorded ones."""
     from producers import nest as story
-    from producers.durations import seconds
     from producers.faults import Faults
     from producers.nest_recording import event_time_ms, replay
     from producers.resume import newest_event_ms
     from producers.run import Run, raise_if_undelivered, warn_of_short_stream
     from producers.run import produce as run_producer
+    from streamgauge.durations import seconds
     from streamgauge.topics import NEST_LOGS
 
     settings = Settings.from_environment()
@@ -105,13 +105,13 @@ def taxi(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Green taxi trips of New York: simulated, or TLC's own."""
     from producers import taxi as story
-    from producers.durations import seconds
     from producers.faults import Faults
     from producers.resume import newest_event_ms
     from producers.run import Run, raise_if_undelivered, warn_of_short_stream
     from producers.run import produce as run_producer
     from producers.taxi_download import fetch_month
     from producers.taxi_simulation import SECONDS_A_TRIP, Simulation
+    from streamgauge.durations import seconds
     from streamgauge.topics import NYC_TAXI
 
     settings = Settings.from_environment()
@@ -167,7 +167,6 @@ def wikimedia(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, typer.Option("--json", help="The summary as one line of JSON on standard output.")] = False,
 ) -> None:
     """Changes of the world's wikis, in Avro: simulated ones, or live, or recorded."""
-    from producers.durations import seconds
     from producers.faults import Faults
     from producers.run import warn_of_short_stream
     from producers.wikimedia_avro import schema_text
@@ -175,6 +174,7 @@ def wikimedia(  # noqa: PLR0913 - one parameter an option
     from producers.wikimedia_run import Order, WikimediaRun
     from producers.wikimedia_simulation import Simulation
     from streamgauge.data_files import data_file
+    from streamgauge.durations import seconds
 
     settings = Settings.from_environment()
     _check_positive(rate=rate, speed_up=speed_up)

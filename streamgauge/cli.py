@@ -9,6 +9,7 @@ from rich.console import Console
 
 from pipeline import commands as pipeline_commands
 from producers.commands import produce
+from streamgauge import operations
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -21,6 +22,10 @@ app = typer.Typer(
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 app.add_typer(produce, name="produce")
 app.command()(pipeline_commands.run)
+app.command()(pipeline_commands.reset)
+app.command()(operations.doctor)
+app.command()(operations.clean)
+app.command()(operations.expire)
 
 
 @app.command()

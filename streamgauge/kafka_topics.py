@@ -1,8 +1,9 @@
 """Creates the topics of topics.py on a Kafka, and compares those that are there with what they should be."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
@@ -29,24 +30,43 @@ def create_topics(bootstrap_servers: str, topics: Sequence[Topic] = TOPICS) -> l
     return differences(admin, [topic for topic in topics if topic.name in existing], existing)
 
 
+class Deviation(NamedTuple):
+    """A setting of a topic on the broker that is not what topics.py says; `found` is None for one that the broker does not know."""
+
+    topic: Topic
+    setting: str
+    found: str | None
+    expected: str
+
+
 def differences(admin: AdminClient, topics: Sequence[Topic], partitions: dict[str, int]) -> list[str]:
     """One line for each setting of a topic on the broker that is not what topics.py says."""
+    return [
+        f"topic {of.topic.name} has {of.setting}={of.found}, expected {of.setting}={of.expected}; it is used as it is"
+        for of in deviations(admin, topics, partitions)
+    ]
+
+
+def deviations(
+    admin: AdminClient, topics: Sequence[Topic], partitions: Mapping[str, int], timeout_seconds: float = TIMEOUT_SECONDS
+) -> list[Deviation]:
+    """The settings of `topics`, which exist and have so many `partitions`, that are not what topics.py says.
+
+    Raises KafkaException or TimeoutError when the broker does not answer.
+    """
     if not topics:
         return []
-    configs = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics])
+    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
+    configs = admin.describe_configs(resources, request_timeout=timeout_seconds)
     actual = {
-        resource.name: {name: entry.value for name, entry in future.result(TIMEOUT_SECONDS).items()} for resource, future in configs.items()
+        resource.name: {name: entry.value for name, entry in future.result(timeout_seconds).items()} for resource, future in configs.items()
     }
-    lines = []
+    found = []
     for topic in topics:
         expected = {"partitions": str(topic.partitions), **topic.config}
-        found = {**actual[topic.name], "partitions": str(partitions[topic.name])}
-        lines += [
-            f"topic {topic.name} has {name}={found.get(name)}, expected {name}={value}; it is used as it is"
-            for name, value in expected.items()
-            if found.get(name) != value
-        ]
-    return lines
+        own: dict[str, str | None] = {**actual[topic.name], "partitions": str(partitions[topic.name])}
+        found += [Deviation(topic, name, own.get(name), value) for name, value in expected.items() if own.get(name) != value]
+    return found
 
 
 def _existing_partitions(admin: AdminClient, bootstrap_servers: str) -> dict[str, int]:

@@ -83,6 +83,10 @@ class ResultTable:
         """The rows, as `decode` made them, in order of their last change."""
         return list(self._rows.values())
 
+    def keys(self) -> list[bytes]:
+        """The keys of the rows, in the same order."""
+        return list(self._rows)
+
     @property
     def unreadable(self) -> Mapping[bytes | None, str]:
         """The keys whose last value could not be decoded, and why; key None stands for records without a key."""

@@ -139,6 +139,11 @@ class Settings:
     partition_skew: str = _setting(
         "STREAMGAUGE_PARTITION_SKEW", "7 days", "how far, in event time, an idle partition can hold the watermark behind the farthest one"
     )
+    result_retention: str = _setting(
+        "STREAMGAUGE_RESULT_RETENTION",
+        "35 days",
+        "how old a row may be, behind the newest window of its table and in event time, before `streamgauge expire` deletes it",
+    )
     trigger_seconds: float = _setting(
         "STREAMGAUGE_TRIGGER_SECONDS",
         0.0,

@@ -43,6 +43,7 @@ def services(*, dashboard: bool, trigger_seconds: float) -> list[Service]:
             [*me, "produce", "taxi", "--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005", *faults],
         ),
         Service("produce-wikimedia", [*me, "produce", "wikimedia", "--live-or-simulated", *faults]),
+        Service("expire", [*me, "expire", "--every", "1 hour"]),
     ]
     if dashboard:
         chosen.append(Service(DASHBOARD, [*me, "dashboard"]))

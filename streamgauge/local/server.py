@@ -126,20 +126,36 @@ class EmbeddedServer(ABC):
 
 
 def _refuse_a_taken_port(port: int, advice: str) -> None:
+    if not is_free(port):
+        msg = f"port {port} on {HOST} is taken{_by_whom(port)}; stop that program, or {advice}"
+        raise StreamgaugeError(msg)
+
+
+def _by_whom(port: int) -> str:
+    process = listener(port)
+    try:
+        return f" by {process.name()}, pid {process.pid}" if process else ""
+    except psutil.Error:
+        return ""
+
+
+def listener(port: int) -> psutil.Process | None:
+    """The process that listens on `port`, as far as this user may see; None if none does, or it cannot be known."""
+    try:
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port and connection.pid:
+                return psutil.Process(connection.pid)
+    except psutil.Error:
+        return None
+    return None
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on `port`, on loopback."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
-        except OSError as error:
-            msg = f"port {port} on {HOST} is taken{_by_whom(port)}; stop that program, or {advice}"
-            raise StreamgaugeError(msg) from error
-
-
-def _by_whom(port: int) -> str:
-    try:
-        for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port and connection.pid:
-                return f" by {psutil.Process(connection.pid).name()}, pid {connection.pid}"
-    except psutil.Error:
-        return ""
-    return ""
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,141 @@
+"""Takes the dead letters of one source out of the topic that all sources share.
+
+Kafka deletes records only from a topic's beginning. So the letters that are to stay are written again, with their own times, and then
+all that was there before them is deleted. Letters that arrive meanwhile stand behind and stay. Cut off in between, some letters are there
+twice, as after a batch that was run again: the same record has the same key.
+"""
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.result_table import timestamp_ms_of
+from streamgauge.settings import Settings
+from streamgauge.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES
+
+ANSWER_SECONDS = 10
+SILENCE_SECONDS = 30
+FLUSH_SECONDS = 60
+
+
+def count_letters(source: str, settings: Settings) -> int:
+    """How many letters queries have written about records of topic `source`."""
+    return sum(is_of_source(letter.key(), source) for letter in _letters(settings, _ends(settings)))
+
+
+def remove_letters(source: str, settings: Settings) -> None:
+    """Takes the letters that queries have written about records of topic `source` out of the topic; those that a producer wrote stay.
+
+    Raises StreamgaugeError when Kafka does not do as it is told; it can be done again.
+    """
+    ends = _ends(settings)
+    failures: list[KafkaError] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "acks": "all",
+            "message.max.bytes": LARGEST_RECORD_BYTES,
+            "queue.buffering.max.kbytes": 65_536,
+            "compression.type": "lz4",
+            "log_level": 0,
+        }
+    )
+    for letter in _letters(settings, ends):
+        if not is_of_source(letter.key(), source):
+            _copy(letter, producer, failures)
+    unsent = producer.flush(FLUSH_SECONDS)
+    if failures or unsent:
+        reason = failures[0].str() if failures else f"no answer within {FLUSH_SECONDS} s"
+        msg = f"Kafka did not take the letters that are to stay in topic {DEAD_LETTERS.name} ({reason}); nothing was deleted: see that it runs, and try again"
+        raise StreamgaugeError(msg)
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    try:
+        for done in admin.delete_records([TopicPartition(DEAD_LETTERS.name, number, end) for number, end in ends.items()]).values():
+            done.result(ANSWER_SECONDS)
+    except KafkaException as error:
+        msg = f"Kafka did not delete the letters from topic {DEAD_LETTERS.name}: {error.args[0].str()}; grant the right to, or let them lie: those of the next run have the same keys"
+        raise StreamgaugeError(msg) from error
+
+
+def is_of_source(key: bytes | None, source: str) -> bool:
+    """Whether a letter with that key was written by a query, about a record of topic `source`."""
+    try:
+        origin = orjson.loads(key or b"")
+        return origin["topic"] == source and origin["offset"] >= 0
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _ends(settings: Settings) -> dict[int, int]:
+    """The end offset of each partition that holds anything."""
+    with closing(_consumer(settings)) as consumer:
+        try:
+            numbers = consumer.list_topics(DEAD_LETTERS.name, ANSWER_SECONDS).topics[DEAD_LETTERS.name].partitions
+            offsets = {
+                number: consumer.get_watermark_offsets(TopicPartition(DEAD_LETTERS.name, number), ANSWER_SECONDS) for number in numbers
+            }
+        except KafkaException as error:
+            msg = f"no Kafka answers at {settings.bootstrap_servers} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+            raise StreamgaugeError(msg) from error
+    return {number: end for number, (first, end) in offsets.items() if first < end}
+
+
+def _letters(settings: Settings, ends: dict[int, int]) -> Iterator[Message]:
+    """The letters up to `ends`."""
+    ahead, heard_at = dict(ends), time.monotonic()
+    with closing(_consumer(settings)) as consumer:
+        consumer.assign([TopicPartition(DEAD_LETTERS.name, number, OFFSET_BEGINNING) for number in ends])
+        while ahead:
+            message = consumer.poll(0.5)
+            if message is None:
+                if time.monotonic() - heard_at > SILENCE_SECONDS:
+                    msg = f"Kafka at {settings.bootstrap_servers} fell silent for {SILENCE_SECONDS} s before the end of topic {DEAD_LETTERS.name}; see the broker's log"
+                    raise StreamgaugeError(msg)
+                continue
+            heard_at = time.monotonic()
+            number, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+            if error is None and offset < ends[number]:
+                yield message
+            if (error is None and offset + 1 >= ends[number]) or (error is not None and error.code() == KafkaError._PARTITION_EOF):
+                ahead.pop(number, None)
+
+
+def _copy(letter: Message, producer: Producer, failures: list[KafkaError]) -> None:
+    def note(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    while True:
+        try:
+            producer.produce(
+                DEAD_LETTERS.name,
+                letter.value(),
+                letter.key(),
+                headers=letter.headers(),
+                timestamp=timestamp_ms_of(letter) or 0,
+                on_delivery=note,
+            )
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
+
+
+def _consumer(settings: Settings) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "group.id": f"streamgauge-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.message.max.bytes": LARGEST_RECORD_BYTES,
+            "log_level": 0,
+        }
+    )

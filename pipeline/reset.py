@@ -1,0 +1,150 @@
+"""Puts a query back to before its first run: its checkpoints go, and what it has written.
+
+The checkpoints' locks are held meanwhile, from before anything is looked at. Cut off in the middle, a reset is to be done again: parts that
+are gone already are no error.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from filelock import FileLock, Timeout
+
+from pipeline.catalog import queries
+from pipeline.console import on_console
+from pipeline.letter_removal import count_letters, remove_letters
+from pipeline.query import Query
+from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
+from streamgauge.checkpoint_names import CheckpointName, driver_of, files_of
+from streamgauge.errors import StreamgaugeError
+from streamgauge.removal import bytes_on_disk, remove, size_text
+from streamgauge.result_table import Row, read_to_end
+from streamgauge.settings import Settings
+from streamgauge.tombstones import delete_rows
+from streamgauge.topics import DEAD_LETTERS
+
+ANSWER_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """One thing to delete: what a person is told of it, and how it is done."""
+
+    what: str
+    do: Callable[[], object]
+
+
+def named(name: str, settings: Settings) -> Query:
+    """The query of that name, or what prints it (`<name>-console`). Raises StreamgaugeError for a name that there is not."""
+    by_name = {query.name: query for query in queries(settings)}
+    printing = {one.name: one for one in map(on_console, by_name.values())}
+    if name not in by_name | printing:
+        msg = f"no query {name}; there are {', '.join(by_name)}"
+        raise StreamgaugeError(msg)
+    return (by_name | printing)[name]
+
+
+@contextmanager
+def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
+    """Keeps the query from being started. Raises StreamgaugeError when it runs."""
+    current = settings.checkpoints.absolute() / str(CheckpointName(query.name, query.version, query.mode))
+    folders = {path.with_name(str(CheckpointName.of(path))) for path in files_of(query.name, settings)} | {current}
+    with ExitStack() as locks:
+        for folder in sorted(folders):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder.with_suffix(".lock"), timeout=0)
+            driver = driver_of(folder)
+            try:
+                locks.enter_context(lock)
+            except Timeout as error:
+                who = f" (its Spark driver is pid {driver.pid})" if driver else ""
+                msg = f"query {query.name} runs{who}: it holds {folder}; stop that `streamgauge run` or the demo, then reset"
+                raise StreamgaugeError(msg) from error
+            if driver is not None:
+                msg = f"the Spark driver of query {query.name} (pid {driver.pid}) still ends; try again in a moment"
+                raise StreamgaugeError(msg)
+        yield
+
+
+def deletions(query: Query, settings: Settings) -> list[Deletion]:
+    """What a reset of the query deletes now; nothing if it is as before its first run.
+
+    Raises StreamgaugeError when the result cannot be looked at, as Kafka does not answer, say.
+    """
+    return [*_of_checkpoints(query, settings), *_of_result(query, settings)]
+
+
+def notes(query: Query, settings: Settings) -> list[str]:
+    """What a person should know before a reset of the query."""
+    gone = _records_gone(query.source.name, settings)
+    lines = []
+    if gone:
+        lines.append(f"topic {query.source.name} no longer has its first {gone} records: what came of them is not made again")
+    if settings.starting_offsets != "earliest":
+        lines.append(f"the next run starts at STREAMGAUGE_STARTING_OFFSETS={settings.starting_offsets}, and not at the earliest record")
+    return lines
+
+
+def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
+    found = files_of(query.name, settings)
+    folders = [path for path in found if CheckpointName.of(path) and not path.suffix]
+    # What lies beside a checkpoint belongs to it; its lock is held by this process, and goes last, also when it is all that is left.
+    beside = sorted((path for path in found if path not in folders), key=lambda path: path.suffix == ".lock")
+    if not folders and all(path.suffix == ".lock" for path in beside):
+        return []
+    shown = ", ".join(path.name for path in folders) or ", ".join(path.name for path in beside)
+    size = size_text(sum(bytes_on_disk(path) for path in found))
+    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", partial(_remove_all, [*folders, *beside]))]
+
+
+def _remove_all(paths: list[Path]) -> None:
+    for path in paths:
+        remove(path)
+
+
+def _of_result(query: Query, settings: Settings) -> list[Deletion]:
+    match query.sink:
+        case CompactedTopic(topic=topic) | CompactedAvroTopic(topic=topic):
+            keys = read_to_end(settings.bootstrap_servers, topic.name, _undecoded).keys()
+            what = f"topic {topic.name}: its {len(keys)} rows, by null values"
+            return [Deletion(what, partial(delete_rows, settings.bootstrap_servers, topic.name, keys))] if keys else []
+        case DeadLetterTopic():
+            source = query.source.name
+            count = count_letters(source, settings)
+            what = (
+                f"topic {DEAD_LETTERS.name}: the {count} letters about records of {source}; those of other topics, and of producers, stay"
+            )
+            return [Deletion(what, partial(remove_letters, source, settings))] if count else []
+        case ParquetTable(path=path):
+            return _of_table((settings.lake / path).absolute())
+        case _:
+            return []
+
+
+def _of_table(folder: Path) -> list[Deletion]:
+    if folder.is_symlink():
+        msg = f"{folder} is a link to {folder.readlink()}; a reset follows no link: delete that folder by hand, and then reset"
+        raise StreamgaugeError(msg)
+    if not folder.exists():
+        return []
+    return [Deletion(f"table {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
+
+
+def _records_gone(source: str, settings: Settings) -> int:
+    """How many records the topic has had that are no longer there; 0 if Kafka does not tell."""
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    try:
+        partitions = admin.list_topics(source, timeout=ANSWER_SECONDS).topics[source].partitions
+        earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+        firsts = admin.list_offsets({TopicPartition(source, number): earliest for number in partitions}, request_timeout=ANSWER_SECONDS)
+        return sum(first.result(ANSWER_SECONDS).offset for first in firsts.values())
+    except (KafkaException, TimeoutError):
+        return 0
+
+
+def _undecoded(_: bytes) -> Row:
+    return {}

@@ -1,0 +1,138 @@
+"""The broker, where it says that it is reached, and its topics."""
+
+import socket
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from streamgauge.doctor.findings import Finding, Level
+from streamgauge.kafka_topics import Deviation, deviations
+from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.settings import Settings
+from streamgauge.topics import TOPICS
+
+CONNECT_SECONDS = 1.0
+ANSWER_SECONDS = 2.0
+
+
+def broker(settings: Settings) -> list[Finding]:
+    """Whether Kafka answers where it is asked first, and at the address that it then tells every client to use."""
+    reasons = {address: unreachable(address) for address in _addresses(settings.bootstrap_servers)}
+    if all(reasons.values()):
+        return [_no_answer(settings, reasons)]
+    try:
+        advertised = _advertised(settings.bootstrap_servers)
+    except KafkaException as error:
+        message = f"something listens at {settings.bootstrap_servers}, and does not answer as Kafka: {error.args[0].str()}"
+        return [Finding("kafka", "problem", message, f"see what it is; {_where(settings)}")]
+    dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(address))}
+    if dead:
+        shown = ", ".join(f"{address} ({reason})" for address, reason in dead.items())
+        message = f"a broker answers at {settings.bootstrap_servers}, and tells clients to come to {shown}, which they cannot"
+        advice = "set the broker's advertised.listeners to an address that this machine reaches, or see that it reaches that one"
+        return [Finding("kafka", "problem", message, advice)]
+    return [
+        Finding("kafka", "ok", f"answers at {settings.bootstrap_servers}, and at the address that it advertises, {', '.join(advertised)}")
+    ]
+
+
+def topics(settings: Settings) -> list[Finding]:
+    """Whether all topics are there, with the partitions and settings of topics.py."""
+    if all(unreachable(address) for address in _addresses(settings.bootstrap_servers)):
+        return [Finding("topics", "note", "not looked at: no Kafka answers")]
+    admin = _admin(settings.bootstrap_servers)
+    try:
+        partitions = {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=ANSWER_SECONDS).topics.items()}
+        present = [topic for topic in TOPICS if topic.name in partitions]
+        found = deviations(admin, present, partitions, ANSWER_SECONDS)
+    except (KafkaException, TimeoutError) as error:
+        reason = error.args[0].str() if isinstance(error, KafkaException) else f"no answer in {ANSWER_SECONDS:g} s"
+        return [Finding("topics", "warning", f"could not be looked at: {reason}", "see what is said about kafka")]
+    missing = [topic.name for topic in TOPICS if topic.name not in partitions]
+    findings = [_deviating(deviation, settings) for deviation in found]
+    if missing:
+        findings.append(
+            Finding(
+                "topics", "warning", f"{len(missing)} of {len(TOPICS)} are missing: {', '.join(missing)}", "`streamgauge up` creates them"
+            )
+        )
+    return findings or [Finding("topics", "ok", f"all {len(TOPICS)}, with the expected partitions and settings")]
+
+
+def unreachable(address: str) -> str | None:
+    """Why nothing can be connected to at `address` (host:port), or None if something can."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
+            return None
+    except socket.gaierror:
+        return f"the name {host} is not known here"
+    except TimeoutError:
+        return f"no connection within {CONNECT_SECONDS:g} s"
+    except (OSError, ValueError, OverflowError) as error:
+        return getattr(error, "strerror", None) or f"{address} is no address, host:port expected"
+
+
+def _addresses(bootstrap_servers: str) -> list[str]:
+    return [address.strip().rpartition("://")[2] for address in bootstrap_servers.split(",") if address.strip()]
+
+
+def _admin(bootstrap_servers: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0, "socket.connection.setup.timeout.ms": 2000})
+
+
+def _advertised(bootstrap_servers: str) -> list[str]:
+    brokers = _admin(bootstrap_servers).list_topics(timeout=ANSWER_SECONDS).brokers.values()
+    return sorted(f"{broker.host}:{broker.port}" for broker in brokers)
+
+
+def _unanswered(address: str) -> str | None:
+    try:
+        _advertised(address)
+    except KafkaException as error:
+        return f"what listens there does not answer as Kafka, {error.args[0].str()}"
+    return None
+
+
+def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
+    shown = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
+    if settings.kafka_bootstrap_servers:
+        return Finding(
+            "kafka", "problem", f"no broker at KAFKA_BOOTSTRAP_SERVERS ({shown})", "start it, or correct KAFKA_BOOTSTRAP_SERVERS"
+        )
+    own = EmbeddedKafka(settings)
+    if own.process is not None:
+        message = f"the embedded broker runs (pid {own.process.pid}) and does not answer ({shown})"
+        return Finding("kafka", "problem", message, f"wait a moment if it has just been started; else see {own.log}")
+    return Finding(
+        "kafka",
+        "note",
+        f"the embedded broker does not run ({settings.bootstrap_servers})",
+        "`streamgauge up` or `streamgauge demo` starts it",
+    )
+
+
+def _where(settings: Settings) -> str:
+    return "correct KAFKA_BOOTSTRAP_SERVERS" if settings.kafka_bootstrap_servers else EmbeddedKafka(settings).port_advice
+
+
+def _deviating(of: Deviation, settings: Settings) -> Finding:
+    level: Level = "warning"
+    tool = f"--bootstrap-server {settings.bootstrap_servers} --alter"
+    if of.setting == "partitions":
+        has_more = int(of.found or 0) > int(of.expected)
+        advice = (
+            "that is fine; Kafka takes none away, so fewer are had by a new topic only"
+            if has_more
+            else f"add some: kafka-topics.sh {tool} --topic {of.topic.name} --partitions {of.expected}"
+        )
+        level = "note" if has_more else "warning"
+    else:
+        advice = f"kafka-configs.sh {tool} --entity-type topics --entity-name {of.topic.name} --add-config '{of.setting}={_in_brackets(of.expected)}'"
+        if of.setting == "cleanup.policy":
+            level, advice = "problem", f"rows are lost as it is: {advice}" if of.topic.is_compacted else advice
+    return Finding("topics", level, f"{of.topic.name} has {of.setting}={of.found}, expected {of.expected}", advice)
+
+
+def _in_brackets(value: str) -> str:
+    return f"[{value}]" if "," in value else value

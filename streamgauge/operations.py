@@ -1,0 +1,91 @@
+"""The commands for whoever runs it: doctor, clean, expire."""
+
+import signal
+import sys
+import threading
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def doctor(output_format: Annotated[str, typer.Option("--format", help="text or json")] = "text") -> None:
+    """Look at the machine, the platform, topics and checkpoints: what is well, what is not, and what to do. Exit code 1 for a problem."""
+    from streamgauge.doctor import report
+    from streamgauge.doctor.examination import examine
+
+    def names_of_code() -> set[str]:
+        # Imports Spark, which takes a second or more: only called when there are checkpoints.
+        from pipeline.catalog import queries
+
+        return {f"{query.name}-v{query.version}-{query.mode}" for query in queries(settings)}
+
+    if output_format not in report.FORMATS:
+        msg = f"--format {output_format}; expected one of {', '.join(report.FORMATS)}"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    findings = examine(settings, names_of_code)
+    if output_format == "json":
+        sys.stdout.write(report.as_json(findings) + "\n")
+    else:
+        for line in report.as_text(findings):
+            out.print(line)
+    sys.exit(1 if report.is_any_problem(findings) else 0)
+
+
+def clean(
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
+    everything: Annotated[bool, typer.Option("--all", help="the downloaded jars too, if their cache is in STREAMGAUGE_HOME")] = False,  # noqa: FBT002
+) -> None:
+    """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Nothing of it may run."""
+    from streamgauge import clean as cleaning
+    from streamgauge.removal import is_agreed, size_text
+
+    settings = Settings.from_environment()
+    cleaning.check(settings)
+    found = cleaning.entries(settings, with_cache=everything)
+    if not found:
+        out.print(f"nothing to delete in {settings.home}", markup=False)
+        return
+    for entry in found:
+        out.print(str(entry), markup=False)
+    if settings.kafka_bootstrap_servers:
+        out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay", markup=False)
+    if not everything or not cleaning.is_cache_inside(settings):
+        out.print(f"the downloads in {settings.cache} stay", markup=False)
+    if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}?", yes=yes):
+        err.print("nothing was deleted")
+        sys.exit(1)
+    cleaning.delete(found, settings)
+    out.print("deleted")
+
+
+def expire(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be deleted")] = False,  # noqa: FBT002
+    every: Annotated[str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour"')] = None,
+) -> None:
+    """Delete rows of the result topics that are older than STREAMGAUGE_RESULT_RETENTION, counted back from each table's newest window."""
+    from streamgauge import durations, expiry
+
+    settings = Settings.from_environment()
+    expiry.retention_seconds(settings)
+    if every is None:
+        for found in expiry.expire(settings, dry_run=dry_run):
+            out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
+        return
+    seconds_between = durations.seconds(every, "--every")
+    stop_requested = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop_requested.set())
+    while not stop_requested.is_set():
+        try:
+            for found in expiry.expire(settings, dry_run=dry_run):
+                out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
+        except StreamgaugeError as error:  # Kafka may be away; the next round finds the same rows
+            err.print(f"error: {error}; the next round is in {every}", markup=False)
+        stop_requested.wait(seconds_between)

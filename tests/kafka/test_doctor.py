@@ -1,0 +1,138 @@
+"""`streamgauge doctor` on a platform that runs: well, and with one thing wrong at a time."""
+
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
+from running import environment, eventually, free_ports, settings_on_free_ports, streamgauge
+
+from dashboard.server import dashboard_command
+from streamgauge.doctor import kafka, machine, schemas
+from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.local.server import listener
+from streamgauge.topics import TOPICS
+
+
+class Misadvertised(EmbeddedKafka):
+    """A broker that tells clients to come to a port where nobody listens: a container that advertises its inner address, say."""
+
+    def __init__(self, settings, advertised):
+        super().__init__(settings)
+        self.advertised = advertised
+
+    def _server_properties(self):
+        return {**super()._server_properties(), "advertised.listeners": f"PLAINTEXT://{self.advertised}"}
+
+
+@pytest.fixture
+def misadvertised(tmp_path):
+    """Settings of such a broker, and the address that it advertises."""
+    chosen = settings_on_free_ports(tmp_path / "home")
+    advertised = f"127.0.0.1:{free_ports(1)[0]}"
+    own = Misadvertised(chosen, advertised)
+    own.start(detached=False)
+    yield chosen, advertised
+    own.stop()
+
+
+def test_a_platform_that_runs_has_no_problem(fresh_registry):
+    done = streamgauge("doctor", settings=fresh_registry)
+    assert done.returncode == 0, done.stdout
+    assert (
+        f"answers at {fresh_registry.bootstrap_servers}, and at the address that it advertises, {fresh_registry.bootstrap_servers}"
+        in done.stdout
+    )
+    assert f"all {len(TOPICS)}, with the expected partitions and settings" in done.stdout
+    assert f"Apicurio Registry 3.0.9 answers at {fresh_registry.registry_url}: 0 subjects, compatibility BACKWARD" in done.stdout
+    assert done.stdout.count("held by the Kafka broker (pid") == 2
+    assert done.stdout.count("held by the schema registry (pid") == 1
+
+
+def test_a_broker_that_advertises_an_address_where_nobody_listens(misadvertised):
+    settings, advertised = misadvertised
+    began = time.monotonic()
+    (found,) = kafka.broker(settings)
+    assert time.monotonic() - began < 5
+    assert found.level == "problem"
+    assert (
+        f"a broker answers at {settings.bootstrap_servers}, and tells clients to come to {advertised} (Connection refused)" in found.message
+    )
+    assert "advertised.listeners" in found.advice
+
+
+def test_the_port_of_ones_own_dashboard(settings):
+    own = replace(settings, dashboard_port=free_ports(1)[0])
+    with subprocess.Popen(dashboard_command(own), env=environment(own), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            eventually(lambda: listener(own.dashboard_port), "the dashboard to listen")
+            assert machine.ports(own)[-1].message == f"held by the dashboard (pid {process.pid})"
+        finally:
+            process.terminate()
+
+
+def test_the_platform_of_another_home_is_a_stranger(settings, tmp_path):
+    found = machine.ports(replace(settings, home=tmp_path / "other"))
+    assert [finding.level for finding in found[:2]] == ["problem", "problem"]
+    assert "taken by java, pid" in found[0].message
+
+
+class TestTopics:
+    def test_each_deviation_is_named_with_what_to_do(self, fresh):
+        admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+        admin.delete_topics(["taxi-borough-stats"])["taxi-borough-stats"].result(30)
+        admin.create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result(30)
+        config = [
+            ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET),
+            ConfigEntry("segment.ms", "1000000", incremental_operation=AlterConfigOpType.SET),
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, "nest-camera-stats", incremental_configs=config)
+        admin.incremental_alter_configs([resource])[resource].result(30)
+        admin.delete_topics(["nyc-taxi"])["nyc-taxi"].result(30)
+        eventually(lambda: "nyc-taxi" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
+        admin.create_topics([NewTopic("nyc-taxi", 1, config={"cleanup.policy": "delete", "retention.ms": "604800000"})])["nyc-taxi"].result(
+            30
+        )
+        eventually(lambda: "nyc-taxi" in admin.list_topics(timeout=10).topics, "the topic")
+
+        found = {(finding.level, finding.message): finding.advice for finding in kafka.topics(fresh)}
+        assert {message: level for level, message in found} == {
+            "nest-logs has partitions=5, expected 3": "note",
+            "nest-camera-stats has cleanup.policy=delete, expected compact": "problem",
+            "nest-camera-stats has segment.ms=1000000, expected 60000": "warning",
+            "nyc-taxi has partitions=1, expected 3": "warning",
+            f"1 of {len(TOPICS)} are missing: taxi-borough-stats": "warning",
+        }
+        advice = found["problem", "nest-camera-stats has cleanup.policy=delete, expected compact"]
+        assert advice.startswith("rows are lost as it is: kafka-configs.sh --bootstrap-server")
+        assert advice.endswith("--alter --entity-type topics --entity-name nest-camera-stats --add-config 'cleanup.policy=compact'")
+        assert found["warning", "nyc-taxi has partitions=1, expected 3"].endswith("--alter --topic nyc-taxi --partitions 3")
+        done = streamgauge("doctor", settings=fresh)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[-1].startswith("1 problem, 3 warnings")
+
+
+def test_a_registry_without_a_rule_is_a_warning(fresh_registry):
+    from streamgauge.schema_registry import SchemaRegistry
+
+    SchemaRegistry(fresh_registry.registry_url).client.set_compatibility(level="NONE")
+    (found,) = schemas.registry(fresh_registry)
+    assert (found.level, found.advice.split(",")[0]) == ("warning", "choose BACKWARD")
+
+
+def test_a_broker_that_runs_and_does_not_answer(fresh):
+    broker = next(
+        process
+        for process in (EmbeddedKafka(fresh).process, *EmbeddedKafka(fresh).process.children(recursive=True))
+        if process.name() == "java"
+    )
+    broker.suspend()
+    try:
+        began = time.monotonic()
+        done = streamgauge("doctor", settings=fresh)
+        assert done.returncode == 1
+        assert "does not answer" in done.stdout
+        assert time.monotonic() - began < 20, "every question is bounded in time"
+    finally:
+        broker.resume()

@@ -1,0 +1,25 @@
+"""Durations as people write them."""
+
+import pytest
+
+from streamgauge.durations import seconds, text
+from streamgauge.errors import StreamgaugeError
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [("10 minutes", 600), ("1 minute", 60), ("1 hour 30 minutes", 5400), ("2.5 seconds", 2.5), ("1 DAY", 86_400), (" 5 minutes ", 300)],
+)
+def test_a_duration_has_its_seconds(written, expected):
+    assert seconds(written, "--watermark") == expected
+
+
+@pytest.mark.parametrize("written", ["", "soon", "10", "minutes", "0 minutes", "10 minutes or so", "-5 minutes"])
+def test_what_is_no_duration_is_refused_by_name(written):
+    with pytest.raises(StreamgaugeError, match="--watermark is"):
+        seconds(written, "--watermark")
+
+
+@pytest.mark.parametrize("length", ["7 days 1 hour 10 minutes", "1 second", "2 hours 3 seconds"])
+def test_a_length_reads_as_it_is_written(length):
+    assert text(seconds(length, "a length")) == length
