@@ -1,5 +1,6 @@
-"""The commands of the pipeline: run."""
+"""The commands of the pipeline: run, verify."""
 
+import sys
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from rich.console import Console
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 MODES = ("append", "update", "complete")
 
 
@@ -43,3 +44,49 @@ def run(
     runner.stop_on_signals()
     with stopping(spark, runner.stop_requested.is_set):
         runner.run(queries, lambda line: err.print(line, markup=False))
+
+
+def verify(
+    query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="the output mode that the query has run in, if not its own: append, update or complete")
+    ] = None,
+    output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+) -> None:
+    """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
+    from pipeline.catalog import chosen
+    from pipeline.session import spark_session, stopping
+    from pipeline.verification.show import as_json, show
+    from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
+
+    _check_mode(mode, query)
+    if output_format not in {"table", "json"}:
+        msg = f"--format {output_format}; expected one of table, json"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    queries = [one for one in chosen(query or [], settings) if not query or one.name in query]
+    if mode is not None:
+        queries = [replace(one, mode=mode) for one in queries]  # type: ignore[arg-type]
+    raise_if_nothing_to_verify(queries, settings, are_named=bool(query))
+    outcomes = []
+    spark = spark_session(settings)
+    with stopping(spark, lambda: False):
+        verifier = Verifier(spark, settings)
+        for one in queries:
+            with err.status(f"{one.name}: counting anew"):
+                outcomes.append(verifier.verify(one))
+    if output_format == "json":
+        sys.stdout.write(as_json(outcomes) + "\n")
+    else:
+        show(outcomes, out)
+    verdicts = {outcome.verdict for outcome in outcomes}
+    raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
+
+
+def _check_mode(mode: str | None, query: list[str] | None) -> None:
+    if mode is not None and mode not in MODES:
+        msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
+        raise StreamgaugeError(msg)
+    if mode is not None and not query:
+        msg = "--mode is for queries that are named: streamgauge verify nest-camera-stats --mode complete"
+        raise StreamgaugeError(msg)

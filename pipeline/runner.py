@@ -14,6 +14,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pipeline.batch_journal import BatchJournals
+from pipeline.checkpoints import checkpoint_folder
 from pipeline.confluent_avro import schema_ids, unknown_ids
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
@@ -69,6 +71,7 @@ class Runner:
         self._due: dict[str, Due] = {}
         self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
         self._locks: list[FileLock] = []
+        self._journals = BatchJournals()
 
     def run(self, queries: Iterable[Query], say: Callable[[str], None] = lambda _: None) -> None:
         """Starts `queries` and keeps them running until they end or a stop is asked for; tells `say` of each start.
@@ -105,16 +108,18 @@ class Runner:
 
     def checkpoint(self, query: Query) -> Path:
         """Where the query keeps its checkpoint: a folder for its name, version and output mode."""
-        return self.settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}"
+        return checkpoint_folder(self.settings, query.name, query.version, query.mode)
 
     def _wait_for_first_batch(self, name: str) -> None:
         running, deadline = self.running.get(name), time.monotonic() + FIRST_BATCH_SECONDS
         while running and running.isActive and running.lastProgress is None and "Waiting for data" not in running.status["message"]:
+            self._journals.catch_up()
             if self.stop_requested.wait(POLL_SECONDS) or time.monotonic() > deadline:
                 return
 
     def _keep_running(self, say: Callable[[str], None]) -> None:
         while not self.stop_requested.wait(POLL_SECONDS):
+            self._journals.catch_up()
             was_active = any(running.isActive for running in self.running.values())
             for name, running in list(self.running.items()):
                 error = None if running.isActive else running.exception()
@@ -173,6 +178,8 @@ class Runner:
         schemas = None if query.subject is None else self._schemas.of(query.subject)
         partitions = source_partitions(self.settings, query.source.name, pattern=self.options.pattern)
         records = stream_of_records(self.spark, self.settings, query.source.name, pattern=self.options.pattern)
+        if query.event_time is not None:
+            self._journals.follow(self.checkpoint(query), self.settings, partitions)
         delay = query.watermark or self.settings.watermark
         watermarked = partial(with_partition_watermarks, delay=delay, skew=self.settings.partition_skew, partitions=partitions)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
@@ -214,6 +221,7 @@ class Runner:
             ):
                 time.sleep(POLL_SECONDS)
             running.stop()
+        self._journals.catch_up(at_once=True)
 
 
 def _wait_until_gone(driver_pid: int, own_pid: int) -> None:

@@ -1,0 +1,60 @@
+"""The rows of a Parquet table, as Spark's metadata log has them: each once, and those of unfinished batches not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.parquet
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A table of Parquet files in `folder`, with the columns that its rows have now; columns that older files lack are null."""
+
+    spark: SparkSession
+    folder: Path
+    schema: T.StructType
+
+    def rows(self, *, but_unreadable: bool = False) -> DataFrame:
+        """Its rows; those of files that are gone are missing. but_unreadable: those of files that are no Parquet are missing too."""
+        if not (self.folder / "_spark_metadata").exists():
+            return self.spark.createDataFrame([], self.schema)
+        options = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": str(but_unreadable).lower()}
+        return self.spark.read.schema(self.schema).options(**options).parquet(str(self.folder))
+
+    def files(self) -> list[Path]:
+        """The files that the log names."""
+        names = self.rows()._jdf.inputFiles()
+        joined = self.spark._jvm.java.lang.String.join("\n", names) if len(names) else ""  # type: ignore[union-attr]
+        return [Path(unquote(urlsplit(name).path)) for name in joined.splitlines()]
+
+    def gone(self) -> list[Path]:
+        """Those of them that are not there."""
+        return [path for path in self.files() if not path.exists()]
+
+    def unreadable(self) -> list[Path]:
+        """Those that are there, and are no Parquet; for when reading has failed."""
+        return [path for path in self.files() if path.exists() and not _is_parquet(path)]
+
+
+def is_of_files(error: PySparkException) -> bool:
+    """Whether Spark failed because a file could not be read."""
+    return any(sign in str(error) for sign in ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"))
+
+
+def named(paths: Sequence[Path], folder: Path, most: int = 5) -> str:
+    """The first of the paths, below `folder`."""
+    shown = [str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path) for path in paths[:most]]
+    return ", ".join(shown) + (f" and {len(paths) - most} more" if len(paths) > most else "")
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        pyarrow.parquet.read_table(path)
+    except Exception:  # whatever keeps it from being read
+        return False
+    return True

@@ -1,0 +1,125 @@
+"""What was found, for a person and for a program."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.verification.outcome import Lateness, Outcome
+
+WIDEST_ROW = 300
+_STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not run": "dim"}
+
+
+def as_json(outcomes: Sequence[Outcome]) -> str:
+    """A JSON array with an object a query."""
+    found = [
+        {
+            **asdict(outcome),
+            "verdict": outcome.verdict,
+            "rows": {"compared": outcome.rows.compared, **asdict(outcome.rows)},
+        }
+        for outcome in outcomes
+    ]
+    return orjson.dumps(found, default=_number).decode()
+
+
+def show(outcomes: Sequence[Outcome], console: Console) -> None:
+    """A table with a line a query, then what is to be said of each, then the verdict on all."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("query")
+    for name in ("batch", "records", "rows", "equal", "missing", "extra", "different", "late"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for outcome in outcomes:
+        rows, late = outcome.rows, outcome.lateness
+        numbers = (outcome.records, rows.compared, rows.equal, rows.missing, rows.extra, rows.different)
+        is_checked = outcome.verdict in {"right", "wrong"}
+        cells = (
+            [f"{outcome.batch}", *(f"{number:,}" for number in numbers), "" if late is None else f"{late.late_rows:,}"]
+            if is_checked
+            else [""] * 8
+        )
+        table.add_row(outcome.query, *cells, f"[{_STYLES[outcome.verdict]}]{outcome.verdict}[/]")
+    console.print(table)
+    for outcome in outcomes:
+        lines = _lines(outcome)
+        if lines:
+            console.print(f"\n{outcome.query}, {outcome.sink}", markup=False, style="bold")
+        for line in lines:
+            console.print(f"  {line}", markup=False)
+    console.print(f"\n{_summary(outcomes)}", markup=False)
+
+
+def _lines(outcome: Outcome) -> list[str]:
+    if outcome.problem is not None:
+        return [f"not checked: {outcome.problem}"]
+    rows = outcome.rows
+    lines = [] if outcome.lateness is None else _lateness(outcome.lateness)
+    lines += [
+        f"retention has cut {cut.partition}: the query began at offset {cut.first:,}, the topic now begins at {cut.earliest:,}"
+        for cut in outcome.cuts
+    ]
+    if rows.not_checkable:
+        lines.append(f"{rows.not_checkable:,} rows are not checkable: the source has lost records that they are made of")
+    if rows.untold:
+        lines.append(f"{rows.untold:,} rows differ, and depend on records of which it is not known whether they came too late")
+    if rows.expired:
+        lines.append(f"{rows.expired:,} rows have expired, and were deleted")
+    lines += outcome.notes
+    lines += [f"WRONG: {fault}" for fault in outcome.faults]
+    for difference in outcome.differences:
+        lines.append(f"{difference.kind.upper()} {difference.where}")
+        lines += (
+            [f"    the source says  {_row(difference.expected)}"]
+            if difference.expected is not None
+            else ["    the source says  no such row"]
+        )
+        lines += (
+            [f"    the sink holds   {_row(difference.found)}"] if difference.found is not None else ["    the sink holds   no such row"]
+        )
+    if rows.wrong > len(outcome.differences):
+        lines.append(f"... and {rows.wrong - len(outcome.differences):,} more")
+    return lines
+
+
+def _lateness(late: Lateness) -> list[str]:
+    if not late.late_rows:
+        return []
+    counted = late.late_rows - late.late_events
+    lost = (
+        f"{late.late_events:,} events count nowhere because of it"
+        if late.late_events
+        else "every one of their events has counted by another row"
+    )
+    return [
+        f"{late.late_rows:,} of {late.rows:,} rows came too late: {lost}"
+        + (f"; the other {counted:,} rows repeat events" if counted and late.late_events else "")
+    ]
+
+
+def _summary(outcomes: Sequence[Outcome]) -> str:
+    by_verdict = {verdict: [outcome.query for outcome in outcomes if outcome.verdict == verdict] for verdict in _STYLES}
+    wrong, right, unchecked = by_verdict["wrong"], by_verdict["right"], by_verdict["not checked"]
+    if wrong:
+        return f"WRONG: {', '.join(wrong)}: the sink does not hold what the source says."
+    if unchecked:
+        return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
+    return f"Right: {len(right)} of {len(outcomes)} queries hold exactly what their source says" + (
+        "." if len(right) == len(outcomes) else "; the others have not run."
+    )
+
+
+def _row(row: Any) -> str:  # noqa: ANN401 - a row, or words on why there is none
+    text = row if isinstance(row, str) else orjson.dumps(row, default=_number).decode()
+    return text if len(text) <= WIDEST_ROW else f"{text[:WIDEST_ROW]} ..."
+
+
+def _number(value: object) -> Any:  # noqa: ANN401 - a number of JSON
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(value)
