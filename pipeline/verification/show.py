@@ -31,20 +31,12 @@ def as_json(outcomes: Sequence[Outcome]) -> str:
 def show(outcomes: Sequence[Outcome], console: Console) -> None:
     """A table with a line a query, then what is to be said of each, then the verdict on all."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("query")
-    for name in ("batch", "records", "rows", "equal", "missing", "extra", "different", "late"):
-        table.add_column(name, justify="right")
-    table.add_column("verdict")
+    table.add_column("query", no_wrap=True)
+    for name in ("batch", "records", "equal rows", "wrong", "late"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for outcome in outcomes:
-        rows, late = outcome.rows, outcome.lateness
-        numbers = (outcome.records, rows.compared, rows.equal, rows.missing, rows.extra, rows.different)
-        is_checked = outcome.verdict in {"right", "wrong"}
-        cells = (
-            [f"{outcome.batch}", *(f"{number:,}" for number in numbers), "" if late is None else f"{late.late_rows:,}"]
-            if is_checked
-            else [""] * 8
-        )
-        table.add_row(outcome.query, *cells, f"[{_STYLES[outcome.verdict]}]{outcome.verdict}[/]")
+        table.add_row(outcome.query, *_cells(outcome), f"[{_STYLES[outcome.verdict]}]{outcome.verdict}[/]")
     console.print(table)
     for outcome in outcomes:
         lines = _lines(outcome)
@@ -53,6 +45,13 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
         for line in lines:
             console.print(f"  {line}", markup=False)
     console.print(f"\n{_summary(outcomes)}", markup=False)
+
+
+def _cells(outcome: Outcome) -> list[str]:
+    if outcome.verdict not in {"right", "wrong"}:
+        return [""] * 5
+    late = "" if outcome.lateness is None else f"{outcome.lateness.late_rows:,}"
+    return [f"{outcome.batch}", f"{outcome.records:,}", f"{outcome.rows.equal:,}", f"{outcome.rows.wrong + len(outcome.faults):,}", late]
 
 
 def _lines(outcome: Outcome) -> list[str]:
@@ -72,16 +71,14 @@ def _lines(outcome: Outcome) -> list[str]:
         lines.append(f"{rows.expired:,} rows have expired, and were deleted")
     lines += outcome.notes
     lines += [f"WRONG: {fault}" for fault in outcome.faults]
+    if rows.wrong:
+        lines.append(
+            f"WRONG: {rows.wrong:,} of {rows.compared:,} rows: {rows.missing:,} missing, {rows.extra:,} extra, {rows.different:,} different"
+        )
     for difference in outcome.differences:
-        lines.append(f"{difference.kind.upper()} {difference.where}")
-        lines += (
-            [f"    the source says  {_row(difference.expected)}"]
-            if difference.expected is not None
-            else ["    the source says  no such row"]
-        )
-        lines += (
-            [f"    the sink holds   {_row(difference.found)}"] if difference.found is not None else ["    the sink holds   no such row"]
-        )
+        lines.append(f"{difference.kind} {difference.where}")
+        lines.append(f"    the source says  {_row(difference.expected)}")
+        lines.append(f"    the sink holds   {_row(difference.found)}")
     if rows.wrong > len(outcome.differences):
         lines.append(f"... and {rows.wrong - len(outcome.differences):,} more")
     return lines
@@ -90,16 +87,12 @@ def _lines(outcome: Outcome) -> list[str]:
 def _lateness(late: Lateness) -> list[str]:
     if not late.late_rows:
         return []
-    counted = late.late_rows - late.late_events
     lost = (
-        f"{late.late_events:,} events count nowhere because of it"
+        f"{late.late_events:,} of {late.events:,} events count nowhere because of it"
         if late.late_events
-        else "every one of their events has counted by another row"
+        else "their events have all counted by other rows"
     )
-    return [
-        f"{late.late_rows:,} of {late.rows:,} rows came too late: {lost}"
-        + (f"; the other {counted:,} rows repeat events" if counted and late.late_events else "")
-    ]
+    return [f"{late.late_rows:,} of {late.rows:,} rows came too late: {lost}"]
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
@@ -115,6 +108,8 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def _row(row: Any) -> str:  # noqa: ANN401 - a row, or words on why there is none
+    if row is None:
+        return "no such row"
     text = row if isinstance(row, str) else orjson.dumps(row, default=_number).decode()
     return text if len(text) <= WIDEST_ROW else f"{text[:WIDEST_ROW]} ..."
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -19,7 +18,7 @@ from pipeline.schema_book import SchemaBook
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
 from pipeline.sources import first_and_end_offsets, records_between, source_partitions
 from pipeline.supervisor import DATA_LOSS
-from pipeline.verification.archive import Archive, is_of_files, named
+from pipeline.verification.archive import Archive, SparkFailure, is_of_files, named
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.expiry import result_retention
 from pipeline.verification.origins import CONTENT, ORIGIN, Origin, OriginComparison, compare, letters_by_origin, rows_by_origin
@@ -53,8 +52,10 @@ class Verifier:
             return self._with_patience(query, folder, outcome)
         except StreamgaugeError as error:
             return replace(outcome, problem=str(error))
-        except PySparkException as error:
-            first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        except SparkFailure as error:
+            first = next(
+                (line for line in str(error).splitlines() if line.strip() and "error occurred while calling" not in line), "no reason given"
+            )
             return replace(outcome, problem=f"Spark failed: {first} (the whole of it is in {self.settings.logs / 'spark.log'})")
 
     def _with_patience(self, query: Query, folder: Path, outcome: Outcome) -> Outcome:
@@ -62,7 +63,7 @@ class Verifier:
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._check(query, folder, outcome)
-            except PySparkException as error:
+            except SparkFailure as error:
                 ids = unknown_ids(str(error))
                 if query.subject is not None and ids:
                     self._schemas.learn(query.subject, frozenset(ids | self._ids_of(folder)))
@@ -150,10 +151,10 @@ class Verifier:
 
         try:
             comparison = compared(rows_by_origin(archive.rows(), sink.origin_prefix))
-        except PySparkException as error:
-            if not is_of_files(error):
+        except SparkFailure as error:
+            if not is_of_files(str(error)):
                 raise
-            unreadable = archive.unreadable()
+            unreadable = archive.unreadable(str(error))
             comparison = compared(rows_by_origin(archive.rows(but_unreadable=True), sink.origin_prefix))
         found = rows_by_origin(archive.rows(but_unreadable=bool(unreadable)), sink.origin_prefix)
         faults = [
@@ -287,7 +288,9 @@ def _sink_name(query: Query) -> str:
 def _other_checkpoints(query: Query, settings: Settings) -> list[str]:
     """A line when the query has also run in another mode or version, into the same sink."""
     own = checkpoint_folder(settings, query.name, query.version, query.mode)
-    others = sorted(path.name for path in own.parent.glob(f"{query.name}-v*") if path != own and Checkpoint(path).last_committed >= 0)
+    others = sorted(
+        path.name for path in own.parent.glob(f"{query.name}-v*") if path.is_dir() and path != own and Checkpoint(path).last_committed >= 0
+    )
     names = [name.removeprefix(f"{query.name}-") for name in others]
     return (
         [f"it has also run as {', '.join(names)}, into the same {_sink_name(query)}; compared is v{query.version}-{query.mode}"]
