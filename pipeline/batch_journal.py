@@ -61,7 +61,6 @@ class BatchJournal:
         self.path = checkpoint.with_name(f"{checkpoint.name}.journal")
         self.problem: str | None = None
         self._checkpoint = Checkpoint(checkpoint)
-        self._query_id: str | None = None
         self._last = -1
         self._bytes = 0
 
@@ -69,8 +68,8 @@ class BatchJournal:
         """Takes up the journal where it ends; begins a new one when it is of another checkpoint."""
         query_id, batches, self._bytes = _read(self.path)
         if query_id != self._checkpoint.query_id:
-            query_id, batches, self._bytes = None, {}, 0
-        self._query_id, self._last = query_id, max(batches, default=-1)
+            batches, self._bytes = {}, 0
+        self._last = max(batches, default=-1)
         kept = _trimmed(list(batches.values()), earliest)
         if len(kept) < len(batches) / 2:
             self._bytes = self._rewritten(kept)
@@ -85,9 +84,8 @@ class BatchJournal:
         if not new:
             return
         lines = [_line(batch) for batch in new]
-        if self._query_id is None:
-            self._query_id = self._checkpoint.query_id
-            lines = [_json_line({"query_id": self._query_id}), *lines]
+        if self._bytes == 0:
+            lines = [_json_line({"query_id": self._checkpoint.query_id}), *lines]
         try:
             with self.path.open("r+b" if self.path.exists() else "wb") as file:
                 file.truncate(self._bytes)
@@ -100,7 +98,7 @@ class BatchJournal:
         self._last = new[-1].number
 
     def _rewritten(self, batches: list[Batch]) -> int:
-        content = b"".join([_json_line({"query_id": self._query_id}), *map(_line, batches)])
+        content = b"".join([_json_line({"query_id": self._checkpoint.query_id}), *map(_line, batches)])
         new = self.path.with_suffix(".journal-new")
         try:
             new.write_bytes(content)

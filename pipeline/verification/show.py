@@ -77,8 +77,9 @@ def _lines(outcome: Outcome) -> list[str]:
         )
     for difference in outcome.differences:
         lines.append(f"{difference.kind} {difference.where}")
-        lines.append(f"    the source says  {_row(difference.expected)}")
-        lines.append(f"    the sink holds   {_row(difference.found)}")
+        expected, found = _what_differs(difference.expected, difference.found)
+        lines.append(f"    the source says  {_row(expected)}")
+        lines.append(f"    the sink holds   {_row(found)}")
     if rows.wrong > len(outcome.differences):
         lines.append(f"... and {rows.wrong - len(outcome.differences):,} more")
     return lines
@@ -105,6 +106,14 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
     return f"Right: {len(right)} of {len(outcomes)} queries hold exactly what their source says" + (
         "." if len(right) == len(outcomes) else "; the others have not run."
     )
+
+
+def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401 - rows, or words on why there is none
+    """Of two rows the columns that differ, or else all."""
+    if not (isinstance(expected, dict) and isinstance(found, dict)):
+        return expected, found
+    names = [name for name in (*expected, *(found.keys() - expected.keys())) if name not in found or expected.get(name) != found[name]]
+    return {name: expected.get(name) for name in names}, {name: found.get(name) for name in names}
 
 
 def _row(row: Any) -> str:  # noqa: ANN401 - a row, or words on why there is none

@@ -22,7 +22,7 @@ from pipeline.verification.archive import Archive, SparkFailure, is_of_files, na
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.expiry import result_retention
 from pipeline.verification.origins import CONTENT, ORIGIN, Origin, OriginComparison, compare, letters_by_origin, rows_by_origin
-from pipeline.verification.outcome import Difference, Kind, Lateness, Outcome
+from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Lateness, Outcome
 from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms, prefix_of
 from pipeline.verification.tables import Comparison, Excuses, Tables, json_row
 from pipeline.verification.topic_table import TopicTable, read_table
@@ -223,7 +223,7 @@ class Verifier:
                 one, other = (rows[index] if index < len(rows) else None for rows in (lacking, more))
                 kind: Kind = "missing" if other is None else "extra" if one is None else "different"
                 differences.append(Difference(kind, where, one, other))
-        return differences
+        return differences[:MOST_DIFFERENCES]
 
     def _ends(self, topic: str) -> dict[Partition, int]:
         bounds = first_and_end_offsets(self.settings, source_partitions(self.settings, topic))
