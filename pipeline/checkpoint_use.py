@@ -9,6 +9,7 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from filelock import FileLock, Timeout
 
+from pipeline.checkpoints import checkpoint_folder
 from pipeline.query import Query
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
@@ -31,7 +32,7 @@ class CheckpointUse:
     @classmethod
     def of(cls, query: Query, settings: Settings) -> "CheckpointUse":
         """A folder for the query's name, version and output mode."""
-        return cls(query.name, settings.checkpoints.absolute() / f"{query.name}-v{query.version}-{query.mode}")
+        return cls(query.name, checkpoint_folder(settings, query.name, query.version, query.mode))
 
     @property
     def is_new(self) -> bool:

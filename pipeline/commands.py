@@ -1,4 +1,4 @@
-"""The commands of the pipeline: run, reset."""
+"""The commands of the pipeline: run, verify, reset."""
 
 import sys
 from dataclasses import replace
@@ -28,9 +28,7 @@ def run(
     from pipeline.runner import Runner, RunOptions
     from pipeline.session import spark_session, stopping
 
-    if mode is not None and mode not in MODES:
-        msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
-        raise StreamgaugeError(msg)
+    _check_mode(mode)
     if (mode or topic_pattern or console) and not query:
         msg = "--mode, --console and --topic-pattern are for queries that are named: streamgauge run nest-camera-stats --mode complete"
         raise StreamgaugeError(msg)
@@ -72,3 +70,49 @@ def reset(
         for deletion in found:
             deletion.do()
     out.print(f"deleted; {query} counts anew at its next run", markup=False)
+
+
+def verify(
+    query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="the output mode that the query has run in, if not its own: append, update or complete")
+    ] = None,
+    output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+) -> None:
+    """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
+    from pipeline.catalog import chosen
+    from pipeline.session import spark_session, stopping
+    from pipeline.verification.show import as_json, show
+    from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
+
+    _check_mode(mode)
+    if mode is not None and not query:
+        msg = "--mode is for queries that are named: streamgauge verify nest-camera-stats --mode complete"
+        raise StreamgaugeError(msg)
+    if output_format not in {"table", "json"}:
+        msg = f"--format {output_format}; expected one of table, json"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    queries = [one for one in chosen(query or [], settings) if not query or one.name in query]
+    if mode is not None:
+        queries = [replace(one, mode=mode) for one in queries]  # type: ignore[arg-type]
+    raise_if_nothing_to_verify(queries, settings, are_named=bool(query))
+    outcomes = []
+    spark = spark_session(settings)
+    with stopping(spark, lambda: False):
+        verifier = Verifier(spark, settings)
+        for one in queries:
+            with err.status(f"{one.name}: counting anew"):
+                outcomes.append(verifier.verify(one))
+    if output_format == "json":
+        sys.stdout.write(as_json(outcomes) + "\n")
+    else:
+        show(outcomes, out)
+    verdicts = {outcome.verdict for outcome in outcomes}
+    raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
+
+
+def _check_mode(mode: str | None) -> None:
+    if mode is not None and mode not in MODES:
+        msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
+        raise StreamgaugeError(msg)

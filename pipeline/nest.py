@@ -32,20 +32,21 @@ DOCUMENT = f"devices struct<cameras: map<string, struct<{CAMERA}>>>"
 _WHAT_SIGHTINGS_USE = (
     "devices struct<cameras: map<string, struct<device_id: string, last_event: struct<has_person: boolean, start_time: timestamp>>>>"
 )
+_EVENT_KEY = ("device_id", "start_time")
 _CORRUPT = "_corrupt"
 
 
 def sightings(records: DataFrame) -> DataFrame:
     """Reports of a person.
 
-    records: columns of sources.RECORD. Returns topic, partition, device_id, start_time; a row a report, so an event may come repeatedly.
+    records: columns of sources.RECORD. Returns topic, partition, offset, device_id, start_time; a row a report, so an event may come repeatedly.
     Only the fields that are used are parsed, which is most of what a batch takes.
     """
     seen = F.col("camera.last_event.has_person") & F.col("camera.last_event.start_time").isNotNull()
     return (
         _cameras_of(records, _WHAT_SIGHTINGS_USE)
         .where(seen)
-        .select("topic", "partition", _device_id().alias("device_id"), F.col("camera.last_event.start_time").alias("start_time"))
+        .select("topic", "partition", "offset", _device_id().alias("device_id"), F.col("camera.last_event.start_time").alias("start_time"))
     )
 
 
@@ -55,7 +56,7 @@ def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
     seen: device_id, start_time. locations: device_id, zip_code, unique by device_id.
     Returns zip_code, window{start, end}, count (long). The window is the hour of start_time. A camera without a location counts under "unknown".
     """
-    located = seen.dropDuplicates(["device_id", "start_time"]).join(F.broadcast(locations), "device_id", how="left")
+    located = seen.dropDuplicates(list(_EVENT_KEY)).join(F.broadcast(locations), "device_id", how="left")
     return (
         located.groupBy(F.coalesce("zip_code", F.lit(UNKNOWN)).alias("zip_code"), F.window("start_time", "1 hour"))
         .count()
@@ -129,6 +130,8 @@ QUERIES = (
         source=NEST_LOGS,
         decode=sightings,
         event_time="start_time",
+        event_key=_EVENT_KEY,
+        growing=("count",),
         transform=camera_stats,
         static_tables=(DEVICE_LOCATIONS,),
         sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),

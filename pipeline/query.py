@@ -21,12 +21,14 @@ class Query:
     The rows of `source` go through `decode`, a watermark on `event_time` if one is named, and `transform`, which is also handed the
     `static_tables`; all three are lazy and free of side effects, so a batch over the same records gives the same rows.
 
-    decode: records (columns of sources.RECORD), and WriterSchemas if `subject` is named -> rows; it keeps `topic` and `partition` when
-    `event_time` is named.
+    decode: records (columns of sources.RECORD), and WriterSchemas if `subject` is named -> rows; it keeps `topic`, `partition` and `offset`
+    when `event_time` is named.
     transform: rows, static tables -> result rows, as the sink takes them.
     subject: of the source's values, when they are Avro in the Confluent wire format.
     watermark: how late a row may be, e.g. "60 seconds"; None: as the settings say for all.
     version: part of the checkpoint's path; raise it when the state that the query keeps changes.
+    event_key: columns of the rows, `event_time` among them, by which `transform` tells two events apart: rows that agree in them count once.
+    growing: columns of the result that more records can only raise. Both are what `verify` goes by.
     trigger_seconds: a batch starts this long after the one before it began, or at once when that took longer.
     """
 
@@ -39,6 +41,8 @@ class Query:
     subject: Subject | None = None
     event_time: str | None = None
     watermark: str | None = None
+    event_key: tuple[str, ...] = ()
+    growing: tuple[str, ...] = ()
     static_tables: tuple[StaticTable, ...] = ()
     trigger_seconds: float = 0
     version: int = 1
@@ -53,7 +57,15 @@ class Query:
 
         `watermarked` adds the watermark on the named column; a batch needs none.
         """
-        rows = self.decode(records) if schemas is None else self.decode(records, schemas)
+        rows = self.decoded(records, schemas)
         if self.event_time is not None:
             rows = watermarked(rows, self.event_time)
-        return self.transform(rows, *(table.load(records.sparkSession) for table in self.static_tables))
+        return self.transformed(rows)
+
+    def decoded(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
+        """The first half of `result`: the rows of `records`."""
+        return self.decode(records) if schemas is None else self.decode(records, schemas)
+
+    def transformed(self, rows: DataFrame) -> DataFrame:
+        """The second half of `result`: what becomes of `rows`."""
+        return self.transform(rows, *(table.load(rows.sparkSession) for table in self.static_tables))

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.alerts import Alerts
+from pipeline.batch_journal import BatchJournals
 from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
 from pipeline.confluent_avro import schema_ids, unknown_ids
 from pipeline.failures import AFTER_A_BATCH_RUN_AGAIN, diagnosis, records_gone
@@ -72,6 +73,7 @@ class Runner:
         self._restarts = RestartPolicy(settings.restart_limit, settings.restart_seconds)
         self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
         self._locks: list[FileLock] = []
+        self._journals = BatchJournals()
 
     def run(self, queries: Iterable[Query]) -> None:
         """Starts `queries` and keeps them running until they end or a stop is asked for; says what happens to each.
@@ -125,11 +127,14 @@ class Runner:
     def _wait_for_first_batch(self, name: str) -> None:
         running, deadline = self.running.get(name), time.monotonic() + FIRST_BATCH_SECONDS
         while running and running.isActive and running.lastProgress is None and "Waiting for data" not in running.status["message"]:
+            self._journals.catch_up()
+            self._journals.catch_up()
             if self.stop_requested.wait(POLL_SECONDS) or time.monotonic() > deadline:
                 return
 
     def _keep_running(self) -> None:
         while not self.stop_requested.wait(POLL_SECONDS):
+            self._journals.catch_up()
             was_active = any(running.isActive for running in self.running.values())
             self._take_up_failures()
             is_started = self._start_due()
@@ -234,6 +239,8 @@ class Runner:
         partitions = source_partitions(self.settings, source, pattern=self.options.pattern)
         checkpoint.check_topics({topic for topic, _ in partitions}, self.settings)
         records = stream_of_records(self.spark, self.settings, source, pattern=self.options.pattern)
+        if query.event_time is not None:
+            self._journals.follow(checkpoint.folder, self.settings, partitions)
         delay = query.watermark or self.settings.watermark
         watermarked = partial(with_partition_watermarks, delay=delay, skew=self.settings.partition_skew, partitions=partitions)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
@@ -257,6 +264,7 @@ class Runner:
                 if not is_at_work or _batch(running) != at[name] or time.monotonic() > deadline:
                     self.running.pop(name).stop()
             time.sleep(POLL_SECONDS / 10)
+        self._journals.catch_up(at_once=True)
 
 
 def _batch(running: StreamingQuery) -> int:

@@ -1,6 +1,7 @@
 """Where result rows go: a compacted topic in JSON or Avro, the dead letters, a table of Parquet files."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -31,7 +32,7 @@ class CompactedTopic:
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """Key: canonical JSON of the columns `key`. Value: JSON of all columns."""
-        return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), row_json(*rows.columns).alias("value")), self.topic, settings)
+        return _to_kafka(keyed_rows(rows, self.key), self.topic, settings)
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,27 @@ class DeadLetterTopic:
 
 @dataclass(frozen=True)
 class ParquetTable:
-    """A folder of Parquet files under the lake, each row exactly once for readers that go by Spark's metadata log."""
+    """A folder of Parquet files under the lake, each row exactly once for readers that go by Spark's metadata log.
+
+    Columns topic, partition and offset, by these names behind `origin_prefix`, say which record a row comes from.
+    """
 
     path: str
     partition_by: str
+    origin_prefix: str = ""
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """Files of all columns, a folder a value of `partition_by`."""
-        return rows.writeStream.format("parquet").option("path", str((settings.lake / self.path).absolute())).partitionBy(self.partition_by)
+        return rows.writeStream.format("parquet").option("path", str(self.folder(settings))).partitionBy(self.partition_by)
+
+    def folder(self, settings: Settings) -> Path:
+        """Where the files are."""
+        return (settings.lake / self.path).absolute()
+
+
+def keyed_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Key (canonical JSON of the columns `key`) and value (JSON of all columns), as a compacted topic holds them."""
+    return rows.select(canonical_json(*key).alias("key"), row_json(*rows.columns).alias("value"))
 
 
 def _to_kafka(rows: DataFrame, topic: Topic, settings: Settings) -> DataStreamWriter:

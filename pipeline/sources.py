@@ -1,11 +1,14 @@
 """Reads Kafka records, as a stream or as a batch, with their raw bytes."""
 
+import json
 import re
+from collections.abc import Iterable, Mapping
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.checkpoints import Offsets, Partition, nested
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 from streamgauge.topics import LARGEST_RECORD_BYTES
@@ -46,6 +49,51 @@ def records_from(spark: SparkSession, settings: Settings, topic: str, offsets: s
     chosen = {"subscribePattern": pattern} if pattern else {"subscribe": topic}
     options = {**kafka_options(settings), **chosen, "startingOffsets": offsets, "failOnDataLoss": "false"}
     return spark.read.format("kafka").options(**options).load().select(*RECORD)
+
+
+def records_between(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets, *, with_headers: bool = False) -> DataFrame:
+    """A batch of RECORD, and `headers` if asked for: of each partition those from its offset in `starts` to before its one in `ends`.
+
+    Reading it fails when one of them is no longer there.
+    """
+    ranges = {which: (starts[which], end) for which, end in ends.items() if starts[which] < end}
+    columns = [*RECORD, "headers"] if with_headers else list(RECORD)
+    numbers: dict[str, list[int]] = {}
+    for topic, number in ranges:
+        numbers.setdefault(topic, []).append(number)
+    options = {
+        **kafka_options(settings),
+        "assign": json.dumps(numbers or {topic: [number] for topic, number in list(ends)[:1]}),
+        "startingOffsets": json.dumps(nested({which: start for which, (start, _) in ranges.items()})) if ranges else "earliest",
+        "endingOffsets": json.dumps(nested({which: end for which, (_, end) in ranges.items()})) if ranges else "latest",
+        "includeHeaders": str(with_headers).lower(),
+        "failOnDataLoss": "true",
+        "kafka.max.poll.records": "5000",
+        "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
+    }
+    records = spark.read.format("kafka").options(**options).load().select(*columns)
+    return records if ranges else records.where("false")
+
+
+def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+    """The offsets of the first record that each partition still has, and of the next one that it will get.
+
+    Raises StreamgaugeError when Kafka does not answer, or has no such partition.
+    """
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    wanted = [TopicPartition(topic, number) for topic, number in partitions]
+    try:
+        first, end = (_listed(admin, wanted, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))  # type: ignore[no-untyped-call]
+    except KafkaException as error:
+        names = ", ".join(sorted({of.topic for of in wanted}))
+        msg = f"Kafka at {settings.bootstrap_servers} does not tell the offsets of topic {names}: {error.args[0].str()}; see that it runs, and `streamgauge up` for its topics"
+        raise StreamgaugeError(msg) from error
+    return {which: (first[which], end[which]) for which in first}
+
+
+def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec) -> Mapping[Partition, int]:
+    offsets = admin.list_offsets(dict.fromkeys(partitions, spec)) if partitions else {}
+    return {(of.topic, of.partition): future.result(METADATA_SECONDS).offset for of, future in offsets.items()}
 
 
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:

@@ -30,6 +30,7 @@ TRIP = (
 """A trip's columns. Amounts are decimals, so that a sum is exact to the cent."""
 MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
 _TIMES = ("lpep_pickup_datetime", "lpep_dropoff_datetime")
+_EVENT_KEY = ("dropoff", "fingerprint")
 _CORRUPT = "_corrupt"
 
 
@@ -62,7 +63,7 @@ def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> 
     slide: how often an hour begins. Returns borough, window{start, end}, trips (long), passenger_count_avg (double), and `_sum` and `_avg` of
     MEASURES: decimals, miles and dollars. Averages skip nulls, and are null where there is nothing else.
     """
-    once = rides.dropDuplicates(["dropoff", "fingerprint"])
+    once = rides.dropDuplicates(list(_EVENT_KEY))
     located = once.join(F.broadcast(zones), once["PULocationID"] == zones["LocationID"], how="left")
     totals = [total for name in MEASURES for total in (F.sum(name).alias(f"{name}_sum"), F.avg(name).alias(f"{name}_avg"))]
     columns = [f"{name}_{total}" for name in MEASURES for total in ("sum", "avg")]
@@ -139,6 +140,8 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             source=NYC_TAXI,
             decode=decode,
             event_time="dropoff",
+            event_key=_EVENT_KEY,
+            growing=("trips",),
             transform=partial(borough_stats, slide=settings.taxi_slide),
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),

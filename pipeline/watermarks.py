@@ -23,7 +23,7 @@ def with_partition_watermarks(
 ) -> DataFrame:
     """`rows` with a watermark on `event_time`, at the earliest of the partitions' own watermarks.
 
-    rows: has `topic`, `partition` and `event_time`; the first two are dropped. delay: how late a row may be, e.g. "10 minutes".
+    rows: has `topic`, `partition`, `offset` and `event_time`; the first three are dropped. delay: how late a row may be, e.g. "10 minutes".
     skew: an idle partition holds the watermark back by at most this much event time, behind the farthest one.
     partitions: topic and number of those that the source has. One that is added while the query runs shares a branch until it is restarted.
     """
@@ -34,7 +34,7 @@ def with_partition_watermarks(
     name = F.concat_ws("-", "topic", F.col("partition").cast("string"))
     branch = F.coalesce(F.try_element_at(known, name), F.pmod(F.hash(name), F.lit(branches)))
     exchanged = rows.withColumns({"_branch": branch, "_event_time": F.col(event_time)}).repartition(1, "_branch")
-    columns = [column for column in rows.columns if column not in {"topic", "partition"}]
+    columns = [column for column in rows.columns if column not in {"topic", "partition", "offset"}]
     return reduce(DataFrame.union, [_branch_of(exchanged, number, event_time, delay, skew).select(*columns) for number in range(branches)])
 
 

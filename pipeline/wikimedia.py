@@ -20,6 +20,8 @@ CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
 PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
 BOT, HUMAN = "Bot", "Human"
 
+# With the time in the key, what is remembered of an edit ends when the watermark has passed it.
+_EVENT_KEY = ("event_id", "edited_at")
 _WHAT_EDITS_USE = ("type", "timestamp", "bot", "wiki", "namespace", "length", "meta")
 _YEAR_10000 = 253_402_300_800
 _LARGEST_PAGE_BYTES = 2**40  # far above any page; sums of it stay within a long
@@ -28,7 +30,7 @@ _LARGEST_PAGE_BYTES = 2**40  # far above any page; sums of it stay within a long
 def edits(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
     """Reports of an edit.
 
-    records: columns of sources.RECORD, with values by `schemas`. Returns topic, partition, event_id, edited_at (the event's own time),
+    records: columns of sources.RECORD, with values by `schemas`. Returns topic, partition, offset, event_id, edited_at (the event's own time),
     requested_by ("Bot" or "Human"), wiki, namespace (long), bytes (long, by how much the page grew; 0 where it is not told); a row a
     report, so an edit may come repeatedly. Only the fields that are used are read, which is most of what a batch takes.
     """
@@ -41,6 +43,7 @@ def edits(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
         .select(
             "topic",
             "partition",
+            "offset",
             F.coalesce(F.nullif(event["meta"]["id"], F.lit("")), F.concat_ws("-", "topic", "partition", "offset")).alias("event_id"),
             _time_of(event).alias("edited_at"),
             F.when(event["bot"], BOT).otherwise(HUMAN).alias("requested_by"),
@@ -130,8 +133,7 @@ def _time_of(event: Column) -> Column:
 
 
 def _each_once(edits: DataFrame) -> DataFrame:
-    # With the time in the key, what is remembered of an edit ends when the watermark has passed it.
-    return edits.dropDuplicates(["event_id", "edited_at"])
+    return edits.dropDuplicates(list(_EVENT_KEY))
 
 
 def _as_it_is(rows: DataFrame) -> DataFrame:
@@ -146,6 +148,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         subject=CHANGES,
         decode=edits,
         event_time="edited_at",
+        event_key=_EVENT_KEY,
         watermark=settings.wikimedia_watermark,
         mode="update",
     )
@@ -153,14 +156,21 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     return (
         stats(
             "wikimedia-edit-stats",
+            growing=("counts",),
             transform=partial(edit_stats, window=settings.wikimedia_window, slide=settings.wikimedia_slide),
             sink=CompactedAvroTopic(WIKIMEDIA_PROCESSED, key=("requested_by", "window"), subject=PROCESSED),
         ),
         stats(
             "wikimedia-wiki-stats",
+            growing=("edits", "bytes_added", "bytes_removed"),
             transform=wiki_stats,
             sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
         ),
-        copies("wikimedia-archive", decode=changes, sink=ParquetTable("wikimedia/changes", partition_by="date"), trigger_seconds=30),
+        copies(
+            "wikimedia-archive",
+            decode=changes,
+            sink=ParquetTable("wikimedia/changes", partition_by="date", origin_prefix="kafka_"),
+            trigger_seconds=30,
+        ),
         copies("wikimedia-dead-letters", decode=unusable, sink=DeadLetterTopic(), trigger_seconds=5),
     )

@@ -1,0 +1,168 @@
+"""The batches of a query, all of them: Spark's checkpoint forgets the plan of a batch after a hundred further ones.
+
+A journal is a file beside the checkpoint, to which a line is added for each batch that is planned: its offsets and its watermark. With it
+anyone can say later which batch took a record, and by which watermark that batch told late rows. It is written by the process that runs
+the query, from what Spark has written into `offsets/`; nothing depends on it but `streamgauge verify`, so a journal that cannot be written
+stops no query: what it lacks is reported as not known.
+
+Nothing gets lost by a kill: Spark purges a plan only a hundred commits later, and the journal is brought up to date before the query starts
+again. A line that was cut off by the kill is cut off wholly then. A batch that was planned and not committed has its line too, and keeps its
+plan when it is run again; should a plan change nevertheless (a checkpoint that was restored), the newer line stands, and takes the
+place of all lines of later batches.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.checkpoints import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
+from pipeline.sources import first_and_end_offsets
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+SECONDS_BETWEEN = 0.5
+"""Spark purges after a hundred batches, and a batch takes a tenth of a second or more."""
+
+
+class BatchJournals:
+    """The journals of all queries of a process."""
+
+    def __init__(self) -> None:
+        self._journals: dict[Path, BatchJournal] = {}
+        self._next = 0.0
+
+    def follow(self, checkpoint: Path, settings: Settings, partitions: Iterable[Partition]) -> None:
+        """Brings the journal of a checkpoint up to date, and follows it from now on; to be called before each start of the query.
+
+        partitions: of its source. Batches that lie wholly before what the source still has are forgotten, if Kafka tells what that is.
+        """
+        earliest: dict[Partition, int] = {}
+        with contextlib.suppress(StreamgaugeError):
+            earliest = {which: first for which, (first, _) in first_and_end_offsets(settings, partitions).items()}
+        self._journals[checkpoint] = BatchJournal(checkpoint)
+        self._journals[checkpoint].open(earliest)
+
+    def catch_up(self, *, at_once: bool = False) -> None:
+        """Adds what is new, of all journals, if the last time was a moment ago or more; cheap enough for a loop."""
+        now = time.monotonic()
+        if not at_once and now < self._next:
+            return
+        self._next = now + SECONDS_BETWEEN
+        for journal in self._journals.values():
+            journal.catch_up()
+
+
+class BatchJournal:
+    """The journal of the checkpoint in folder `checkpoint`; one process at a time writes it, the one that holds the checkpoint's lock."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.path = checkpoint.with_name(f"{checkpoint.name}.journal")
+        self.problem: str | None = None
+        self._checkpoint = Checkpoint(checkpoint)
+        self._last = -1
+        self._bytes = 0
+
+    def open(self, earliest: Offsets) -> None:
+        """Takes up the journal where it ends; begins a new one when it is of another checkpoint."""
+        query_id, batches, self._bytes = _read(self.path)
+        if query_id != self._checkpoint.query_id:
+            batches, self._bytes = {}, 0
+        self._last = max(batches, default=-1)
+        kept = _trimmed(list(batches.values()), earliest)
+        if len(kept) < len(batches) / 2:
+            self._bytes = self._rewritten(kept)
+        changed = [number for number in self._checkpoint.planned if number in batches and self._checkpoint.batch(number) != batches[number]]
+        if changed:
+            self._last = min(changed) - 1
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Adds the batches that were planned since."""
+        new = [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
+        if not new:
+            return
+        lines = [_line(batch) for batch in new]
+        if self._bytes == 0:
+            lines = [_json_line({"query_id": self._checkpoint.query_id}), *lines]
+        try:
+            with self.path.open("r+b" if self.path.exists() else "wb") as file:
+                file.truncate(self._bytes)
+                file.seek(self._bytes)
+                file.write(b"".join(lines))
+        except OSError as error:
+            self.problem = str(error)
+            return
+        self._bytes += sum(map(len, lines))
+        self._last = new[-1].number
+
+    def _rewritten(self, batches: list[Batch]) -> int:
+        content = b"".join([_json_line({"query_id": self._checkpoint.query_id}), *map(_line, batches)])
+        new = self.path.with_suffix(".journal-new")
+        try:
+            new.write_bytes(content)
+            new.replace(self.path)
+        except OSError as error:
+            self.problem = str(error)
+            return self._bytes
+        return len(content)
+
+
+def known_batches(checkpoint: Path) -> list[Batch]:
+    """Every batch of the checkpoint that is known, by its journal or by Spark's own log, in order of their numbers."""
+    own = Checkpoint(checkpoint)
+    # The log first: what it loses meanwhile is in the journal by then.
+    logged = [batch for number in own.planned if (batch := own.batch(number))]
+    query_id, journaled, _ = _read(BatchJournal(checkpoint).path)
+    batches = journaled if query_id == own.query_id else {}
+    for batch in logged:
+        _add(batches, batch)
+    return list(batches.values())
+
+
+def _read(path: Path) -> tuple[str | None, dict[int, Batch], int]:
+    """The query's id, the batches by number, and how many bytes of the file hold whole lines."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None, {}, 0
+    header, *lines = content[: content.rfind(b"\n") + 1].splitlines() or [b""]
+    batches: dict[int, Batch] = {}
+    try:
+        query_id, size = json.loads(header)["query_id"], len(header) + 1
+    except (ValueError, KeyError, TypeError):
+        return None, {}, 0
+    for line in lines:
+        try:
+            parsed = json.loads(line)
+            _add(batches, Batch(parsed["batch"], offsets_of(parsed["ends"]), parsed["watermark_ms"]))
+        except (ValueError, KeyError, TypeError):
+            break  # what stands behind a broken line is not to be trusted
+        size += len(line) + 1
+    return query_id, batches, size
+
+
+def _add(batches: dict[int, Batch], batch: Batch) -> None:
+    """Adds a batch behind those before it; another one of the same number, and all after it, it replaces."""
+    if batches.get(batch.number) == batch:
+        return
+    while batches and (last := next(reversed(batches))) >= batch.number:
+        del batches[last]
+    batches[batch.number] = batch
+
+
+def _trimmed(batches: list[Batch], earliest: Offsets) -> list[Batch]:
+    """`batches` without those that lie wholly below `earliest`, but for the last one of them: the next batch begins where it ends."""
+    below = [
+        index for index, batch in enumerate(batches) if earliest and all(end <= earliest.get(which, 0) for which, end in batch.ends.items())
+    ]
+    return batches[max(below, default=0) :]
+
+
+def _line(batch: Batch) -> bytes:
+    return _json_line({"batch": batch.number, "watermark_ms": batch.watermark_ms, "ends": nested(batch.ends)})
+
+
+def _json_line(content: object) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,119 @@
+"""What Spark writes into a query's checkpoint: which records each micro-batch takes, by which watermark, and which batches are done.
+
+`offsets/N` is written when batch N is planned, before it writes a row; `commits/N` when all of its rows are in the sink. A batch that
+was planned and not committed is run again as it was planned. Both folders keep the last hundred batches or so.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+Partition = tuple[str, int]
+"""Topic and number."""
+Offsets = Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A planned micro-batch.
+
+    ends: the offset behind the last record of each partition that it takes. watermark_ms: since 1970, by which it drops what it remembers; the
+    batch after it drops late rows by the same one.
+    """
+
+    number: int
+    ends: Offsets
+    watermark_ms: int
+
+
+def checkpoint_folder(settings: Settings, name: str, version: int, mode: str) -> Path:
+    """Where a query keeps its checkpoint: a folder for its name, version and output mode."""
+    return settings.checkpoints.absolute() / f"{name}-v{version}-{mode}"
+
+
+class Checkpoint:
+    """Reads the checkpoint in `folder`, also while the query writes it: every file there appears whole, and never changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def query_id(self) -> str | None:
+        """Spark's id of the query, a new one for each new checkpoint; None before the query has started."""
+        text = _text(self.folder / "metadata")
+        return None if text is None else str(_parsed(text, self.folder / "metadata")["id"])
+
+    @property
+    def planned(self) -> list[int]:
+        """The numbers of the batches of which the plan is still there, in order."""
+        return _numbers(self.folder / "offsets")
+
+    @property
+    def last_committed(self) -> int:
+        """The number of the last batch that is done; -1 before the first."""
+        return max(_numbers(self.folder / "commits"), default=-1)
+
+    def batch(self, number: int) -> Batch | None:
+        """The plan of a batch; None when there is none, or it is no longer there."""
+        path = self.folder / "offsets" / str(number)
+        text = _text(path)
+        if text is None:
+            return None
+        # A version, metadata, and a line a source: the branches of one source are so many sources to Spark, all with the same offsets.
+        _, metadata, *sources = text.splitlines()
+        ends: dict[Partition, int] = {}
+        for source in sources:
+            ends.update({} if source == "-" else offsets_of(_parsed(source, path)))
+        return Batch(number, ends, int(_parsed(metadata, path)["batchWatermarkMs"]))
+
+    def first_offsets(self) -> Offsets:
+        """Where the query has started on each partition that there was then; on others it started at 0."""
+        path = self.folder / "sources" / "0" / "0"
+        text = _text(path)
+        return {} if text is None else offsets_of(_parsed(text.split("\n", 1)[1], path))
+
+    def watermark_after(self, number: int) -> int | None:
+        """The watermark, in ms, that batch `number` left behind; None when its commit is not there, or does not say."""
+        path = self.folder / "commits" / str(number)
+        text = _text(path)
+        return None if text is None else _parsed(text.splitlines()[1], path).get("nextBatchWatermarkMs")
+
+
+def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int]:
+    """Offsets by partition, of Kafka offsets as Spark's JSON nests them: {"topic": {"0": 17}}."""
+    return {(topic, int(number)): offset for topic, numbers in by_topic.items() for number, offset in numbers.items()}
+
+
+def nested(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """The inverse of `offsets_of`."""
+    by_topic: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        by_topic.setdefault(topic, {})[str(number)] = offset
+    return by_topic
+
+
+def _numbers(folder: Path) -> list[int]:
+    try:
+        return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+    except FileNotFoundError:
+        return []
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _parsed(text: str, path: Path) -> Any:  # noqa: ANN401 - whatever JSON there is
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        msg = f"{path} is not as Spark writes it ({error}); restore the checkpoint, or delete {path.parents[1]} to count anew"
+        raise StreamgaugeError(msg) from error

@@ -1,0 +1,72 @@
+"""The rows of a Parquet table, as Spark's metadata log has them: each once, and those of unfinished batches not."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.parquet
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+SparkFailure = (PySparkException, Py4JJavaError)
+"""PySpark has a class for what fails in a query's plan and tasks, and none for what Spark's scheduler itself throws."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A table of Parquet files in `folder`, with the columns that its rows have now; columns that older files lack are null."""
+
+    spark: SparkSession
+    folder: Path
+    schema: T.StructType
+
+    def rows(self, *, but_unreadable: bool = False) -> DataFrame:
+        """Its rows; those of files that are gone are missing. but_unreadable: those of files that are no Parquet are missing too."""
+        if not (self.folder / "_spark_metadata").exists():
+            return self.spark.createDataFrame([], self.schema)
+        options = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": str(but_unreadable).lower()}
+        return self.spark.read.schema(self.schema).options(**options).parquet(str(self.folder))
+
+    def files(self) -> list[Path]:
+        """The files that the log names: those of its newest summary, which it writes every ten batches, and of the batches since."""
+        log = self.folder / "_spark_metadata"
+        summaries = [int(path.name.removesuffix(".compact")) for path in log.glob("*.compact") if path.stem.isdigit()]
+        newest = max(summaries, default=-1)
+        batches = sorted(int(path.name) for path in log.glob("*") if path.name.isdigit() and int(path.name) > newest)
+        names = [*([f"{newest}.compact"] if summaries else []), *map(str, batches)]
+        lines = [line for name in names for line in (log / name).read_text().splitlines()[1:]]
+        return [Path(unquote(urlsplit(json.loads(line)["path"]).path)) for line in lines]
+
+    def gone(self) -> list[Path]:
+        """Those of them that are not there."""
+        return [path for path in self.files() if not path.exists()]
+
+    def unreadable(self, failure: str) -> list[Path]:
+        """Those that are there, and are no Parquet, or not the one that was written; `failure` is what Spark said."""
+        broken = [path for path in self.files() if path.exists() and not _is_parquet(path)]
+        told = [Path(unquote(urlsplit(name).path)) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
+        return broken + [path for path in told if path not in broken]
+
+
+def is_of_files(failure: str) -> bool:
+    """Whether Spark failed because a file could not be read."""
+    return any(sign in failure for sign in ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"))
+
+
+def named(paths: Sequence[Path], folder: Path, most: int = 5) -> str:
+    """The first of the paths, below `folder`."""
+    shown = [str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path) for path in paths[:most]]
+    return ", ".join(shown) + (f" and {len(paths) - most} more" if len(paths) > most else "")
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        pyarrow.parquet.read_table(path)
+    except Exception:  # whatever keeps it from being read
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""What a compacted topic should hold: the prefix as a batch."""
+
+from functools import partial
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.confluent_avro import WriterSchemas
+from pipeline.query import Query
+from pipeline.sinks import keyed_rows
+from pipeline.sources import records_between
+from pipeline.verification.lateness import IS_AHEAD, LATE, LATENESS, UNTOLD, lateness_of, stretches, with_lateness
+from pipeline.verification.outcome import Lateness
+from pipeline.verification.prefix import Prefix
+from streamgauge.settings import Settings
+
+
+class Expectation:
+    """What a compacted topic should hold, computed once from the source and kept on disk meanwhile."""
+
+    def __init__(self, query: Query, spark: SparkSession, settings: Settings, prefix: Prefix, schemas: WriterSchemas | None) -> None:
+        self._query, self._prefix = query, prefix
+        self._records = partial(records_between, spark, settings)
+        self._schemas = schemas
+        self._flagged: DataFrame | None = None
+        if query.event_time is not None:
+            known = stretches(prefix.first, prefix.batches, prefix.committed)
+            rows = query.decoded(self._records(prefix.starts, prefix.planned_ends), schemas)
+            self._flagged = with_lateness(rows, query.event_time, known).persist(StorageLevel.DISK_ONLY)
+
+    def close(self) -> None:
+        """Forgets what was kept."""
+        if self._flagged is not None:
+            self._flagged.unpersist()
+
+    def lateness(self) -> Lateness | None:
+        """Of the committed rows; None for a query without event time."""
+        return None if self._flagged is None else lateness_of(self._flagged, self._query.event_key)
+
+    def rows(self, *, ahead: bool = False) -> dict[bytes, bytes]:
+        """Value by key, in JSON, after the committed batch; `ahead`: after the planned one."""
+        if self._flagged is None:
+            ends = self._prefix.planned_ends if ahead else self._prefix.ends
+            return self._collected(self._query.result(self._records(self._prefix.starts, ends), self._schemas))
+        counted = self._flagged.where(F.col(LATENESS) != LATE)
+        result = self._query.transformed(_plain(counted if ahead else counted.where(~F.col(IS_AHEAD))))
+        if self._query.mode == "append":
+            # In append mode a window is written once, when the watermark has passed its end.
+            final_ms = self._prefix.planned_watermark_ms if ahead else self._prefix.watermark_ms
+            result = result.where(F.col("window.end") <= F.timestamp_millis(F.lit(final_ms)))
+        return self._collected(result)
+
+    def untold_keys(self) -> set[bytes]:
+        """The keys of rows that depend on records of which it is not known whether they were late."""
+        if self._flagged is None:
+            return set()
+        untold = self._flagged.where(F.col(LATENESS) == UNTOLD)
+        return set(self._collected(self._query.transformed(_plain(untold))))
+
+    def _collected(self, result: DataFrame) -> dict[bytes, bytes]:
+        rows = keyed_rows(result, self._query.sink.key).toLocalIterator(prefetchPartitions=True)  # type: ignore[attr-defined]
+        return {row.key.encode(): row.value.encode() for row in rows}
+
+
+def _plain(flagged: DataFrame) -> DataFrame:
+    return flagged.drop(LATENESS, IS_AHEAD)

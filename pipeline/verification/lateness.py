@@ -1,0 +1,122 @@
+"""Which rows of a prefix the stream dropped as late."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.checkpoints import Batch, Offsets, Partition
+from pipeline.verification.outcome import Lateness
+
+IN_TIME, UNTOLD, LATE = 0, 1, 2
+IS_AHEAD, LATENESS = "_is_ahead", "_lateness"
+_MOST_BUCKETS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring records of a partition, from offset `start` to before `end`, of which lateness was told in the same way.
+
+    A row is late whose event time, in ms, is not after `late_until`; in time when it is after `in_time_after`. The two are equal
+    unless the batches are not known. is_ahead: of the batch that was planned and is not committed.
+    """
+
+    partition: Partition
+    start: int
+    end: int
+    late_until_ms: int
+    in_time_after_ms: int
+    is_ahead: bool = False
+
+
+def stretches(first: Offsets, batches: Sequence[Batch], committed: int) -> list[Stretch]:
+    """What is known of every record from `first` to the end of the last of `batches`, in order of partition and offset.
+
+    first: where the query started; 0 for a partition that is not in it. batches: those that are known, in order. committed: the last that is.
+    """
+    found: dict[Partition, list[Stretch]] = {}
+    before = Batch(-1, first, 0)
+    ends = dict(first)
+    for batch in batches:
+        late_until = before.watermark_ms
+        in_time_after = late_until if batch.number == before.number + 1 else batch.watermark_ms
+        for which, end in batch.ends.items():
+            start = ends.get(which, 0)
+            if end > start:
+                stretch = Stretch(which, start, end, late_until, in_time_after, batch.number > committed)
+                _add(found.setdefault(which, []), stretch)
+                ends[which] = end
+        before = batch
+    return [stretch for which in sorted(found) for stretch in found[which]]
+
+
+def _add(known: list[Stretch], new: Stretch) -> None:
+    last = known[-1] if known else None
+    if last is not None and replace(last, start=new.start, end=new.end) == new:
+        known[-1] = replace(last, end=new.end)
+    else:
+        known.append(new)
+
+
+def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) -> DataFrame:
+    """`rows` with columns LATENESS (one of IN_TIME, UNTOLD, LATE) and IS_AHEAD.
+
+    rows: topic, partition, offset, and `event_time`; those without a time are left out, as the stream leaves them out.
+    """
+    stretches_frame, width = _buckets(rows, list(known))
+    bucket = F.floor(F.col("offset") / F.lit(width)).cast("long")
+    is_inside = (F.col("offset") >= F.col("_start")) & (F.col("offset") < F.col("_end"))
+    same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition")) & (bucket == F.col("_bucket"))
+    time = F.col(event_time)
+    lateness = (
+        F.when(time <= F.timestamp_millis("_late_until_ms"), LATE)
+        .when(time > F.timestamp_millis("_in_time_after_ms"), IN_TIME)
+        .otherwise(UNTOLD)
+    )
+    return (
+        rows.where(time.isNotNull())
+        .join(stretches_frame, same & is_inside, how="left")
+        .select(*rows.columns, lateness.alias(LATENESS), F.coalesce("_is_ahead_stretch", F.lit(False)).alias(IS_AHEAD))  # noqa: FBT003
+    )
+
+
+def _buckets(rows: DataFrame, known: list[Stretch]) -> tuple[DataFrame, int]:
+    """The stretches, each once for every bucket of offsets that it reaches into, and the width of a bucket: a join by bucket finds them."""
+    width = max(1, sum(stretch.end - stretch.start for stretch in known) // _MOST_BUCKETS)
+    columns = {
+        "_topic": [stretch.partition[0] for stretch in known],
+        "_partition": [stretch.partition[1] for stretch in known],
+        "_start": [stretch.start for stretch in known],
+        "_end": [stretch.end for stretch in known],
+        "_late_until_ms": [stretch.late_until_ms for stretch in known],
+        "_in_time_after_ms": [stretch.in_time_after_ms for stretch in known],
+        "_is_ahead_stretch": [stretch.is_ahead for stretch in known],
+    }
+    schema = "_topic string, _partition int, _start bigint, _end bigint, _late_until_ms bigint, _in_time_after_ms bigint, _is_ahead_stretch boolean"
+    frame = rows.sparkSession.createDataFrame(pd.DataFrame(columns), schema)
+    buckets = F.sequence(F.floor(F.col("_start") / width).cast("long"), F.floor((F.col("_end") - 1) / width).cast("long"))
+    return frame.withColumn("_bucket", F.explode(buckets)), width
+
+
+def lateness_of(flagged: DataFrame, event_key: Sequence[str]) -> Lateness:
+    """The counts of the committed rows of `flagged`, a result of `with_lateness`. event_key: the columns that tell two events apart."""
+
+    def having(value: int) -> Column:
+        return F.count_if(F.col(LATENESS) == value)
+
+    events = (
+        flagged.where(~F.col(IS_AHEAD))
+        .groupBy(*event_key)
+        .agg(F.count("*").alias("rows"), having(LATE).alias("late"), having(UNTOLD).alias("untold"))
+    )
+    totals = events.agg(
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+        F.count("*").alias("events"),
+        F.coalesce(F.sum("late"), F.lit(0)).alias("late_rows"),
+        F.count_if(F.col("late") == F.col("rows")).alias("late_events"),
+        F.coalesce(F.sum("untold"), F.lit(0)).alias("untold_rows"),
+    )
+    row = totals.collect()[0]
+    return Lateness(**row.asDict())

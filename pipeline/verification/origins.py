@@ -1,0 +1,96 @@
+"""Rows that say which record they come from, the archive's and the dead letters, against those that there should be: distributed, by hashes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.checkpoints import Offsets, Partition
+from pipeline.verification.outcome import MOST_DIFFERENCES, RowCounts
+from pipeline.verification.prefix import Prefix
+
+ORIGIN = ("topic", "partition", "offset")
+CONTENT = "content"
+"""The row as text; equal rows have equal texts."""
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+
+
+class Origin(NamedTuple):
+    """A record by topic, partition and offset."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class OriginComparison:
+    """What was found. where: the first records with rows that are wrong."""
+
+    counts: RowCounts
+    where: tuple[Origin, ...]
+
+
+def rows_by_origin(rows: DataFrame, prefix: str = "") -> DataFrame:
+    """Columns of ORIGIN, and CONTENT: all columns of `rows`. prefix: stands before the names of the origin's columns in `rows`."""
+    origin = [F.col(f"{prefix}{name}").alias(name) for name in ORIGIN]
+    return rows.select(*origin, F.to_json(F.struct(*rows.columns), _JSON).alias(CONTENT))
+
+
+def letters_by_origin(letters: DataFrame) -> DataFrame:
+    """The same of dead letters: key, headers, and the SHA-256 of the value, which may be large. What has no record as its origin is left out."""
+    key = F.from_json(F.col("key").cast("string"), "topic string, partition int, offset bigint")
+    headers = F.transform("headers", lambda header: F.struct(header["key"].alias("key"), header["value"].cast("string").alias("value")))
+    content = F.struct(F.col("key").cast("string").alias("key"), F.sha2("value", 256).alias("sha256_of_value"), headers.alias("headers"))
+    origin = [key[name].alias(name) for name in ORIGIN]
+    return letters.select(*origin, F.to_json(content, _JSON).alias(CONTENT)).where(F.col("offset") >= 0)
+
+
+def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Mapping[Partition, int] | None = None) -> OriginComparison:
+    """Compares the rows of each record of `prefix`; both frames have the columns of ORIGIN, and CONTENT.
+
+    kept_from: where the sink itself forgets: missing rows of records before this offset of their partition are not checkable; every partition
+    that is not in it has lost all. None: it forgets nothing.
+    """
+    taken = found.where(F.col("offset") < _offset_of(prefix.ends, 0))
+    is_left = F.col("offset") >= _offset_of(prefix.starts, 0)
+    sides = _side(expected, 1, 0).unionAll(_side(taken.where(is_left), 0, 1))
+    # By record, so that both groupings find their rows where they are.
+    per_row = sides.repartition(*ORIGIN).groupBy(*ORIGIN, "hash").agg(F.sum("expected").alias("expected"), F.sum("found").alias("found"))
+    lacking = F.greatest(F.col("expected") - F.col("found"), F.lit(0))
+    more = F.greatest(F.col("found") - F.col("expected"), F.lit(0))
+    per_record = per_row.groupBy(*ORIGIN).agg(
+        F.sum(F.least("expected", "found")).alias("equal"), F.sum(lacking).alias("lacking"), F.sum(more).alias("more")
+    )
+    is_forgotten = F.lit(False) if kept_from is None else F.col("offset") < _offset_of(kept_from, 2**63 - 1)  # noqa: FBT003
+    different, missing = F.least("lacking", "more"), F.col("lacking") - F.least("lacking", "more")
+    totals = per_record.agg(
+        _total(F.col("equal")).alias("equal"),
+        _total(F.when(~is_forgotten, missing)).alias("missing"),
+        _total(F.when(is_forgotten, missing)).alias("not_checkable"),
+        _total(F.col("more") - different).alias("extra"),
+        _total(different).alias("different"),
+    ).collect()[0]
+    counts = RowCounts(**{**totals.asDict(), "not_checkable": totals["not_checkable"] + taken.where(~is_left).count()})
+    is_wrong = (F.col("more") > 0) | ((F.col("lacking") > 0) & ~is_forgotten)
+    where = per_record.where(is_wrong).orderBy(*ORIGIN).limit(MOST_DIFFERENCES).collect() if counts.wrong else []
+    return OriginComparison(counts, tuple(Origin(row.topic, row.partition, row.offset) for row in where))
+
+
+def _side(rows: DataFrame, expected: int, found: int) -> DataFrame:
+    return rows.select(*ORIGIN, F.xxhash64(CONTENT).alias("hash"), F.lit(expected).alias("expected"), F.lit(found).alias("found"))
+
+
+def _total(column: Column) -> Column:
+    return F.coalesce(F.sum(column), F.lit(0))
+
+
+def _offset_of(offsets: Offsets, otherwise: int) -> Column:
+    """The offset that is given for a row's partition."""
+    if not offsets:
+        return F.lit(otherwise)
+    entries = [F.lit(value) for (topic, number), offset in offsets.items() for value in (f"{topic}-{number}", offset)]
+    name = F.concat_ws("-", "topic", F.col("partition").cast("string"))
+    return F.coalesce(F.try_element_at(F.create_map(*entries), name), F.lit(otherwise).cast("long"))

@@ -1,0 +1,136 @@
+"""What a query has committed, and what of it the source topic still has."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from pipeline.batch_journal import known_batches
+from pipeline.checkpoints import Batch, Checkpoint, Offsets, Partition
+from pipeline.query import Query
+from pipeline.sources import first_and_end_offsets
+from pipeline.verification.outcome import Cut
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+_LOOKS, _SECONDS_BETWEEN = 100, 0.02
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The records that a query has taken.
+
+    committed: its last committed batch. planned: the last planned one, the same or one more. first: where it started. starts: what
+    is left to be read begins there. ends, planned_ends: where those batches end. batches: what is known of all of them, in order.
+    """
+
+    committed: int
+    planned: int
+    first: Offsets
+    starts: Offsets
+    ends: Offsets
+    planned_ends: Offsets
+    batches: tuple[Batch, ...]
+
+    @property
+    def records(self) -> int:
+        """How many are left, of the committed batches."""
+        return sum(end - self.starts[which] for which, end in self.ends.items() if end > self.starts[which])
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """What is no longer there, a line a partition."""
+        return tuple(
+            Cut(f"{topic}-{number}", self.first.get((topic, number), 0), start)
+            for (topic, number), start in sorted(self.starts.items())
+            if start > self.first.get((topic, number), 0)
+        )
+
+    @property
+    def watermark_ms(self) -> int:
+        """By which the last committed batch called windows final."""
+        return _watermark_at(self.batches, self.committed)
+
+    @property
+    def planned_watermark_ms(self) -> int:
+        """By which the last planned batch does."""
+        return _watermark_at(self.batches, self.planned)
+
+
+def looked_at(folder: Path, look: Callable[[], T]) -> tuple[int, int, T]:
+    """The last committed batch before `look`, the last planned one after it, at most one later, and what `look` returned.
+
+    Raises StreamgaugeError when batches follow one another faster than `look` looks.
+    """
+    checkpoint = Checkpoint(folder)
+    for _ in range(_LOOKS):
+        committed = checkpoint.last_committed
+        seen = look()
+        planned = max([*checkpoint.planned, committed])
+        if planned <= committed + 1:
+            return committed, planned, seen
+        sleep(_SECONDS_BETWEEN)
+    msg = f"batches of {folder.name} are done faster than Kafka tells its offsets; verify again when there is less to do, or with STREAMGAUGE_TRIGGER_SECONDS=1"
+    raise StreamgaugeError(msg)
+
+
+def prefix_of(folder: Path, settings: Settings, committed: int, planned: int) -> Prefix:
+    """The prefix at those batches, as Kafka has it now.
+
+    Raises StreamgaugeError when the topic holds less than was committed: then it is not the one that was read.
+    """
+    checkpoint = Checkpoint(folder)
+    first = checkpoint.first_offsets()
+    batches = tuple(batch for batch in known_batches(folder) if batch.number <= planned)
+    by_number = {batch.number: batch for batch in batches}
+    lacking = [number for number in (committed, planned) if number >= 0 and number not in by_number]
+    if lacking:
+        msg = (
+            f"{folder} has no offsets of batch {lacking[0]}, which it has committed: it is damaged; restore it, or delete it to count anew"
+        )
+        raise StreamgaugeError(msg)
+    planned_ends = by_number[planned].ends if planned >= 0 else first
+    # A batch names every partition that it knew; one that the next batch is the first to know has given nothing yet.
+    ends = {
+        which: by_number[committed].ends.get(which, first.get(which, 0)) if committed >= 0 else first.get(which, 0)
+        for which in planned_ends
+    }
+    kept = first_and_end_offsets(settings, planned_ends)
+    for (topic, number), end in planned_ends.items():
+        if kept[topic, number][1] < end:
+            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: it was created anew. Delete {folder} to count anew"
+            raise StreamgaugeError(msg)
+    starts = {which: min(max(first.get(which, 0), kept[which][0]), end) for which, end in planned_ends.items()}
+    return Prefix(committed, planned, first, starts, ends, planned_ends, batches)
+
+
+def newest_cut_ms(prefix: Prefix, folder: Path, spark: SparkSession, query: Query, settings: Settings) -> int | None:
+    """No event of the cut part is later than this, in ms since 1970; None when that is not known.
+
+    The watermark after a batch is not before the latest event of the stream so far, less its delay and less the skew that is granted to partitions.
+    """
+    last = next((batch for batch in prefix.batches if _reaches(batch, prefix)), None)
+    if last is None:
+        return None
+    after = next((batch.watermark_ms for batch in prefix.batches if batch.number > last.number), None)
+    watermark_ms = after if after is not None else Checkpoint(folder).watermark_after(last.number)
+    if watermark_ms is None:
+        return None
+    delay = query.watermark or settings.watermark
+    row = spark.sql(
+        f"SELECT unix_millis(timestamp_millis({watermark_ms}) + interval {delay} + interval {settings.partition_skew}) AS ms"
+    ).first()
+    return None if row is None else int(row["ms"])
+
+
+def _reaches(batch: Batch, prefix: Prefix) -> bool:
+    cut: Mapping[Partition, int] = {which: start for which, start in prefix.starts.items() if start > prefix.first.get(which, 0)}
+    return all(batch.ends.get(which, 0) >= start for which, start in cut.items())
+
+
+def _watermark_at(batches: tuple[Batch, ...], number: int) -> int:
+    return next((batch.watermark_ms for batch in reversed(batches) if batch.number == number), 0)

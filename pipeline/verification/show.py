@@ -1,0 +1,129 @@
+"""What was found, for a person and for a program."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.verification.outcome import Lateness, Outcome
+
+WIDEST_ROW = 300
+_STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not run": "dim"}
+
+
+def as_json(outcomes: Sequence[Outcome]) -> str:
+    """A JSON array with an object a query."""
+    found = [
+        {
+            **asdict(outcome),
+            "verdict": outcome.verdict,
+            "rows": {"compared": outcome.rows.compared, **asdict(outcome.rows)},
+        }
+        for outcome in outcomes
+    ]
+    return orjson.dumps(found, default=_number).decode()
+
+
+def show(outcomes: Sequence[Outcome], console: Console) -> None:
+    """A table with a line a query, then what is to be said of each, then the verdict on all."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("query", no_wrap=True)
+    for name in ("batch", "records", "equal rows", "wrong", "late"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for outcome in outcomes:
+        table.add_row(outcome.query, *_cells(outcome), f"[{_STYLES[outcome.verdict]}]{outcome.verdict}[/]")
+    console.print(table)
+    for outcome in outcomes:
+        lines = _lines(outcome)
+        if lines:
+            console.print(f"\n{outcome.query}, {outcome.sink}", markup=False, style="bold")
+        for line in lines:
+            console.print(f"  {line}", markup=False)
+    console.print(f"\n{_summary(outcomes)}", markup=False)
+
+
+def _cells(outcome: Outcome) -> list[str]:
+    if outcome.verdict not in {"right", "wrong"}:
+        return [""] * 5
+    late = "" if outcome.lateness is None else f"{outcome.lateness.late_rows:,}"
+    return [f"{outcome.batch}", f"{outcome.records:,}", f"{outcome.rows.equal:,}", f"{outcome.rows.wrong + len(outcome.faults):,}", late]
+
+
+def _lines(outcome: Outcome) -> list[str]:
+    if outcome.problem is not None:
+        return [f"not checked: {outcome.problem}"]
+    rows = outcome.rows
+    lines = [] if outcome.lateness is None else _lateness(outcome.lateness)
+    lines += [
+        f"retention has cut {cut.partition}: the query began at offset {cut.first:,}, the topic now begins at {cut.earliest:,}"
+        for cut in outcome.cuts
+    ]
+    if rows.not_checkable:
+        lines.append(f"{rows.not_checkable:,} rows are not checkable: the source has lost records that they are made of")
+    if rows.untold:
+        lines.append(f"{rows.untold:,} rows differ, and depend on records of which it is not known whether they came too late")
+    if rows.expired:
+        lines.append(f"{rows.expired:,} rows have expired, and were deleted")
+    lines += outcome.notes
+    lines += [f"WRONG: {fault}" for fault in outcome.faults]
+    if rows.wrong:
+        lines.append(
+            f"WRONG: {rows.wrong:,} of {rows.compared:,} rows: {rows.missing:,} missing, {rows.extra:,} extra, {rows.different:,} different"
+        )
+    for difference in outcome.differences:
+        lines.append(f"{difference.kind} {difference.where}")
+        expected, found = _what_differs(difference.expected, difference.found)
+        lines.append(f"    the source says  {_row(expected)}")
+        lines.append(f"    the sink holds   {_row(found)}")
+    if rows.wrong > len(outcome.differences):
+        lines.append(f"... and {rows.wrong - len(outcome.differences):,} more")
+    return lines
+
+
+def _lateness(late: Lateness) -> list[str]:
+    if not late.late_rows:
+        return []
+    lost = (
+        f"{late.late_events:,} of {late.events:,} events count nowhere because of it"
+        if late.late_events
+        else "their events have all counted by other rows"
+    )
+    return [f"{late.late_rows:,} of {late.rows:,} rows came too late: {lost}"]
+
+
+def _summary(outcomes: Sequence[Outcome]) -> str:
+    by_verdict = {verdict: [outcome.query for outcome in outcomes if outcome.verdict == verdict] for verdict in _STYLES}
+    wrong, right, unchecked = by_verdict["wrong"], by_verdict["right"], by_verdict["not checked"]
+    if wrong:
+        return f"WRONG: {', '.join(wrong)}: the sink does not hold what the source says."
+    if unchecked:
+        return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
+    return f"Right: {len(right)} of {len(outcomes)} queries hold exactly what their source says" + (
+        "." if len(right) == len(outcomes) else "; the others have not run."
+    )
+
+
+def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401 - rows, or words on why there is none
+    """Of two rows the columns that differ, or else all."""
+    if not (isinstance(expected, dict) and isinstance(found, dict)):
+        return expected, found
+    names = [name for name in (*expected, *(found.keys() - expected.keys())) if name not in found or expected.get(name) != found[name]]
+    return {name: expected.get(name) for name in names}, {name: found.get(name) for name in names}
+
+
+def _row(row: Any) -> str:  # noqa: ANN401 - a row, or words on why there is none
+    if row is None:
+        return "no such row"
+    text = row if isinstance(row, str) else orjson.dumps(row, default=_number).decode()
+    return text if len(text) <= WIDEST_ROW else f"{text[:WIDEST_ROW]} ..."
+
+
+def _number(value: object) -> Any:  # noqa: ANN401 - a number of JSON
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(value)

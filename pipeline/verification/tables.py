@@ -1,0 +1,159 @@
+"""A compacted topic against the rows that it should hold: pure, on values in memory."""
+
+import json
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple, cast
+
+from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, RowCounts
+
+Row = Mapping[str, Any]
+Rows = Mapping[bytes, bytes]
+"""Values by key, both as bytes."""
+
+
+def json_row(value: bytes) -> Row:
+    """A row of JSON, with its numbers as they are written."""
+    row = json.loads(value, parse_float=Decimal)
+    if not isinstance(row, dict):
+        msg = f"expected a JSON object, found {type(row).__name__}"
+        raise ValueError(msg)  # noqa: TRY004 - the value is wrong, as any other text that is no JSON object
+    return row
+
+
+@dataclass(frozen=True)
+class Excuses:
+    """What explains that a row differs.
+
+    untold: keys that records touch of which it is not known whether they were late. is_cut: whether the source has lost records;
+    newest_cut_ms: no event among them is later, None if that is not known. growing: columns that more records only raise.
+    kept_for: windows that end longer before the newest one may have been deleted.
+    """
+
+    untold: AbstractSet[bytes] = frozenset()
+    is_cut: bool = False
+    newest_cut_ms: int | None = None
+    growing: tuple[str, ...] = ()
+    kept_for: timedelta | None = None
+
+
+class Comparison(NamedTuple):
+    """What was found. unsettled: some rows are wrong, but have newer records: they are to be looked at again."""
+
+    counts: RowCounts
+    differences: list[Difference]
+    unsettled: bool
+
+
+@dataclass
+class Tables:
+    """What is compared.
+
+    expected: the rows of the committed prefix, in JSON. found: those of the topic, as `decode` reads them. expected_ahead: gives the rows of
+    the planned prefix, when a batch is under way; asked only if something differs. newer: keys with records behind those looked at.
+    """
+
+    expected: Rows
+    found: Rows
+    decode: Callable[[bytes], Row] = json_row
+    decode_expected: Callable[[bytes], Row] = json_row
+    expected_ahead: Callable[[], Rows] | None = None
+    newer: AbstractSet[bytes] = frozenset()
+    _ahead: Rows | None = field(default=None, init=False)
+
+    def compare(self, excuses: Excuses) -> Comparison:
+        """Compares every key."""
+        expired_before = self._expired_before(excuses)
+        counts: dict[str, int] = {}
+        differences: list[Difference] = []
+        unsettled = False
+        for key in sorted(self.expected.keys() | self.found.keys()):
+            kind = self._kind(key, excuses, expired_before)
+            counts[kind] = counts.get(kind, 0) + 1
+            if kind in {"missing", "extra", "different"}:
+                unsettled = unsettled or key in self.newer
+                if len(differences) < MOST_DIFFERENCES:
+                    differences.append(self._difference(kind, key))
+        return Comparison(RowCounts(**counts), differences, unsettled)
+
+    def _kind(self, key: bytes, excuses: Excuses, expired_before: datetime | None) -> str:
+        """The field of RowCounts that the row counts in."""
+        if self._is_as_expected(key):
+            return "equal"
+        if key not in self.found and expired_before is not None and _end(key) < expired_before:
+            return "expired"
+        if key in excuses.untold:
+            return "untold"
+        if key in self.found and self._may_be_cut(key, excuses):
+            return "not_checkable"
+        if key not in self.found:
+            return "missing"
+        return "different" if key in self.expected else "extra"
+
+    def _is_as_expected(self, key: bytes) -> bool:
+        if self._is_equal(key, self.expected):
+            return True
+        if self.expected_ahead is None:
+            return False
+        if self._ahead is None:
+            self._ahead = self.expected_ahead()
+        return key in self.found and self._is_equal(key, self._ahead)
+
+    def _is_equal(self, key: bytes, expected: Rows) -> bool:
+        if key not in self.found or key not in expected:
+            return False
+        if self.found[key] == expected[key]:
+            return True
+        return self._found_row(key) == self.decode_expected(expected[key])
+
+    def _found_row(self, key: bytes) -> Any:  # noqa: ANN401 - a row, or words on why there is none
+        if key not in self.found:
+            return None
+        try:
+            return self.decode(self.found[key])
+        except Exception as error:  # decoders of Avro raise a dozen kinds; whichever it is, the row is wrong, and the reason is shown
+            return f"not readable: {type(error).__name__}: {error}"
+
+    def _difference(self, kind: str, key: bytes) -> Difference:
+        row = self.expected.get(key)
+        if row is None and self._ahead is not None:
+            row = self._ahead.get(key)
+        expected = None if row is None else self.decode_expected(row)
+        return Difference(cast("Kind", kind), key.decode(errors="replace"), expected, self._found_row(key))
+
+    def _may_be_cut(self, key: bytes, excuses: Excuses) -> bool:
+        if not excuses.is_cut:
+            return False
+        begins, row = _edge(key, "start"), self._found_row(key)
+        if begins is None or not isinstance(row, dict):
+            return False
+        if excuses.newest_cut_ms is not None and begins > datetime.fromtimestamp(excuses.newest_cut_ms / 1000, UTC):
+            return False
+        if key not in self.expected:
+            return True
+        least = self.decode_expected(self.expected[key])
+        return all(isinstance(row.get(column), int) and row[column] >= least[column] for column in excuses.growing)
+
+    def _expired_before(self, excuses: Excuses) -> datetime | None:
+        """Windows that ended before this may be gone; None: none may."""
+        if excuses.kept_for is None:
+            return None
+        # Not every row that is found tells what the newest window is: one that nobody should have written must not hide others.
+        keys = self.expected.keys() | {key for key in self.found if self._may_be_cut(key, excuses)}
+        newest = max((end for key in keys if (end := _edge(key, "end")) is not None), default=None)
+        return None if newest is None else newest - excuses.kept_for
+
+
+def _end(key: bytes) -> datetime:
+    return _edge(key, "end") or datetime.max.replace(tzinfo=UTC)
+
+
+def _edge(key: bytes, edge: str) -> datetime | None:
+    """When the key's window starts or ends; None if it has none."""
+    try:
+        return datetime.fromisoformat(json.loads(key)["window"][edge])
+    except (ValueError, KeyError, TypeError):
+        return None

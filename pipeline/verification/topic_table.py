@@ -1,0 +1,81 @@
+"""The table that a compacted topic holds up to given offsets, as raw bytes."""
+
+import time
+import uuid
+from dataclasses import dataclass, field
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from pipeline.checkpoints import Offsets
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+SILENCE_SECONDS = 30
+
+
+@dataclass
+class TopicTable:
+    """The last value of each key below the limits; a key whose last value is null is not there.
+
+    newer: keys that have a record above the limits, so that compaction may have taken their record below. keyless: records without a key.
+    """
+
+    values: dict[bytes, bytes] = field(default_factory=dict)
+    newer: set[bytes] = field(default_factory=set)
+    keyless: int = 0
+
+    def apply(self, message: Message, limit: int) -> None:
+        """Folds a record in."""
+        key, value = message.key(), message.value()
+        if key is None:
+            self.keyless += 1
+        elif (message.offset() or 0) >= limit:
+            self.newer.add(key)
+        elif value is None:
+            self.values.pop(key, None)
+        else:
+            self.values[key] = value
+
+
+def read_table(settings: Settings, limits: Offsets) -> TopicTable:
+    """Reads each partition of `limits` from its beginning to its end; what lies at its limit or behind counts as newer.
+
+    Raises StreamgaugeError when Kafka does not answer, or falls silent.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "group.id": f"streamgauge-verify-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in limits])
+    try:
+        return _read(consumer, limits)
+    except KafkaException as error:
+        msg = f"a result topic at {settings.bootstrap_servers} can no longer be read: {error.args[0].str()}; verify again"
+        raise StreamgaugeError(msg) from error
+    finally:
+        consumer.close()
+
+
+def _read(consumer: Consumer, limits: Offsets) -> TopicTable:
+    table, unfinished, heard_at = TopicTable(), set(limits), time.monotonic()
+    while unfinished:
+        for message in consumer.consume(10_000, timeout=0.5):
+            heard_at = time.monotonic()
+            which = (message.topic() or "", message.partition() or 0)
+            error = message.error()
+            if error is None:
+                table.apply(message, limits[which])
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unfinished.discard(which)
+            else:
+                raise KafkaException(error)
+        if time.monotonic() - heard_at > SILENCE_SECONDS:
+            msg = f"Kafka fell silent for {SILENCE_SECONDS} s before the end of topic {min(unfinished)[0]}; see the broker's log"
+            raise StreamgaugeError(msg)
+    return table

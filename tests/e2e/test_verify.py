@@ -1,0 +1,86 @@
+"""`streamgauge verify` beside a pipeline that runs, is killed with -9, and runs again."""
+
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from plain import dropped, folded
+from running import environment, eventually, streamgauge
+
+from pipeline.catalog import chosen
+from pipeline.checkpoints import Checkpoint, checkpoint_folder
+from pipeline.session import spark_session
+from pipeline.verification.verifier import Verifier
+
+STATS = "nest-camera-stats"
+QUERIES = (STATS, "nest-archive", "nest-dead-letters")
+FAULTS = ("--late", "0.05", "--too-late", "0.02", "--duplicates", "0.02", "--corrupt", "0.01")
+
+
+@contextmanager
+def started(settings, *arguments, **variables):
+    """A command in a process of its own, killed in the end if it is still there."""
+    log = settings.home / f"{arguments[0]}.txt"
+    with log.open("a") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streamgauge.cli", *arguments], env=environment(settings, **variables), stderr=output
+        )
+    try:
+        yield process
+        assert process.poll() in {None, -signal.SIGKILL}, log.read_text()
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def until_batch(settings, number):
+    checkpoint = Checkpoint(checkpoint_folder(settings, STATS, 1, "update"))
+    eventually(lambda: checkpoint.last_committed >= number, f"batch {number} to be committed", seconds=300)
+    return checkpoint.last_committed
+
+
+@pytest.fixture
+def right(fresh):
+    """Verifies all queries, and fails unless each is right; returns what was found of each."""
+    spark = spark_session(fresh)
+    queries = [query for query in chosen(QUERIES, fresh) if query.name in QUERIES]
+
+    def verify():
+        found = {query.name: Verifier(spark, fresh).verify(query) for query in queries}
+        assert {outcome.verdict for outcome in found.values()} == {"right"}, found
+        return found
+
+    yield verify
+    spark.stop()
+
+
+@pytest.mark.timeout(1200)
+def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right):
+    paced = ("produce", "nest", "--rate", "150", "--speed-up", "3000", "--cameras", "100", *FAULTS)
+    with started(fresh, *paced):
+        with started(fresh, "run", *QUERIES) as pipeline:
+            before = until_batch(fresh, 20)
+            running = right()
+            assert until_batch(fresh, before + 1) > running[STATS].batch, "the pipeline should have gone on meanwhile"
+            pipeline.send_signal(signal.SIGKILL)
+            pipeline.wait(30)
+        killed = right()
+        with started(fresh, "run", *QUERIES):
+            until_batch(fresh, 130)
+            again = right()
+    assert [found[STATS].notes for found in (running, killed, again)] == [[], [], []], "the journal should know every batch"
+    assert 0 < running[STATS].records < killed[STATS].records < again[STATS].records
+    assert 0 < running[STATS].lateness.late_rows <= again[STATS].lateness.late_rows
+    counted = sum(row["count"] for row in folded(fresh, "nest-camera-stats").values())
+    assert counted >= again[STATS].lateness.events - again[STATS].lateness.late_events
+
+    assert streamgauge("run", *QUERIES, "--once", settings=fresh).returncode == 0
+    done = streamgauge("verify", settings=fresh)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Right: 3 of 10 queries hold exactly what their source says; the others have not run." in done.stdout
+    final = right()[STATS].lateness
+    assert counted <= final.events - final.late_events == sum(row["count"] for row in folded(fresh, "nest-camera-stats").values())
+    # What Spark told of the batch that the kill interrupted is lost with it; of all others it has told.
+    assert final.late_rows >= dropped(fresh, STATS) > 0

@@ -1,0 +1,306 @@
+"""`streamgauge verify` on a real broker and registry: what is right is found right, and every kind of wrong is found and named."""
+
+import json
+import random
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from plain import dropped, folded, one_camera, read_topic, write_topic
+from running import running_platform, running_registry, streamgauge
+
+from pipeline.catalog import chosen
+from pipeline.checkpoints import checkpoint_folder
+from pipeline.runner import Runner, RunOptions
+from pipeline.session import spark_session
+from pipeline.verification.verifier import Verifier
+from streamgauge.settings import Settings
+
+pytestmark = pytest.mark.kafka
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STATS = "nest-camera-stats"
+FAULTS = ("--late", "0.05", "--too-late", "0.02", "--duplicates", "0.03", "--corrupt", "0.02")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    session = spark_session(Settings(home=tmp_path_factory.mktemp("spark"), cache=Settings.from_environment().cache))
+    yield session
+    session.stop()
+
+
+@contextmanager
+def few_batches_kept(spark):
+    """Spark forgets the plans of batches soon, and not after a hundred."""
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    try:
+        yield
+    finally:
+        spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
+
+
+def run_once(spark, settings, *names, mode=None, **changes):
+    settings = replace(settings, **changes)
+    queries = [query for query in chosen(names, settings) if not names or query.name in names]
+    Runner(spark, settings, RunOptions(once=True)).run([replace(query, mode=mode or query.mode) for query in queries])
+
+
+def verified(spark, settings, *names, mode=None):
+    verifier = Verifier(spark, settings)
+    queries = [query for query in chosen(names, settings) if not names or query.name in names]
+    outcomes = {query.name: verifier.verify(replace(query, mode=mode or query.mode)) for query in queries}
+    return outcomes[names[0]] if len(names) == 1 else outcomes
+
+
+def write(settings, topic, key, value, **more):
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers})
+    producer.produce(topic, value, key, **more)
+    assert producer.flush(30) == 0
+
+
+def differences(outcome, kind):
+    return {difference.where: (difference.expected, difference.found) for difference in outcome.differences if difference.kind == kind}
+
+
+def backlog(late_duplicates=True):
+    """12,000 sightings a second apart, among them 100 two hours late, and 50 again that counted long before."""
+    rng = random.Random(1)
+    values = [one_camera(f"cam-{rng.randrange(50)}", START + timedelta(seconds=number)) for number in range(12_000)]
+    again = [(number * 150 + 4500, values[number]) for number in range(50)] if late_duplicates else []
+    late = [(number * 70 + 5000, one_camera(f"late-{number}", START + timedelta(minutes=number % 30))) for number in range(100)]
+    for position, value in sorted(again + late, key=lambda one: one[0]):
+        values.insert(position, value)
+    return values
+
+
+class TestLateness:
+    def test_the_late_rows_are_those_that_spark_dropped_though_it_has_forgotten_its_batches(self, spark, fresh):
+        write_topic(fresh, "nest-logs", backlog(), partitions=3)
+        with few_batches_kept(spark):
+            run_once(spark, fresh, STATS, max_offsets_per_trigger=600)
+        folder = checkpoint_folder(fresh, STATS, 1, "update")
+        assert len([path for path in (folder / "offsets").iterdir() if path.name.isdigit()]) < 6, "Spark should have forgotten its batches"
+
+        found = verified(spark, fresh, STATS)
+        assert found.verdict == "right", found
+        assert found.records == 12_150
+        assert found.lateness.late_rows == dropped(fresh, STATS)
+        assert 100 < found.lateness.late_rows <= 150
+        assert found.lateness.late_rows - found.lateness.late_events == 50, "the repeated ones have counted: nothing is missing for them"
+        assert found.lateness.events == 12_100
+        counted = sum(row["count"] for row in folded(fresh, "nest-camera-stats").values())
+        assert counted == found.lateness.events - found.lateness.late_events
+        assert found.notes == []
+
+        folder.with_name(f"{folder.name}.journal").unlink()
+        found = verified(spark, fresh, STATS)
+        assert found.verdict == "right", found
+        assert found.rows.untold > 0
+        assert found.lateness.untold_rows > 0
+        assert "are not in the journal" in found.notes[0]
+
+    def test_a_lost_event_is_not_taken_for_a_late_one(self, spark, fresh):
+        write_topic(fresh, "nest-logs", [one_camera("cam-1", START), one_camera("cam-1", START + timedelta(seconds=30))], partitions=1)
+        run_once(spark, fresh, STATS)
+        assert verified(spark, fresh, STATS).verdict == "right"
+        write_topic(fresh, "nest-logs", [one_camera("cam-2", START)], partitions=1)
+        lose_what_came(checkpoint_folder(fresh, STATS, 1, "update"), {"nest-logs": {"0": 3, "1": 0, "2": 0}})
+        found = verified(spark, fresh, STATS)
+        assert found.verdict == "wrong"
+        (expected, held) = next(iter(differences(found, "different").values()))
+        assert (expected["count"], held["count"]) == (3, 2)
+        assert found.lateness.late_rows == 0
+
+
+def lose_what_came(folder, ends):
+    """Has the checkpoint say that one more batch was planned and committed, up to `ends`, of which nothing was written."""
+    last = max(int(path.name) for path in (folder / "offsets").iterdir() if path.name.isdigit())
+    version, metadata, *sources = (folder / "offsets" / str(last)).read_text().splitlines()
+    for name, text in (("offsets", "\n".join([version, metadata, *[json.dumps(ends)] * len(sources)])), ("commits", "v1\n{}")):
+        (folder / name / str(last + 1)).write_text(text)
+
+
+class TestRetention:
+    def test_what_is_cut_is_not_checkable_and_the_rest_still_is(self, spark, fresh):
+        values = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number * 5)) for number in range(9000)]
+        write_topic(fresh, "nest-logs", values, partitions=3)
+        # A partition is never more than an hour behind the others here, and the setting says so: the cut can be told from what follows.
+        fresh = replace(fresh, partition_skew="1 hour")
+        run_once(spark, fresh, STATS, "nest-archive", max_offsets_per_trigger=1500)
+        admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+        for deleted in admin.delete_records([TopicPartition("nest-logs", number, 1200) for number in range(3)]).values():
+            deleted.result(30)
+        found = verified(spark, fresh, STATS, "nest-archive")
+        assert {outcome.verdict for outcome in found.values()} == {"right"}, found
+        assert [(one.partition, one.first, one.earliest) for one in found[STATS].cuts] == [(f"nest-logs-{n}", 0, 1200) for n in range(3)]
+        assert found[STATS].rows.not_checkable > 0 < found[STATS].rows.equal
+        assert (found["nest-archive"].rows.not_checkable, found["nest-archive"].rows.equal) == (3600, 5400)
+
+        table = folded(fresh, "nest-camera-stats")
+        keys = sorted(table, key=lambda key: json.loads(key)["window"]["start"])
+        for key, change in ((keys[0], +1), (keys[-1], +1), (keys[-2], -1)):
+            write(fresh, "nest-camera-stats", key, orjson.dumps({**table[key], "count": table[key]["count"] + change}))
+        write(fresh, "nest-camera-stats", keys[-3], None)
+        found = verified(spark, fresh, STATS)
+        assert differences(found, "different").keys() == {keys[-1].decode(), keys[-2].decode()}
+        assert differences(found, "missing").keys() == {keys[-3].decode()}
+
+    def test_a_topic_that_was_created_anew_is_said_to_be(self, spark, fresh):
+        write_topic(fresh, "nest-logs", [one_camera("cam-1", START)] * 30, partitions=3)
+        run_once(spark, fresh, STATS)
+        folder = checkpoint_folder(fresh, STATS, 1, "update")
+        lose_what_came(folder, {"nest-logs": {"0": 99, "1": 99, "2": 99}})
+        found = verified(spark, fresh, STATS)
+        assert found.verdict == "not checked"
+        assert "was created anew" in found.problem
+
+
+@pytest.fixture(scope="module")
+def stories(spark, tmp_path_factory):
+    """All three stories, with everything that goes wrong on the way, run in three parts; and what the producers said."""
+    with contextmanager(running_platform)(tmp_path_factory.mktemp("home")) as settings, contextmanager(running_registry)(settings):
+        said = {"nest": [], "taxi": [], "wikimedia": []}
+        for part in range(3):
+            start = (START + timedelta(hours=6 * part)).isoformat()
+            for story, more in {
+                "nest": ("--limit", "1500", "--speed-up", "1000", "--rate", "100"),
+                "taxi": ("--limit", "1500", "--odd", "0.02"),
+                "wikimedia": ("--limit", "1500", "--rate", "1", "--speed-up", "1"),
+            }.items():
+                done = streamgauge(
+                    "produce", story, "--unpaced", "--json", "--seed", str(part), "--start", start, *more, *FAULTS, settings=settings
+                )
+                assert done.returncode == 0, done.stderr
+                said[story].append(json.loads(done.stdout.splitlines()[-1]))
+            run_once(spark, settings, max_offsets_per_trigger=400)
+        yield (
+            settings,
+            {story: {name: sum(one[name] for one in parts) for name in parts[0] if name != "source"} for story, parts in said.items()},
+        )
+
+
+class TestStories:
+    def test_everything_is_right_and_the_counts_are_those_that_the_producers_gave(self, spark, stories):
+        settings, said = stories
+        found = verified(spark, settings)
+        assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(found, "right"), found
+        assert len(found) == 10
+        for story in said:
+            letters = found[f"{story}-dead-letters"]
+            assert letters.records == said[story]["events"]
+            assert letters.rows.equal == said[story]["corrupt"] > 0
+        for query, story, facts in (
+            (STATS, "nest", "people_seen"),
+            ("taxi-borough-stats", "taxi", "trips"),
+            ("wikimedia-edit-stats", "wikimedia", "edits"),
+        ):
+            lateness = found[query].lateness
+            assert lateness.events == said[story][facts]
+            assert lateness.late_events <= said[story][f"{facts}_too_late"]
+            assert lateness.late_rows > 0 or story == "nest", "a camera reports so often that what it says too late is known already"
+            assert lateness.late_rows == dropped(settings, query)
+        assert found["wikimedia-wiki-stats"].lateness.late_rows == dropped(settings, "wikimedia-wiki-stats")
+
+    def test_a_changed_value_a_removed_row_an_added_one_and_rubbish_are_named(self, stories):
+        settings, _ = stories
+        table = folded(settings, "taxi-borough-stats")
+        changed, removed, spoilt = sorted(table)[:3]
+        added = changed.replace(b'"borough":"', b'"borough":"Not ')
+        write(
+            settings,
+            "taxi-borough-stats",
+            changed,
+            orjson.dumps({**table[changed], "fare_amount_sum": table[changed]["fare_amount_sum"] + 0.01}),
+        )
+        write(settings, "taxi-borough-stats", removed, None)
+        write(settings, "taxi-borough-stats", spoilt, b"rubbish")
+        write(settings, "taxi-borough-stats", added, orjson.dumps(table[changed]))
+        done = streamgauge("verify", "taxi-borough-stats", settings=settings)
+        assert done.returncode == 1, done.stderr
+        assert "1 missing, 1 extra, 2 different" in done.stdout
+        for key in (changed, removed, spoilt, added):
+            assert key.decode() in done.stdout
+        assert f'{{"fare_amount_sum":{table[changed]["fare_amount_sum"]}}}' in done.stdout, "of two rows only what differs is shown"
+        found = json.loads(streamgauge("verify", "taxi-borough-stats", "--format", "json", settings=settings).stdout)
+        assert found[0]["verdict"] == "wrong"
+        assert {key: found[0]["rows"][key] for key in ("missing", "extra", "different")} == {"missing": 1, "extra": 1, "different": 2}
+
+    def test_an_avro_row_under_the_key_of_another_is_named(self, spark, stories):
+        settings, _ = stories
+        (key, value), (_, another), *_ = {message.key(): message.value() for message in read_topic(settings, "wikimedia.processed")}.items()
+        assert value != another
+        write(settings, "wikimedia.processed", key, another)
+        found = verified(spark, settings, "wikimedia-edit-stats")
+        assert found.rows.wrong == 1
+        assert differences(found, "different").keys() == {key.decode()}
+
+    def test_a_file_that_is_gone_is_named_with_the_rows_that_it_held(self, spark, stories):
+        settings, _ = stories
+        table = settings.lake / "wikimedia" / "changes"
+        victim = max(table.glob("*/*.parquet"), key=lambda path: path.stat().st_size)
+        content = victim.read_bytes()
+        victim.unlink()
+        found = verified(spark, settings, "wikimedia-archive")
+        assert found.verdict == "wrong"
+        assert found.rows.missing > 0
+        assert str(victim.relative_to(table)) in found.faults[0]
+        assert all(where.startswith("wikimedia-") for where in differences(found, "missing"))
+        victim.write_bytes(content)
+        assert verified(spark, settings, "wikimedia-archive").verdict == "right"
+
+    def test_a_file_that_is_damaged_is_named(self, spark, stories):
+        settings, _ = stories
+        table = settings.lake / "taxi" / "trips"
+        victim = max(table.glob("*/*.parquet"), key=lambda path: path.stat().st_size)
+        with victim.open("r+b") as file:
+            file.truncate(100)
+        found = verified(spark, settings, "taxi-archive")
+        assert found.verdict == "wrong"
+        assert found.rows.missing > 0
+        assert str(victim.relative_to(table)) in found.faults[0]
+
+    def test_a_dead_letter_that_nobody_should_have_written_is_named(self, spark, stories):
+        settings, _ = stories
+        letter = next(one for one in read_topic(settings, "dead-letters") if b"nest-logs" in one.key())
+        of = {"offset": 0, "partition": 1, "topic": "nest-logs"}
+        write(settings, "dead-letters", json.dumps(of).encode(), b"a good record", headers=letter.headers())
+        found = verified(spark, settings, "nest-dead-letters")
+        assert found.rows.wrong == 1
+        assert "nest-logs-1 offset 0" in differences(found, "extra")
+        assert verified(spark, settings, "wikimedia-dead-letters").verdict == "right"
+
+
+def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark, fresh):
+    write_topic(fresh, "nest-logs", backlog(late_duplicates=False), partitions=3)
+    run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=1000)
+    assert verified(spark, fresh, STATS).verdict == "not run"
+    found = verified(spark, fresh, STATS, mode="append")
+    assert found.verdict == "right", found
+    assert found.rows.equal == len(folded(fresh, "nest-camera-stats")) > 0
+    run_once(spark, fresh, STATS, mode="complete", max_offsets_per_trigger=1000)
+    found = verified(spark, fresh, STATS, mode="complete")
+    assert found.verdict == "right", found
+    assert found.rows.equal > len(folded(fresh, "nest-camera-stats")) - 60
+    assert "v1-append" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nest-camera-stat",), "no query nest-camera-stat; there are nest-camera-stats"),
+        (("--mode", "complete"), "--mode is for queries that are named"),
+        ((STATS, "--mode", "often"), "expected one of append, update, complete"),
+        ((STATS, "--format", "csv"), "--format csv; expected one of table, json"),
+        ((STATS,), "query nest-camera-stats has not run in mode update"),
+        ((), "no query has run"),
+    ],
+)
+def test_a_wrong_word_gets_one_clear_line(settings, tmp_path, arguments, message):
+    done = streamgauge("verify", *arguments, settings=settings, STREAMGAUGE_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr

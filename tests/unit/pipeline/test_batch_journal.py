@@ -1,0 +1,157 @@
+"""The journal of batches against checkpoints as Spark writes them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.batch_journal import BatchJournal, BatchJournals, known_batches
+from pipeline.checkpoints import Batch
+from streamgauge.settings import Settings
+
+
+class SparkCheckpoint:
+    """Writes what Spark 4.1 writes for a query on `nest-logs`; one that has `branches` names its offsets so many times."""
+
+    def __init__(self, folder: Path, query_id: str = "one", branches: int = 3):
+        self.folder, self.branches = folder, branches
+        for name in ("offsets", "commits"):
+            (folder / name).mkdir(parents=True)
+        (folder / "metadata").write_text(json.dumps({"id": query_id}))
+
+    def plan(self, number, *ends, watermark_ms=0):
+        offsets = json.dumps({"nest-logs": {str(partition): end for partition, end in enumerate(ends)}})
+        metadata = json.dumps({"batchWatermarkMs": watermark_ms, "batchTimestampMs": 1, "conf": {}})
+        (self.folder / "offsets" / f".{number}.crc").write_bytes(b"crc")
+        (self.folder / "offsets" / str(number)).write_text("\n".join(["v1", metadata, *[offsets] * self.branches]))
+
+    def purge(self, *numbers):
+        for number in numbers:
+            (self.folder / "offsets" / str(number)).unlink()
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    return SparkCheckpoint(tmp_path / "nest-camera-stats-v1-update")
+
+
+def batch(number, *ends, watermark_ms=0):
+    return Batch(number, {("nest-logs", partition): end for partition, end in enumerate(ends)}, watermark_ms)
+
+
+def follow(checkpoint, earliest=()):
+    journal = BatchJournal(checkpoint.folder)
+    journal.open({("nest-logs", partition): offset for partition, offset in enumerate(earliest)})
+    return journal
+
+
+def test_a_batch_is_known_after_spark_has_forgotten_it(checkpoint):
+    journal = follow(checkpoint)
+    for number in range(5):
+        checkpoint.plan(number, number * 10 + 10, 7, watermark_ms=number * 1000)
+        journal.catch_up()
+    checkpoint.purge(0, 1, 2)
+    assert known_batches(checkpoint.folder) == [batch(number, number * 10 + 10, 7, watermark_ms=number * 1000) for number in range(5)]
+
+
+def test_what_is_not_in_the_journal_yet_is_read_from_spark(checkpoint):
+    checkpoint.plan(0, 10)
+    follow(checkpoint)
+    checkpoint.plan(1, 20)
+    assert known_batches(checkpoint.folder) == [batch(0, 10), batch(1, 20)]
+
+
+def test_without_a_journal_what_spark_still_has_is_known(checkpoint):
+    checkpoint.plan(7, 10)
+    assert known_batches(checkpoint.folder) == [batch(7, 10)]
+
+
+@pytest.mark.parametrize("cut", range(1, 60))
+def test_a_line_that_was_cut_off_by_a_kill_is_written_again(checkpoint, cut):
+    checkpoint.plan(0, 10, watermark_ms=1)
+    checkpoint.plan(1, 20, watermark_ms=2)
+    path = follow(checkpoint).path
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert known_batches(checkpoint.folder)[-1] == batch(1, 20, watermark_ms=2)
+    checkpoint.plan(2, 30, watermark_ms=3)
+    follow(checkpoint)
+    checkpoint.purge(0, 1, 2)
+    assert known_batches(checkpoint.folder) == [batch(0, 10, watermark_ms=1), batch(1, 20, watermark_ms=2), batch(2, 30, watermark_ms=3)]
+
+
+@pytest.mark.parametrize("left", range(0, 30, 7))
+def test_a_header_that_was_cut_off_is_written_again(checkpoint, left):
+    checkpoint.plan(0, 10)
+    path = follow(checkpoint).path
+    path.write_bytes(path.read_bytes()[:left])
+    follow(checkpoint)
+    checkpoint.purge(0)
+    assert known_batches(checkpoint.folder) == [batch(0, 10)]
+
+
+def test_a_journal_is_of_one_checkpoint_only(checkpoint, tmp_path):
+    checkpoint.plan(0, 10)
+    checkpoint.plan(1, 20)
+    follow(checkpoint)
+    checkpoint.folder.rename(tmp_path / "away")
+    anew = SparkCheckpoint(checkpoint.folder, query_id="another")
+    assert known_batches(anew.folder) == []
+    journal = follow(anew)
+    anew.plan(0, 5)
+    journal.catch_up()
+    anew.purge(0)
+    assert known_batches(anew.folder) == [batch(0, 5)]
+
+
+def test_a_journal_that_was_left_behind_by_a_deleted_checkpoint_is_begun_anew_by_the_first_batch(checkpoint):
+    checkpoint.plan(0, 10)
+    checkpoint.plan(1, 20)
+    follow(checkpoint)
+    checkpoint.purge(0, 1)
+    (checkpoint.folder / "metadata").unlink()
+    journal = follow(checkpoint)
+    (checkpoint.folder / "metadata").write_text('{"id": "another"}')
+    checkpoint.plan(0, 5)
+    journal.catch_up()
+    assert known_batches(checkpoint.folder) == [batch(0, 5)]
+
+
+def test_a_batch_that_was_planned_anew_takes_the_place_of_the_old_plan_and_of_all_after_it(checkpoint):
+    for number, end in enumerate((10, 20, 30)):
+        checkpoint.plan(number, end)
+    follow(checkpoint)
+    checkpoint.purge(2)
+    checkpoint.plan(1, 15)
+    follow(checkpoint)
+    checkpoint.purge(0, 1)
+    assert known_batches(checkpoint.folder) == [batch(0, 10), batch(1, 15)]
+
+
+def test_batches_below_what_the_source_still_has_are_forgotten_but_for_the_last(checkpoint):
+    for number in range(10):
+        checkpoint.plan(number, number * 10 + 10, number + 1, watermark_ms=number)
+    follow(checkpoint)
+    checkpoint.purge(*range(10))
+    follow(checkpoint, earliest=(85, 7))
+    assert [known.number for known in known_batches(checkpoint.folder)] == [6, 7, 8, 9]
+
+
+def test_a_journal_that_cannot_be_written_stops_nothing_and_goes_on_when_it_can(checkpoint):
+    journal = follow(checkpoint)
+    journal.path.mkdir()
+    checkpoint.plan(0, 10)
+    journal.catch_up()
+    assert journal.problem is not None
+    journal.path.rmdir()
+    journal.catch_up()
+    checkpoint.purge(0)
+    assert known_batches(checkpoint.folder) == [batch(0, 10)]
+
+
+def test_all_journals_are_caught_up_with_while_no_kafka_answers(checkpoint, tmp_path):
+    journals = BatchJournals()
+    journals.follow(checkpoint.folder, Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1"), [])
+    checkpoint.plan(0, 10)
+    journals.catch_up(at_once=True)
+    checkpoint.purge(0)
+    assert known_batches(checkpoint.folder) == [batch(0, 10)]

@@ -1,0 +1,163 @@
+"""The comparison of tables, and the stretches of records by which lateness is told: values in, values out."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from pipeline.checkpoints import Batch
+from pipeline.verification.lateness import Stretch, stretches
+from pipeline.verification.outcome import Cut, Lateness, Outcome, RowCounts
+from pipeline.verification.show import as_json
+from pipeline.verification.tables import Excuses, Tables
+
+A, B, C = ("topic", 0), ("topic", 1), ("topic", 2)
+
+
+def key(hour, zip_code="94301"):
+    window = {"end": f"2026-01-01T{hour + 1:02}:00:00Z", "start": f"2026-01-01T{hour:02}:00:00Z"}
+    return json.dumps({"window": window, "zip_code": zip_code}, separators=(",", ":")).encode()
+
+
+def row(count):
+    return json.dumps({"count": count}).encode()
+
+
+def rows(**by_hour):
+    return {key(int(hour[1:])): row(count) for hour, count in by_hour.items()}
+
+
+def compared(expected, found, excuses=None, **more):
+    return Tables(expected, found, **more).compare(excuses or Excuses())
+
+
+class TestTables:
+    def test_equal_rows_are_equal_however_they_are_written(self):
+        found = {key(1): b'{ "count" : 1 }'}
+        assert compared(rows(h1=1), found).counts == RowCounts(equal=1)
+
+    def test_numbers_are_compared_as_they_are_written_and_not_as_binary_fractions(self):
+        one, other = b'{"sum": 10000000000000000.01}', b'{"sum": 10000000000000000.02}'
+        assert float("10000000000000000.01") == float("10000000000000000.02")
+        assert compared({key(1): one}, {key(1): other}).counts == RowCounts(different=1)
+
+    def test_names_what_is_missing_extra_and_different(self):
+        found = compared(rows(h1=1, h2=2, h3=3), {**rows(h1=1, h2=5), key(9, "00000"): row(7)})
+        assert found.counts == RowCounts(equal=1, missing=1, extra=1, different=1)
+        by_kind = {difference.kind: difference for difference in found.differences}
+        assert by_kind["different"].where == key(2).decode()
+        assert (by_kind["different"].expected, by_kind["different"].found) == ({"count": 2}, {"count": 5})
+        assert (by_kind["missing"].expected, by_kind["missing"].found) == ({"count": 3}, None)
+        assert (by_kind["extra"].expected, by_kind["extra"].found) == (None, {"count": 7})
+
+    @pytest.mark.parametrize("value", [b"", b"[]", b"not JSON", b"\xff"])
+    def test_a_value_that_cannot_be_read_is_different(self, value):
+        found = compared(rows(h1=1), {key(1): value})
+        assert found.counts == RowCounts(different=1)
+        assert "not readable" in found.differences[0].found
+
+    def test_a_row_may_be_that_of_the_batch_under_way_but_no_other(self):
+        ahead = rows(h1=2, h2=2, h3=2, h4=1)
+        found = compared(rows(h1=1, h2=1, h3=1), rows(h1=1, h2=2, h3=3, h4=1), expected_ahead=lambda: ahead)
+        assert found.counts == RowCounts(equal=3, different=1)
+
+    def test_a_row_that_the_batch_under_way_has_first_may_be_there_or_not(self):
+        ahead = rows(h1=1, h2=1)
+        assert compared(rows(h1=1), rows(h1=1), expected_ahead=lambda: ahead).counts == RowCounts(equal=1)
+        assert compared(rows(h1=1), rows(h1=1, h2=1), expected_ahead=lambda: ahead).counts == RowCounts(equal=2)
+
+    def test_a_committed_row_must_be_there_also_when_a_batch_is_under_way(self):
+        assert compared(rows(h1=1), {}, expected_ahead=lambda: rows(h1=2)).counts == RowCounts(missing=1)
+
+    def test_the_batch_under_way_is_counted_only_when_something_differs(self):
+        def never():
+            pytest.fail("nothing differs, so nobody need count again")
+
+        assert compared(rows(h1=1), rows(h1=1), expected_ahead=never).counts == RowCounts(equal=1)
+
+    def test_what_differs_and_has_a_newer_record_is_to_be_looked_at_again(self):
+        assert compared(rows(h1=1), {}, newer={key(1)}).unsettled
+        assert not compared(rows(h1=1), {}, newer={key(2)}).unsettled
+        assert not compared(rows(h1=1), rows(h1=1), newer={key(1)}).unsettled
+
+    def test_windows_may_expire_that_ended_long_before_the_newest(self):
+        found = compared(rows(h1=1, h5=1, h8=1), rows(h8=1), Excuses(kept_for=timedelta(hours=4)))
+        assert found.counts == RowCounts(equal=1, expired=1, missing=1)
+
+    def test_a_row_that_should_not_be_there_lets_no_other_expire(self):
+        found = compared(rows(h1=1, h2=1), rows(h2=1, h20=1), Excuses(kept_for=timedelta(hours=4)))
+        assert found.counts == RowCounts(equal=1, missing=1, extra=1)
+
+    def test_an_expired_row_that_is_there_must_be_right(self):
+        found = compared(rows(h1=1, h8=1), rows(h1=2, h8=1), Excuses(kept_for=timedelta(hours=4)))
+        assert found.counts == RowCounts(equal=1, different=1)
+
+    def test_rows_that_may_have_been_late_are_counted_apart_if_they_differ(self):
+        found = compared(rows(h1=1, h2=2, h3=3), rows(h1=1, h2=1, h3=1), Excuses(untold={key(1), key(2)}))
+        assert found.counts == RowCounts(equal=1, untold=1, different=1)
+
+
+class TestRetention:
+    CUT = Excuses(is_cut=True, growing=("count",), newest_cut_ms=1767243600000)  # 2026-01-01T05:00:00Z
+
+    def test_the_sink_may_hold_more_than_is_left_but_not_less(self):
+        found = compared(rows(h1=1, h2=5, h3=3), rows(h1=3, h2=2, h4=1), self.CUT)
+        assert found.counts == RowCounts(not_checkable=2, different=1, missing=1)
+
+    def test_windows_that_began_after_the_last_lost_event_must_be_right(self):
+        found = compared(rows(h5=1, h6=1), rows(h5=2, h6=2, h7=1), self.CUT)
+        assert found.counts == RowCounts(not_checkable=1, different=1, extra=1)
+
+    def test_a_value_that_cannot_be_read_is_not_excused(self):
+        assert compared(rows(h1=1), {key(1): b"x", key(2): b"x"}, self.CUT).counts == RowCounts(different=1, extra=1)
+
+
+def batch(number, watermark_ms=0, **ends):
+    return Batch(number, {("topic", int(partition[1:])): end for partition, end in ends.items()}, watermark_ms)
+
+
+class TestStretches:
+    def test_a_record_is_late_by_the_watermark_of_the_batch_before_its_own(self):
+        batches = [batch(0, 0, p0=10), batch(1, 500, p0=20), batch(2, 900, p0=30)]
+        assert stretches({A: 0}, batches, committed=2) == [Stretch(A, 0, 20, 0, 0), Stretch(A, 20, 30, 500, 500)]
+
+    def test_a_batch_without_records_moves_the_watermark_too(self):
+        batches = [batch(0, 0, p0=10), batch(1, 500, p0=10), batch(2, 500, p0=20)]
+        assert stretches({A: 0}, batches, committed=2) == [Stretch(A, 0, 10, 0, 0), Stretch(A, 10, 20, 500, 500)]
+
+    def test_the_first_batch_begins_where_the_query_has_started_and_later_partitions_at_0(self):
+        batches = [batch(0, 0, p0=10, p1=5), batch(1, 7, p0=10, p1=6, p2=3)]
+        assert stretches({A: 4, B: 5}, batches, committed=1) == [Stretch(A, 4, 10, 0, 0), Stretch(B, 5, 6, 0, 0), Stretch(C, 0, 3, 0, 0)]
+
+    def test_the_records_of_the_batch_under_way_are_told_apart(self):
+        batches = [batch(0, 0, p0=10), batch(1, 0, p0=20)]
+        assert stretches({A: 0}, batches, committed=0) == [Stretch(A, 0, 10, 0, 0), Stretch(A, 10, 20, 0, 0, is_ahead=True)]
+
+    def test_where_batches_are_missing_lateness_is_known_within_the_watermarks_around_them(self):
+        batches = [batch(0, 100, p0=10), batch(4, 500, p0=50), batch(5, 600, p0=60)]
+        assert stretches({A: 0}, batches, committed=5) == [
+            Stretch(A, 0, 10, 0, 0),
+            Stretch(A, 10, 50, 100, 500),
+            Stretch(A, 50, 60, 500, 500),
+        ]
+
+    def test_before_the_first_batch_that_is_known_nothing_is_certainly_late_but_what_is_before_1970(self):
+        assert stretches({A: 0}, [batch(7, 500, p0=50)], committed=7) == [Stretch(A, 0, 50, 0, 500)]
+
+
+def test_the_json_says_all():
+    outcome = Outcome("q", "topic t", "s", 3, 10, RowCounts(equal=1, missing=2), Lateness(5, 4, 3, 2, 1), (Cut("s-0", 0, 4),))
+    found = json.loads(as_json([outcome]))[0]
+    assert found["verdict"] == "wrong"
+    assert found["rows"] == {
+        "compared": 3,
+        "equal": 1,
+        "missing": 2,
+        "extra": 0,
+        "different": 0,
+        "expired": 0,
+        "not_checkable": 0,
+        "untold": 0,
+    }
+    assert found["lateness"] == {"rows": 5, "events": 4, "late_rows": 3, "late_events": 2, "untold_rows": 1}
+    assert found["cuts"] == [{"partition": "s-0", "first": 0, "earliest": 4}]
