@@ -5,7 +5,7 @@ UV := .uv/bin/uv
 RUN := .venv/bin/
 PYTEST := $(RUN)python -m pytest
 
-.PHONY: help setup demo check format test test-unit test-spark test-kafka test-e2e test-dashboard bench jars-lock clean
+.PHONY: help setup demo check format test test-unit test-spark test-kafka test-e2e test-dashboard chaos bench jars-lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-e2e: .venv/.ready ## processes, and kills
 
 test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
 	$(PYTEST) tests/dashboard
+
+chaos: .venv/.ready ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
+	$(RUN)streamgauge chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)
 
 bench: .venv/.ready ## figures of this machine; takes some minutes
 	$(RUN)python -m benchmarks.nest

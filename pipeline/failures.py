@@ -12,7 +12,7 @@ AFTER_A_BATCH_RUN_AGAIN = (
     'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null'
 )
 
-DATA_LOSS = ("failOnDataLoss", "KAFKADATA_LOSS", "data may have been lost")
+DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 _OTHER_STATE = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
 _DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incomplete log file")
@@ -54,7 +54,7 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
 def records_gone(found: str, checkpoint: CheckpointUse) -> str:
     """What to say when records that a query had to read are no longer there. found: how that is known."""
     return (
-        f"{found}. Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ONDATA_LOSS=false), "
+        f"{found}. Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
         f"or count anew from the earliest record that is there (`streamgauge reset {checkpoint.query}`)"
     )
 

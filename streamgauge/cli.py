@@ -27,6 +27,7 @@ app.command()(pipeline_commands.reset)
 app.command()(operations.doctor)
 app.command()(operations.clean)
 app.command()(operations.expire)
+app.command()(operations.chaos)
 
 
 @app.command()

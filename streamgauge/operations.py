@@ -89,3 +89,18 @@ def expire(
         except StreamgaugeError as error:  # Kafka may be away; the next round finds the same rows
             err.print(f"error: {error}; the next round is in {every}", markup=False)
         stop_requested.wait(seconds_between)
+
+
+def chaos(
+    rounds: Annotated[int, typer.Option(min=1, help="how many rounds")] = 1,
+    seed: Annotated[int, typer.Option(help="the same seed plans the same rounds")] = 0,
+    seconds: Annotated[float, typer.Option(min=10, help="how long the producers of a round send, but for their pauses")] = 60,
+) -> None:
+    """Load, kill, stop and freeze the whole application at random moments, on a platform of its own, then prove that nothing is wrong."""
+    from streamgauge.local.chaos import chaos as run_rounds
+
+    wrong = run_rounds(
+        Settings.from_environment(), rounds=rounds, seed=seed, seconds=seconds, say=lambda line: out.print(line, markup=False)
+    )
+    out.print(f"{rounds - wrong} of {rounds} rounds right")
+    sys.exit(1 if wrong else 0)
