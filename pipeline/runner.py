@@ -242,7 +242,13 @@ class Runner:
         if query.event_time is not None:
             self._journals.follow(checkpoint.folder, self.settings, partitions)
         delay = query.watermark or self.settings.watermark
-        watermarked = partial(with_partition_watermarks, delay=delay, skew=self.settings.partition_skew, partitions=partitions)
+        watermarked = partial(
+            with_partition_watermarks,
+            delay=delay,
+            skew=self.settings.partition_skew,
+            partitions=partitions,
+            branches=checkpoint.sources,
+        )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))

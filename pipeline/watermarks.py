@@ -19,15 +19,16 @@ MOST_BRANCHES = 32
 
 
 def with_partition_watermarks(
-    rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[tuple[str, int]]
+    rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[tuple[str, int]], branches: int | None = None
 ) -> DataFrame:
     """`rows` with a watermark on `event_time`, at the earliest of the partitions' own watermarks.
 
     rows: has `topic`, `partition`, `offset` and `event_time`; the first three are dropped. delay: how late a row may be, e.g. "10 minutes".
     skew: an idle partition holds the watermark back by at most this much event time, behind the farthest one.
-    partitions: topic and number of those that the source has. One that is added while the query runs shares a branch until it is restarted.
+    partitions: topic and number of those that the source has. One that is added while the query runs shares a branch.
+    branches: how many there were in the query's first run, for Spark takes each for a source, and a checkpoint is for so many sources.
     """
-    branches = min(len(partitions), MOST_BRANCHES)
+    branches = branches or min(len(partitions), MOST_BRANCHES)
     known = F.create_map(
         *(F.lit(entry) for index, (topic, number) in enumerate(partitions) for entry in (f"{topic}-{number}", index % branches))
     )

@@ -21,6 +21,7 @@ OURS = {
     "lake": "tables of files",
     "logs": "logs",
     "producers": "where the live stream was left",
+    "chaos": "rounds of chaos that were wrong",
 }
 """Everything that Streamgauge puts into STREAMGAUGE_HOME, and what it is."""
 
@@ -49,7 +50,7 @@ def check(settings: Settings) -> None:
         raise StreamgaugeError(msg)
     for place in (Path.home(), Path.cwd()):
         if place.resolve().is_relative_to(home):
-            msg = f"STREAMGAUGE_HOME={settings.home} is {home}, which holds {place}; that is no folder to delete: name the one that Streamgauge made"
+            msg = f"STREAMGAUGE_HOME={settings.home} {'is' if place.resolve() == home else 'holds'} {place}; that is no folder to delete: name the one that Streamgauge made"
             raise StreamgaugeError(msg)
     strangers = sorted(path.name for path in home.iterdir() if path.name not in OURS and not _holds_cache(path, settings))
     if strangers:

@@ -26,8 +26,11 @@ def read_topic(settings: Settings, topic: str) -> list[Message]:
         }
     )
     try:
-        partitions = [TopicPartition(topic, number, 0) for number in consumer.list_topics(topic, ANSWER_SECONDS).topics[topic].partitions]
-        ends = {p.partition: consumer.get_watermark_offsets(p, ANSWER_SECONDS)[1] for p in partitions}
+        numbers = consumer.list_topics(topic, ANSWER_SECONDS).topics[topic].partitions
+        offsets = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS) for number in numbers}
+        # What was emptied still has an end, which no record leads to.
+        partitions = [TopicPartition(topic, number, first) for number, (first, _) in offsets.items()]
+        ends = {number: end if first < end else 0 for number, (first, end) in offsets.items()}
         consumer.assign(partitions)
         messages: list[Message] = []
         while any(position.offset < ends[position.partition] for position in consumer.position(partitions) if ends[position.partition]):

@@ -23,8 +23,7 @@ def broker(settings: Settings) -> list[Finding]:
     try:
         advertised = _advertised(settings.bootstrap_servers)
     except KafkaException as error:
-        message = f"something listens at {settings.bootstrap_servers}, and does not answer as Kafka: {error.args[0].str()}"
-        return [Finding("kafka", "problem", message, f"see what it is; {_where(settings)}")]
+        return [_no_kafka(settings, error.args[0].str())]
     dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(address))}
     if dead:
         shown = ", ".join(f"{address} ({reason})" for address, reason in dead.items())
@@ -112,8 +111,15 @@ def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
     )
 
 
-def _where(settings: Settings) -> str:
-    return "correct KAFKA_BOOTSTRAP_SERVERS" if settings.kafka_bootstrap_servers else EmbeddedKafka(settings).port_advice
+def _no_kafka(settings: Settings, reason: str) -> Finding:
+    own = None if settings.kafka_bootstrap_servers else EmbeddedKafka(settings)
+    if own is not None and own.process is not None:
+        message = (
+            f"the embedded broker (pid {own.process.pid}) takes connections at {settings.bootstrap_servers} and does not answer: {reason}"
+        )
+        return Finding("kafka", "problem", message, f"see {own.log}; `streamgauge down` and `streamgauge up` start it anew, with its data")
+    advice = "correct KAFKA_BOOTSTRAP_SERVERS" if own is None else own.port_advice
+    return Finding("kafka", "problem", f"what listens at {settings.bootstrap_servers} does not answer as Kafka: {reason}", advice)
 
 
 def _deviating(of: Deviation, settings: Settings) -> Finding:

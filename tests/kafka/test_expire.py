@@ -13,6 +13,7 @@ from running import environment, eventually, streamgauge
 
 from dashboard.reader import Follower
 from streamgauge.expiry import expire
+from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.result_table import read_to_end
 from streamgauge.tombstones import delete_rows
 
@@ -116,7 +117,7 @@ def test_a_query_that_goes_on_counts_the_same_after_a_round(fresh):
 
 
 def test_on_a_timer_it_goes_on_while_kafka_is_away_and_ends_when_told_to(fresh):
-    log = fresh.home / "expire.txt"
+    log, broker = fresh.home / "expire.txt", EmbeddedKafka(fresh)
     write_rows(fresh, "nest-camera-stats", range(40))
     with log.open("w") as output:
         command = [sys.executable, "-m", "streamgauge.cli", "expire", "--every", "0.2 seconds"]
@@ -125,9 +126,15 @@ def test_on_a_timer_it_goes_on_while_kafka_is_away_and_ends_when_told_to(fresh):
         eventually(lambda: days_of(fresh, "nest-camera-stats") == list(range(5, 40)), "the first round")
         write_rows(fresh, "nest-camera-stats", range(40, 42))
         eventually(lambda: days_of(fresh, "nest-camera-stats") == list(range(7, 42)), "a later round")
+        broker.stop()
+        eventually(lambda: "no Kafka answers" in log.read_text(), "a round without Kafka")
+        broker.start(detached=False)
+        write_rows(fresh, "nest-camera-stats", range(42, 44))
+        eventually(lambda: days_of(fresh, "nest-camera-stats") == list(range(9, 44)), "a round after Kafka came back")
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0, log.read_text()
+        broker.stop()
 
 
 @pytest.mark.parametrize(

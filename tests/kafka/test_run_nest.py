@@ -118,6 +118,18 @@ def test_starting_offsets_by_partition_and_a_pattern_of_topics(fresh):
     assert sum(results(fresh).values()) == 30
 
 
+def test_partitions_that_are_added_later_are_read_and_lose_nothing(fresh):
+    from confluent_kafka.admin import AdminClient, NewPartitions
+
+    write_topic(fresh, "nest-logs", [one_camera(f"cam-{number}", START) for number in range(30)], partitions=3)
+    run_once(fresh, "nest-camera-stats")
+    AdminClient({"bootstrap.servers": fresh.bootstrap_servers}).create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result(30)
+    write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(50)], partitions=5)
+    run_once(fresh, "nest-camera-stats")
+    assert sum(results(fresh).values()) == 80
+    assert dropped(fresh, "nest-camera-stats") == 0
+
+
 def test_the_archive_holds_every_camera_once(fresh):
     import pyarrow.dataset as ds
 
