@@ -107,9 +107,7 @@ class TestTopics:
         advice = found["problem", "nest-camera-stats has cleanup.policy=delete, expected compact"]
         assert advice.startswith("rows are lost as it is: kafka-configs.sh --bootstrap-server")
         assert advice.endswith("--alter --entity-type topics --entity-name nest-camera-stats --add-config 'cleanup.policy=compact'")
-        assert found["warning", "nyc-taxi has partitions=1, expected 3"].endswith(
-            "--alter --topic nyc-taxi --partitions 3; queries with windows that have read it need `streamgauge reset` then"
-        )
+        assert found["warning", "nyc-taxi has partitions=1, expected 3"].endswith("--alter --topic nyc-taxi --partitions 3")
         done = streamgauge("doctor", settings=fresh)
         assert done.returncode == 1
         assert done.stdout.splitlines()[-1].startswith("1 problem, 3 warnings")

@@ -123,7 +123,8 @@ def test_partitions_that_are_added_later_are_read_and_lose_nothing(fresh):
 
     write_topic(fresh, "nest-logs", [one_camera(f"cam-{number}", START) for number in range(30)], partitions=3)
     run_once(fresh, "nest-camera-stats")
-    AdminClient({"bootstrap.servers": fresh.bootstrap_servers}).create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result(30)
+    admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+    admin.create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result(30)
     write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(50)], partitions=5)
     run_once(fresh, "nest-camera-stats")
     assert sum(results(fresh).values()) == 80
