@@ -11,7 +11,7 @@ from rich.table import Table
 
 from pipeline.verification.outcome import Lateness, Outcome
 
-WIDEST_ROW = 300
+WIDEST_ROW = 200
 _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not run": "dim"}
 
 

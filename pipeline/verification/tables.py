@@ -30,7 +30,7 @@ class Excuses:
 
     untold: keys that records touch of which it is not known whether they were late. is_cut: whether the source has lost records;
     newest_cut_ms: no event among them is later, None if that is not known. growing: columns that more records only raise.
-    kept_for: windows that end longer before the newest one may have been deleted.
+    kept_for: windows that ended so long before the newest one, or longer, may have been deleted.
     """
 
     untold: AbstractSet[bytes] = frozenset()
@@ -63,15 +63,15 @@ class Tables:
     expected_ahead: Callable[[], Rows] | None = None
     newer: AbstractSet[bytes] = frozenset()
     _ahead: Rows | None = field(default=None, init=False)
+    _newest_end: datetime | None = field(default=None, init=False)
 
     def compare(self, excuses: Excuses) -> Comparison:
         """Compares every key."""
-        expired_before = self._expired_before(excuses)
         counts: dict[str, int] = {}
         differences: list[Difference] = []
         unsettled = False
         for key in sorted(self.expected.keys() | self.found.keys()):
-            kind = self._kind(key, excuses, expired_before)
+            kind = self._kind(key, excuses)
             counts[kind] = counts.get(kind, 0) + 1
             if kind in {"missing", "extra", "different"}:
                 unsettled = unsettled or key in self.newer
@@ -79,11 +79,11 @@ class Tables:
                     differences.append(self._difference(kind, key))
         return Comparison(RowCounts(**counts), differences, unsettled)
 
-    def _kind(self, key: bytes, excuses: Excuses, expired_before: datetime | None) -> str:
+    def _kind(self, key: bytes, excuses: Excuses) -> str:
         """The field of RowCounts that the row counts in."""
         if self._is_as_expected(key):
             return "equal"
-        if key not in self.found and expired_before is not None and _end(key) < expired_before:
+        if key not in self.found and excuses.kept_for is not None and self._has_expired(key, excuses, excuses.kept_for):
             return "expired"
         if key in excuses.untold:
             return "untold"
@@ -137,18 +137,13 @@ class Tables:
         least = self.decode_expected(self.expected[key])
         return all(isinstance(row.get(column), int) and row[column] >= least[column] for column in excuses.growing)
 
-    def _expired_before(self, excuses: Excuses) -> datetime | None:
-        """Windows that ended before this may be gone; None: none may."""
-        if excuses.kept_for is None:
-            return None
-        # Not every row that is found tells what the newest window is: one that nobody should have written must not hide others.
-        keys = self.expected.keys() | {key for key in self.found if self._may_be_cut(key, excuses)}
-        newest = max((end for key in keys if (end := _edge(key, "end")) is not None), default=None)
-        return None if newest is None else newest - excuses.kept_for
-
-
-def _end(key: bytes) -> datetime:
-    return _edge(key, "end") or datetime.max.replace(tzinfo=UTC)
+    def _has_expired(self, key: bytes, excuses: Excuses, kept_for: timedelta) -> bool:
+        end = _edge(key, "end")
+        if self._newest_end is None:
+            # Not every row that is found tells what the newest window is: one that nobody should have written must not hide others.
+            keys = {*self.expected, *(self._ahead or {}), *(found for found in self.found if self._may_be_cut(found, excuses))}
+            self._newest_end = max((of for one in keys if (of := _edge(one, "end")) is not None), default=None)
+        return end is not None and self._newest_end is not None and end <= self._newest_end - kept_for
 
 
 def _edge(key: bytes, edge: str) -> datetime | None:

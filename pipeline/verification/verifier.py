@@ -159,7 +159,7 @@ class Verifier:
             comparison = compared(rows_by_origin(archive.rows(but_unreadable=True), sink.origin_prefix))
         found = rows_by_origin(archive.rows(but_unreadable=bool(unreadable)), sink.origin_prefix)
         faults = [
-            f"{len(paths)} files of the table are {what}: {named(paths, archive.folder)}"
+            f"files of the table that are {what}, {len(paths)}: {named(paths, archive.folder)}"
             for what, paths in (("gone", gone), ("not readable", unreadable))
             if paths
         ]

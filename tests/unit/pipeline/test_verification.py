@@ -81,8 +81,13 @@ class TestTables:
         assert not compared(rows(h1=1), rows(h1=1), newer={key(1)}).unsettled
 
     def test_windows_may_expire_that_ended_long_before_the_newest(self):
-        found = compared(rows(h1=1, h5=1, h8=1), rows(h8=1), Excuses(kept_for=timedelta(hours=4)))
-        assert found.counts == RowCounts(equal=1, expired=1, missing=1)
+        found = compared(rows(h3=1, h4=1, h5=1, h8=1), rows(h8=1), Excuses(kept_for=timedelta(hours=4)))
+        assert found.counts == RowCounts(equal=1, expired=2, missing=1)
+
+    def test_the_newest_window_may_be_of_the_batch_under_way(self):
+        ahead = rows(h4=1, h5=1, h8=1, h9=1)
+        found = compared(rows(h4=1, h5=1, h8=1), rows(h8=1, h9=1), Excuses(kept_for=timedelta(hours=4)), expected_ahead=lambda: ahead)
+        assert found.counts == RowCounts(equal=2, expired=2)
 
     def test_a_row_that_should_not_be_there_lets_no_other_expire(self):
         found = compared(rows(h1=1, h2=1), rows(h2=1, h20=1), Excuses(kept_for=timedelta(hours=4)))
