@@ -82,6 +82,7 @@ def verify(
     """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
     from pipeline.catalog import chosen
     from pipeline.session import spark_session, stopping
+    from pipeline.sources import source_partitions
     from pipeline.verification.show import as_json, show
     from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
 
@@ -97,13 +98,17 @@ def verify(
     if mode is not None:
         queries = [replace(one, mode=mode) for one in queries]  # type: ignore[arg-type]
     raise_if_nothing_to_verify(queries, settings, are_named=bool(query))
+    source_partitions(settings, queries[0].source.name)  # before Spark starts: whether there is a Kafka
     outcomes = []
     spark = spark_session(settings)
-    with stopping(spark, lambda: False):
-        verifier = Verifier(spark, settings)
-        for one in queries:
-            with err.status(f"{one.name}: counting anew"):
-                outcomes.append(verifier.verify(one))
+    try:
+        with stopping(spark, lambda: False):
+            verifier = Verifier(spark, settings)
+            for one in queries:
+                with err.status(f"{one.name}: counting anew"):
+                    outcomes.append(verifier.verify(one))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None  # 1 would say that something is wrong
     if output_format == "json":
         sys.stdout.write(as_json(outcomes) + "\n")
     else:

@@ -54,8 +54,8 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Ma
     kept_from: where the sink itself forgets: missing rows of records before this offset of their partition are not checkable; every partition
     that is not in it has lost all. None: it forgets nothing.
     """
-    taken = found.where(F.col("offset") < _offset_of(prefix.ends, 0))
-    is_left = F.col("offset") >= _offset_of(prefix.starts, 0)
+    taken = found.where(~_is_ahead(prefix))
+    is_left = F.coalesce(F.col("offset") >= _offset_of(prefix.starts, 0), F.lit(True))  # noqa: FBT003
     sides = _side(expected, 1, 0).unionAll(_side(taken.where(is_left), 0, 1))
     # By record, so that both groupings find their rows where they are.
     per_row = sides.repartition(*ORIGIN).groupBy(*ORIGIN, "hash").agg(F.sum("expected").alias("expected"), F.sum("found").alias("found"))
@@ -77,6 +77,16 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Ma
     is_wrong = (F.col("more") > 0) | ((F.col("lacking") > 0) & ~is_forgotten)
     where = per_record.where(is_wrong).orderBy(*ORIGIN).limit(MOST_DIFFERENCES).collect() if counts.wrong else []
     return OriginComparison(counts, tuple(Origin(row.topic, row.partition, row.offset) for row in where))
+
+
+def _is_ahead(prefix: Prefix) -> Column:
+    """Whether a row is of a record behind the prefix. Without an origin, or of a topic that the query does not read, it is not: it is wrong.
+
+    A query that reads a pattern of topics may find a new one at any time, so only of one that reads a single topic it is known which it reads.
+    """
+    topics = sorted({topic for topic, _ in prefix.ends})
+    is_of_source = F.col("topic").isin(topics) if len(topics) == 1 else F.lit(True)  # noqa: FBT003
+    return F.coalesce(is_of_source & (F.col("offset") >= _offset_of(prefix.ends, 0)), F.lit(False))  # noqa: FBT003
 
 
 def _side(rows: DataFrame, expected: int, found: int) -> DataFrame:

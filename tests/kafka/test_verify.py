@@ -8,8 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+from avro import V1, V2, change
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import dropped, folded, one_camera, read_topic, write_topic
 from running import running_platform, running_registry, streamgauge
 
@@ -142,8 +146,8 @@ class TestRetention:
 
         table = folded(fresh, "nest-camera-stats")
         keys = sorted(table, key=lambda key: json.loads(key)["window"]["start"])
-        for key, change in ((keys[0], +1), (keys[-1], +1), (keys[-2], -1)):
-            write(fresh, "nest-camera-stats", key, orjson.dumps({**table[key], "count": table[key]["count"] + change}))
+        for key, more in ((keys[0], +1), (keys[-1], +1), (keys[-2], -1)):
+            write(fresh, "nest-camera-stats", key, orjson.dumps({**table[key], "count": table[key]["count"] + more}))
         write(fresh, "nest-camera-stats", keys[-3], None)
         found = verified(spark, fresh, STATS)
         assert differences(found, "different").keys() == {keys[-1].decode(), keys[-2].decode()}
@@ -272,6 +276,20 @@ class TestStories:
         assert found.rows.wrong == 1
         assert "nest-logs-1 offset 0" in differences(found, "extra")
         assert verified(spark, settings, "wikimedia-dead-letters").verdict == "right"
+
+
+def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spark, fresh_registry):
+    for first, schema in ((0, V1), (300, V2)):
+        serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), schema)
+        values = [
+            serialize(change(number, at=1767225600 + number), SerializationContext("wikimedia", MessageField.VALUE))
+            for number in range(first, first + 300)
+        ]
+        write_topic(fresh_registry, "wikimedia", values, partitions=3)
+        run_once(spark, fresh_registry, "wikimedia-archive", "wikimedia-edit-stats")
+    found = verified(spark, fresh_registry, "wikimedia-archive", "wikimedia-edit-stats")
+    assert {outcome.verdict for outcome in found.values()} == {"right"}, found
+    assert found["wikimedia-archive"].rows.equal == 600
 
 
 def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark, fresh):
