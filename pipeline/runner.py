@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,6 +31,7 @@ from streamgauge.settings import Settings
 POLL_SECONDS = 0.1
 FIRST_BATCH_SECONDS = 20
 FINISH_BATCH_SECONDS = 10
+KAFKA, REGISTRY = "Kafka", "the schema registry"
 AWAY_RETRY_SECONDS = 2
 AWAY_SECONDS = 30
 """How long a run with --once waits for a Kafka or a schema registry that is away; one that goes on waits as long as it takes."""
@@ -107,7 +108,7 @@ class Runner:
             for lock in self._locks:
                 lock.release()
         if self.given_up:
-            raise StreamgaugeError("; ".join(f"query {name} was given up: {why}" for name, why in self.given_up.items()))
+            raise StreamgaugeError(_told(self.given_up))
 
     def stop_on_signals(self) -> None:
         """Makes SIGTERM and SIGINT end `run` after the batches under way."""
@@ -165,13 +166,15 @@ class Runner:
                 self._give_up(name, str(error))
             else:
                 del self._due[name]
-                self._away_since.clear()
+                self._away_since.pop(KAFKA, None)
+                if query.subject is not None:
+                    self._away_since.pop(REGISTRY, None)
                 is_started = True
                 self.say(f"{name} runs")
         return is_started
 
     def _postpone(self, name: str, away: StreamgaugeError) -> None:
-        what, now = "the schema registry" if isinstance(away, RegistryAway) else "Kafka", time.monotonic()
+        what, now = REGISTRY if isinstance(away, RegistryAway) else KAFKA, time.monotonic()
         if what not in self._away_since:
             self._alerts.send("warning", name, f"waits for {what}, and others may: {away}")
         since = self._away_since.setdefault(what, now)
@@ -276,3 +279,10 @@ class Runner:
 def _batch(running: StreamingQuery) -> int:
     progress = running.lastProgress
     return -1 if progress is None else progress["batchId"]
+
+
+def _told(given_up: Mapping[str, str]) -> str:
+    """Which queries were given up, those of one reason together."""
+    reasons = dict.fromkeys(given_up.values())
+    names = {reason: [name for name, why in given_up.items() if why == reason] for reason in reasons}
+    return "; ".join(f"{'query' if len(of) == 1 else 'queries'} {', '.join(of)} given up: {reason}" for reason, of in names.items())

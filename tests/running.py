@@ -1,12 +1,16 @@
 """Real brokers on free ports, commands run as a user runs them, and waiting by retrying."""
 
+import io
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TypeVar
+from unittest.mock import patch
 
 import pytest
 
@@ -53,6 +57,28 @@ def streamgauge(*arguments: str, settings: Settings, timeout: float = 180, **var
     """Runs the command and returns what it printed; does not judge the exit code."""
     command = [sys.executable, "-m", "streamgauge.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment(settings, **variables))
+
+
+def streamgauge_here(*arguments: str, settings: Settings, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """As `streamgauge`, in this process: Spark then starts in a JVM that is warm, which is most of what a short run takes."""
+    from streamgauge.cli import main
+
+    stdout, stderr, code = io.StringIO(), io.StringIO(), 0
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with (
+        patch.dict(os.environ, environment(settings, **variables), clear=True),
+        patch.object(sys, "argv", ["streamgauge", *arguments]),
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
 
 
 def eventually(probe: Callable[[], T], what: str, seconds: float = RETRY_SECONDS) -> T:

@@ -18,7 +18,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import counts_of, one_camera, read_topic, results, write_topic
-from running import environment, eventually, streamgauge
+from running import environment, eventually, streamgauge, streamgauge_here
 
 from streamgauge.checkpoint_names import CheckpointName, files_of
 from streamgauge.result_table import read_to_end
@@ -59,7 +59,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
     unwritable = orjson.dumps({"offset": -1, "partition": -1, "sha256": "0" * 64, "topic": "nest-logs"})
     producer.produce("dead-letters", b"a line that was no document", unwritable)
     assert producer.flush(10) == 0
-    ok(streamgauge("run", "nest-camera-stats", "nest-archive", "taxi-borough-stats", "--once", settings=fresh))
+    ok(streamgauge_here("run", "nest-camera-stats", "nest-archive", "taxi-borough-stats", "--once", settings=fresh))
     counted, cameras, before = results(fresh), archived(fresh), letters(fresh)
     assert counted == counts_of((device, time.isoformat()) for device, time in SIGHTINGS)
     assert "5 of 5 are of the queries and versions of this code; none in use" in ok(streamgauge("doctor", settings=fresh)).stdout
@@ -86,7 +86,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
     assert sum(left.values()) == 2, "the letter of the taxi story, and the producer's own"
     assert sorted(fresh.checkpoints.glob("taxi-*/offsets/*")) == taxi_files
 
-    ok(streamgauge("run", "nest-camera-stats", "nest-archive", "--once", settings=fresh))
+    ok(streamgauge_here("run", "nest-camera-stats", "nest-archive", "--once", settings=fresh))
     assert (results(fresh), archived(fresh)) == (counted, cameras)
     assert about(letters(fresh), "nest-logs") == about(before, "nest-logs")
     assert letters(fresh).total() == before.total()
@@ -104,13 +104,13 @@ def test_an_avro_table_is_made_again_as_at_first(fresh_registry):
         report = ok(streamgauge("report", "wikimedia-edit-stats", "--format", "json", settings=fresh_registry))
         return json.loads(report.stdout)
 
-    ok(streamgauge("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
+    ok(streamgauge_here("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
     first = table()
     assert sum(row["counts"] for row in first) == 400
     done = ok(streamgauge("reset", "wikimedia-edit-stats", "--yes", settings=fresh_registry))
     assert f"topic wikimedia.processed: its {len(first)} rows" in done.stdout
     assert table() == []
-    ok(streamgauge("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
+    ok(streamgauge_here("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
     assert table() == first
 
 

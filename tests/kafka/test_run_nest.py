@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from plain import counts_of, dropped, one_camera, read_topic, results, sightings_of, write_topic
-from running import eventually, streamgauge
+from running import eventually, streamgauge, streamgauge_here
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+NEST = ("nest-camera-stats", "nest-archive")
 FAULTS = ("--late", "0.05", "--too-late", "0.01", "--duplicates", "0.02", "--corrupt", "0.01")
 
 
@@ -19,7 +20,8 @@ def produced(settings, *arguments):
 
 
 def run_once(settings, *queries, **variables):
-    done = streamgauge("run", *queries, "--once", settings=settings, **variables)
+    """Those queries, or all of this story; the others would wait for a schema registry."""
+    done = streamgauge_here("run", *(queries or NEST), "--once", settings=settings, **variables)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -153,7 +155,7 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
     admin.delete_topics(["nest-logs"])["nest-logs"].result(30)
     eventually(lambda: "nest-logs" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
     create_topics(fresh.bootstrap_servers)
-    done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
+    done = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
     assert done.returncode == 2
     assert "gone from Kafka" in done.stderr
     assert "STREAMGAUGE_FAIL_ON_DATA_LOSS=false" in done.stderr

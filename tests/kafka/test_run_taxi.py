@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import duckdb
 import pytest
 from plain import dropped, folded, read_topic, write_topic
-from running import streamgauge
+from running import streamgauge, streamgauge_here
 
 from streamgauge.data_files import data_file
 
@@ -74,7 +74,7 @@ def test_a_simulated_month_odd_rows_included_equals_a_separate_computation(fresh
         "2024-03-01T00:00:00Z",
     )
     summary = json.loads(ok(streamgauge("produce", "taxi", "--unpaced", "--json", *month, settings=fresh)).stdout.splitlines()[-1])
-    ok(streamgauge("run", "taxi-borough-stats", "--once", settings=fresh))
+    ok(streamgauge_here("run", "taxi-borough-stats", "--once", settings=fresh))
     want = assert_equal(fresh, tmp_path)
     assert sum(row[0] for row in want.values()) == summary["distinct_events"]
     assert len(read_topic(fresh, "dead-letters")) == summary["corrupt"] > 0
@@ -87,7 +87,7 @@ def test_a_simulated_month_odd_rows_included_equals_a_separate_computation(fresh
 
 def test_bounded_batches_give_the_same(fresh, tmp_path):
     ok(streamgauge("produce", "taxi", "--unpaced", "--limit", "9000", "--late", "0.05", "--start", "2024-03-01T00:00:00Z", settings=fresh))
-    ok(streamgauge("run", "taxi-borough-stats", "--once", settings=fresh, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="1500"))
+    ok(streamgauge_here("run", "taxi-borough-stats", "--once", settings=fresh, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="1500"))
     assert_equal(fresh, tmp_path)
     assert dropped(fresh, "taxi-borough-stats") == 0
 
@@ -100,7 +100,7 @@ def test_one_trip_in_the_future_does_not_make_the_others_late(fresh):
     future = json.dumps({"lpep_dropoff_datetime": 4_000_000_000_000, "PULocationID": 74}).encode()
     for part in ([*trips(0, 100), future, future, future], trips(100, 200)):
         write_topic(fresh, "nyc-taxi", part, partitions=3)
-        ok(streamgauge("run", "taxi-borough-stats", "--once", settings=fresh))
+        ok(streamgauge_here("run", "taxi-borough-stats", "--once", settings=fresh))
     assert sum(row["trips"] for row in folded(fresh, "taxi-borough-stats").values()) == 200
     assert dropped(fresh, "taxi-borough-stats") == 0
     assert [dict(letter.headers())["reason"] for letter in read_topic(fresh, "dead-letters")] == [
@@ -114,7 +114,7 @@ def test_on_the_console_for_teaching(fresh):
         "nyc-taxi",
         [b'{"lpep_dropoff_datetime": 1709290800000, "PULocationID": 74}', b'{"lpep_dropoff_datetime": 1709287200000, "PULocationID": 74}'],
     )
-    printed = ok(streamgauge("run", "taxi-borough-stats", "--console", "--once", "--mode", "complete", settings=fresh)).stdout
+    printed = ok(streamgauge_here("run", "taxi-borough-stats", "--console", "--once", "--mode", "complete", settings=fresh)).stdout
     assert "taxi-borough-stats, batch 0" in printed
     assert printed.index("2024-03-01 10:00:00") < printed.index("2024-03-01 11:00:00"), "the rows should be by window"
     assert folded(fresh, "taxi-borough-stats") == {}

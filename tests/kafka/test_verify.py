@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import dropped, folded, one_camera, read_topic, write_topic
-from running import running_platform, running_registry, streamgauge
+from running import running_platform, running_registry, streamgauge, streamgauge_here
 
 from pipeline.catalog import chosen
 from pipeline.checkpoints import checkpoint_folder
@@ -223,13 +223,13 @@ class TestStories:
         write(settings, "taxi-borough-stats", removed, None)
         write(settings, "taxi-borough-stats", spoilt, b"rubbish")
         write(settings, "taxi-borough-stats", added, orjson.dumps(table[changed]))
-        done = streamgauge("verify", "taxi-borough-stats", settings=settings)
+        done = streamgauge_here("verify", "taxi-borough-stats", settings=settings)
         assert done.returncode == 1, done.stderr
         assert "1 missing, 1 extra, 2 different" in done.stdout
         for key in (changed, removed, spoilt, added):
             assert key.decode() in done.stdout
         assert f'{{"fare_amount_sum":{table[changed]["fare_amount_sum"]}}}' in done.stdout, "of two rows only what differs is shown"
-        found = json.loads(streamgauge("verify", "taxi-borough-stats", "--format", "json", settings=settings).stdout)
+        found = json.loads(streamgauge_here("verify", "taxi-borough-stats", "--format", "json", settings=settings).stdout)
         assert found[0]["verdict"] == "wrong"
         assert {key: found[0]["rows"][key] for key in ("missing", "extra", "different")} == {"missing": 1, "extra": 1, "different": 2}
 
