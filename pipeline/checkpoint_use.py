@@ -39,11 +39,6 @@ class CheckpointUse:
         """Whether no batch has been planned yet."""
         return not (self.folder / "offsets").exists()
 
-    @property
-    def sources(self) -> int | None:
-        """How many sources Spark knows of, which no later run may change; None before the first run."""
-        return len(list((self.folder / "sources").glob("[0-9]*"))) or None
-
     def of_other_versions(self, mode: str) -> list[str]:
         """Folders of the same query and mode that are of another version."""
         found = self.folder.parent.glob(f"{self.query}-v*-{mode}")

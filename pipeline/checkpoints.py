@@ -71,6 +71,12 @@ class Checkpoint:
             ends.update({} if source == "-" else offsets_of(_parsed(source, path)))
         return Batch(number, ends, int(_parsed(metadata, path)["batchWatermarkMs"]))
 
+    @property
+    def sources(self) -> int | None:
+        """How many sources the query has to Spark, which no later run may change; None before the first batch is planned."""
+        text = _text(self.folder / "offsets" / str(max(self.planned, default=-1)))
+        return None if text is None else max(len(text.splitlines()) - 2, 1)
+
     def first_offsets(self) -> Offsets:
         """Where the query has started on each partition that there was then; on others it started at 0."""
         path = self.folder / "sources" / "0" / "0"

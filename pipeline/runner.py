@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipeline.alerts import Alerts
 from pipeline.batch_journal import BatchJournals
 from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
+from pipeline.checkpoints import Checkpoint
 from pipeline.confluent_avro import schema_ids, unknown_ids
 from pipeline.failures import AFTER_A_BATCH_RUN_AGAIN, diagnosis, records_gone
 from pipeline.measures import failure_of
@@ -250,7 +251,7 @@ class Runner:
             delay=delay,
             skew=self.settings.partition_skew,
             partitions=partitions,
-            branches=checkpoint.sources,
+            branches=Checkpoint(checkpoint.folder).sources,
         )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
