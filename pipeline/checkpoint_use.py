@@ -5,12 +5,13 @@ from pathlib import Path
 
 import orjson
 import psutil
-from confluent_kafka import TopicCollection
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from filelock import FileLock, Timeout
 
 from pipeline.checkpoints import checkpoint_folder
 from pipeline.query import Query
+from pipeline.sources import KafkaAway
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -45,12 +46,12 @@ class CheckpointUse:
         return sorted(folder.name for folder in found if folder.is_dir() and folder != self.folder)
 
     def lock(self, jvm_pid: int) -> FileLock:
-        """Takes the checkpoint for this process, whose Spark driver is `jvm_pid`, until the lock is released.
+        """Takes the checkpoint for this process, whose Spark driver is `jvm_pid`, until `unlock`.
 
         Raises StreamgaugeError at once when another process has it, and when the JVM of one that was killed does not go.
         """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        lock, holder = FileLock(self.folder.with_suffix(".lock"), timeout=0), self.folder.with_suffix(".driver")
+        lock, holder = FileLock(self.folder.with_suffix(".lock"), timeout=0), self._holder
         try:
             lock.acquire()
         except Timeout as error:
@@ -62,10 +63,20 @@ class CheckpointUse:
         holder.write_text(str(jvm_pid))
         return lock
 
+    def unlock(self, lock: FileLock) -> None:
+        """Gives the checkpoint back, once its query has stopped."""
+        self._holder.unlink(missing_ok=True)
+        lock.release()
+
+    @property
+    def _holder(self) -> Path:
+        """Names the Spark driver by its pid, for a process that was killed leaves one behind that goes on for a moment."""
+        return self.folder.with_suffix(".driver")
+
     def check_topics(self, topics: set[str], settings: Settings) -> None:
         """Remembers which topics, by Kafka's own ids, the offsets are of.
 
-        Raises TopicCreatedAnew when one has another id now, unless settings.fail_on_data_loss is off: Spark alone would not notice once the
+        Raises KafkaAway when Kafka does not answer, and TopicCreatedAnew when one has another id now, unless settings.fail_on_data_loss is off: Spark alone would not notice once the
         new topic holds as many records as the old one did.
         """
         remembered_in = self.folder.with_suffix(".topics")
@@ -81,7 +92,11 @@ class CheckpointUse:
 def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
     described = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=ANSWER_SECONDS)
-    return {name: str(future.result().topic_id) for name, future in described.items()}
+    try:
+        return {name: str(future.result().topic_id) for name, future in described.items()}
+    except KafkaException as error:
+        msg = f"Kafka at {settings.bootstrap_servers} does not describe topic {', '.join(sorted(topics))}: {error.args[0].str()}"
+        raise KafkaAway(msg) from error
 
 
 def _wait_until_gone(driver_pid: int, own_pid: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from filelock import FileLock
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,7 +18,7 @@ from pipeline.batch_journal import BatchJournals
 from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
 from pipeline.checkpoints import Checkpoint
 from pipeline.confluent_avro import schema_ids, unknown_ids
-from pipeline.failures import AFTER_A_BATCH_RUN_AGAIN, diagnosis, records_gone
+from pipeline.failures import AFTER_A_BATCH_RUN_AGAIN, KAFKA_AWAY, diagnosis, records_gone
 from pipeline.measures import failure_of
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
@@ -74,7 +75,7 @@ class Runner:
         self._away_since: dict[str, float] = {}
         self._restarts = RestartPolicy(settings.restart_limit, settings.restart_seconds)
         self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
-        self._locks: list[FileLock] = []
+        self._in_use: list[tuple[CheckpointUse, FileLock]] = []
         self._journals = BatchJournals()
 
     def run(self, queries: Iterable[Query]) -> None:
@@ -106,8 +107,8 @@ class Runner:
             listener.close()
             self.spark.streams.removeListener(listener)
             self._alerts.close()
-            for lock in self._locks:
-                lock.release()
+            for checkpoint, lock in self._in_use:
+                checkpoint.unlock(lock)
         if self.given_up:
             raise StreamgaugeError(_told(self.given_up))
 
@@ -118,7 +119,8 @@ class Runner:
 
     def _take(self, query: Query) -> None:
         checkpoint = self._checkpoint(query.name, query)
-        self._locks.append(checkpoint.lock(self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
+        jvm_pid = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+        self._in_use.append((checkpoint, checkpoint.lock(jvm_pid)))
         if checkpoint.is_new and (others := checkpoint.of_other_versions(query.mode)):
             self.say(f"{query.name} counts anew as version {query.version}; it leaves {', '.join(others)} alone")
         self.queries[query.name], self._due[query.name] = query, Due()
@@ -129,7 +131,6 @@ class Runner:
     def _wait_for_first_batch(self, name: str) -> None:
         running, deadline = self.running.get(name), time.monotonic() + FIRST_BATCH_SECONDS
         while running and running.isActive and running.lastProgress is None and "Waiting for data" not in running.status["message"]:
-            self._journals.catch_up()
             self._journals.catch_up()
             if self.stop_requested.wait(POLL_SECONDS) or time.monotonic() > deadline:
                 return
@@ -199,6 +200,10 @@ class Runner:
             self.say(f"{name} starts again from its checkpoint: it has finished the batch that an earlier run left half done")
             self._due[name] = Due()
             return
+        if any(sign in text for sign in KAFKA_AWAY):
+            self.say(f"{name} starts again from its checkpoint: Kafka did not answer in time")
+            self._due[name] = Due()  # which is no failure of its own: if Kafka is still away it waits, however long
+            return
         found = diagnosis(text, self._checkpoint(name), self.settings)
         if found.is_final:
             self._give_up(name, found.what, failure_of(text).detail)
@@ -209,7 +214,7 @@ class Runner:
         try:
             source_partitions(self.settings, self.queries[name].source.name, pattern=self.options.pattern)
         except KafkaAway:
-            self._due[name] = Due()  # it failed for want of Kafka, which is no failure of its own: it waits, however long
+            self._due[name] = Due()
             return
         except StreamgaugeError:
             pass
@@ -272,9 +277,15 @@ class Runner:
             for name, running in list(self.running.items()):
                 is_at_work = running.isActive and running.status["isTriggerActive"] and running.status["isDataAvailable"]
                 if not is_at_work or _batch(running) != at[name] or time.monotonic() > deadline:
-                    self.running.pop(name).stop()
+                    self._stop(name)
             time.sleep(POLL_SECONDS / 10)
         self._journals.catch_up(at_once=True)
+
+    def _stop(self, name: str) -> None:
+        try:
+            self.running.pop(name).stop()
+        except (PySparkException, Py4JJavaError):  # its thread hangs, most likely on a Kafka that does not answer; it ends with the process
+            self.say(f"{name} did not stop in time and is cut off; at its next start it goes on from its checkpoint")
 
 
 def _batch(running: StreamingQuery) -> int:

@@ -37,6 +37,10 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
         "kafka.max.poll.records": "5000",
         "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
         "kafka.fetch.max.wait.ms": "50",
+        # Its defaults ask three times for a minute: as long it would be silent that Kafka is away.
+        "kafka.request.timeout.ms": "15000",
+        "kafka.default.api.timeout.ms": "20000",
+        "fetchOffset.numRetries": "1",
         **({"subscribePattern": pattern} if pattern else {"subscribe": topic}),
     }
     if settings.max_offsets_per_trigger is not None:
@@ -78,7 +82,7 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
 def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
     """The offsets of the first record that each partition still has, and of the next one that it will get.
 
-    Raises StreamgaugeError when Kafka does not answer, or has no such partition.
+    Raises KafkaAway when Kafka does not answer, or has no such partition (yet: a topic that is new is led a moment after it exists).
     """
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
     wanted = [TopicPartition(topic, number) for topic, number in partitions]
@@ -87,7 +91,7 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
     except KafkaException as error:
         names = ", ".join(sorted({of.topic for of in wanted}))
         msg = f"Kafka at {settings.bootstrap_servers} does not tell the offsets of topic {names}: {error.args[0].str()}; see that it runs, and `streamgauge up` for its topics"
-        raise StreamgaugeError(msg) from error
+        raise KafkaAway(msg) from error
     return {which: (first[which], end[which]) for which in first}
 
 
