@@ -4,6 +4,8 @@ PYTHON ?= python3
 UV := .uv/bin/uv
 RUN := .venv/bin/
 PYTEST := $(RUN)python -m pytest
+# Tests that wait for servers leave cores idle: so many files at a time.
+ABREAST := --dist loadfile --numprocesses
 
 .PHONY: help setup demo check format test test-unit test-spark test-kafka test-e2e test-dashboard chaos bench jars-lock clean
 
@@ -36,16 +38,16 @@ format: .venv/.ready ## put the code into its format
 test: test-unit test-spark test-kafka test-dashboard test-e2e ## every tier
 
 test-unit: .venv/.ready ## no JVM
-	$(PYTEST) tests/unit
+	$(PYTEST) $(ABREAST) 2 tests/unit
 
 test-spark: .venv/.ready ## transforms, on one Spark session
 	$(PYTEST) tests/spark
 
 test-kafka: .venv/.ready ## real broker
-	$(PYTEST) tests/kafka
+	$(PYTEST) $(ABREAST) 3 tests/kafka
 
 test-e2e: .venv/.ready ## processes, and kills
-	$(PYTEST) tests/e2e
+	$(PYTEST) $(ABREAST) 2 tests/e2e
 
 test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
 	$(PYTEST) tests/dashboard

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from pipeline.measures import failure_of, measures, utc_text
+from pipeline.measures import Failure, failure_of, measures, utc_text
 from pipeline.query_states import QueryStates
 from streamgauge.query_status import HEARTBEAT_SECONDS
 from streamgauge.settings import Settings
@@ -74,6 +74,12 @@ class ProgressToKafka(StreamingQueryListener):
             self._states.ended(str(event.runId), failure, datetime.now(UTC))
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
         self._publish("terminated", str(event.runId), fields)
+
+    def given_up(self, query: str, why: Failure) -> None:
+        """Says that a query is not started again, which Spark does not know."""
+        with self._lock:
+            self._states.given_up(query, why, datetime.now(UTC))
+        self._publish_state(query)
 
     def close(self) -> None:
         """Takes in what Spark still has to tell of queries that have ended, and sends what waits; each for at most two seconds.

@@ -23,15 +23,7 @@ class QueryStates:
         """A run has begun."""
         self._query_of_run[run_id] = query
         before = self._rows.get(query, {})
-        self._rows[query] = {
-            "query": query,
-            "state": "running",
-            "since": utc_text(now),
-            "started_at": utc_text(now),
-            "run_id": run_id,
-            **{name: before.get(name) for name in ("error", "error_detail", "error_at")},
-            "progress": None,
-        }
+        self._rows[query] = _row(query, run_id, now) | {name: before.get(name) for name in ("error", "error_detail", "error_at")}
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
         """A batch was done; returns what was measured of it, with the late rows of the run so far."""
@@ -55,7 +47,13 @@ class QueryStates:
         if row["run_id"] == run_id:
             self._turn(row, "failed" if failure else "stopped", now)
         if failure:
-            row |= {"error": failure.error, "error_detail": failure.detail, "error_at": utc_text(now)}
+            row |= _told(failure, now)
+
+    def given_up(self, query: str, why: Failure, now: datetime) -> None:
+        """A query is not started again, or could not be started at all."""
+        row = self._rows.setdefault(query, _row(query, None, now))
+        self._turn(row, "failed", now)
+        row |= _told(why, now)
 
     def query_of(self, run_id: str) -> str:
         """The name of the query that a run is of."""
@@ -88,3 +86,13 @@ class QueryStates:
     def _turn(row: dict[str, Any], state: str, now: datetime) -> None:
         if row["state"] != state:
             row |= {"state": state, "since": utc_text(now)}
+
+
+def _row(query: str, run_id: str | None, now: datetime) -> dict[str, Any]:
+    at = utc_text(now)
+    none = dict.fromkeys(("error", "error_detail", "error_at", "progress"))
+    return {"query": query, "state": "running", "since": at, "started_at": at, "run_id": run_id, **none}
+
+
+def _told(failure: Failure, now: datetime) -> dict[str, str | None]:
+    return {"error": failure.error, "error_detail": failure.detail, "error_at": utc_text(now)}

@@ -19,7 +19,7 @@ from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
 from pipeline.checkpoints import Checkpoint
 from pipeline.confluent_avro import schema_ids, unknown_ids
 from pipeline.failures import AFTER_A_BATCH_RUN_AGAIN, KAFKA_AWAY, diagnosis, records_gone
-from pipeline.measures import failure_of
+from pipeline.measures import Failure, failure_of
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
@@ -86,8 +86,8 @@ class Runner:
         another process has one of them.
         """
         self._alerts = Alerts(self.settings, self.say)
-        listener = ProgressToKafka(self.settings)
-        self.spark.streams.addListener(listener)
+        self._progress = ProgressToKafka(self.settings)
+        self.spark.streams.addListener(self._progress)
         try:
             for query in sorted(queries, key=lambda query: query.trigger_seconds):
                 if self.stop_requested.is_set():
@@ -104,8 +104,8 @@ class Runner:
             self._keep_running()
         finally:
             self._stop_all()
-            listener.close()
-            self.spark.streams.removeListener(listener)
+            self._progress.close()
+            self.spark.streams.removeListener(self._progress)
             self._alerts.close()
             for checkpoint, lock in self._in_use:
                 checkpoint.unlock(lock)
@@ -232,6 +232,7 @@ class Runner:
         self.given_up[name] = why
         self.say(f"{name} is given up, the others go on: {why}" if len(self.queries) > 1 else f"{name} is given up")
         self._alerts.send("error", name, f"given up: {why}", detail)
+        self._progress.given_up(name, Failure(why, detail or why))
 
     def _ids_ahead(self, name: str, failed: StreamingQuery) -> set[int]:
         """All schema ids from where the failed query stands to the topic's end: however many are unknown, one new start will do."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-ANSWER_SECONDS = 2
+ANSWER_SECONDS = 5
 
 
 class TopicEnds:

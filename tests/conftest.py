@@ -1,5 +1,6 @@
 """What the tiers share: real brokers."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,11 @@ import pytest
 from running import running_platform, running_registry
 
 from streamgauge.settings import Settings
+
+
+def pytest_configure() -> None:
+    """Lets Ctrl-C be tested: the workers of pytest-xdist ignore it, and what they start would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -119,9 +119,10 @@ class Round:
                 return [f"the producer of {story} ended with {producer.popen.returncode}: {log_tail(producer.log)}"]
             sent[story] = json.loads(producer.log.read_text().splitlines()[-1])
         self._tell("the pipeline is told to stop")
-        self._running_pipeline.popen.send_signal(signal.SIGTERM)
-        if self._running_pipeline.popen.wait(STOP_SECONDS) not in {0, -signal.SIGTERM}:
-            wrong.append(f"the pipeline ended with {self._running_pipeline.popen.returncode}: {log_tail(self._running_pipeline.log)}")
+        pipeline = self._running_pipeline
+        pipeline.popen.send_signal(signal.SIGTERM)
+        if pipeline.popen.wait(STOP_SECONDS) not in {0, -signal.SIGTERM}:
+            wrong.append(f"the pipeline ended with {pipeline.popen.returncode}: {log_tail(pipeline.log)}")
         self._tell("what is left is taken")
         self._command("drain", "run", "--once")
         found = self._command("verify", "verify", "--format", "json")

@@ -93,3 +93,9 @@ def test_the_partitions_are_those_of_queries_that_run():
     states.ended("run-1", None, at(2))
     assert states.partitions == []
     assert not states.are_any_active
+
+
+def test_a_query_that_is_given_up_has_failed_also_when_it_never_ran():
+    states = QueryStates()
+    states.given_up("counts", Failure("no such topic", "no such topic"), at(3))
+    assert stands(states, "state", "error", "run_id", "progress") == ("failed", "no such topic", None, None)
