@@ -56,7 +56,7 @@ def clean(
         out.print(str(entry), markup=False)
     if settings.kafka_bootstrap_servers:
         out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay", markup=False)
-    if not everything or not cleaning.is_cache_inside(settings):
+    if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
         out.print(f"the downloads in {settings.cache} stay", markup=False)
     if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}?", yes=yes):
         err.print("nothing was deleted")
