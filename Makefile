@@ -3,11 +3,11 @@ SHELL := /bin/sh
 PYTHON ?= python3
 UV := .uv/bin/uv
 RUN := .venv/bin/
-PYTEST := $(RUN)python -m pytest
+PYTEST = $(RUN)python -m pytest $(SELECTED)
 # Tests that wait for servers leave cores idle: so many files at a time.
-ABREAST := --dist loadfile --numprocesses
+ABREAST := --dist loadfile --numprocesses 2
 
-.PHONY: help setup demo check format test test-unit test-spark test-kafka test-e2e test-dashboard chaos bench jars-lock clean
+.PHONY: help setup demo check format test test-quick test-unit test-spark test-kafka test-e2e test-dashboard chaos bench jars-lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,17 +37,20 @@ format: .venv/.ready ## put the code into its format
 
 test: test-unit test-spark test-kafka test-dashboard test-e2e ## every tier
 
+test-quick: ## every tier, without the tests that take long
+	@$(MAKE) test SELECTED='-m "not long"'
+
 test-unit: .venv/.ready ## no JVM
-	$(PYTEST) $(ABREAST) 2 tests/unit
+	$(PYTEST) $(ABREAST) tests/unit
 
 test-spark: .venv/.ready ## transforms, on one Spark session
 	$(PYTEST) tests/spark
 
 test-kafka: .venv/.ready ## real broker
-	$(PYTEST) $(ABREAST) 3 tests/kafka
+	$(PYTEST) $(ABREAST) tests/kafka
 
 test-e2e: .venv/.ready ## processes, and kills
-	$(PYTEST) $(ABREAST) 2 tests/e2e
+	$(PYTEST) $(ABREAST) tests/e2e
 
 test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
 	$(PYTEST) tests/dashboard

@@ -4,6 +4,7 @@ import pytest
 from running import streamgauge
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_two_rounds_of_chaos_leave_nothing_lost_doubled_or_wrong(tmp_path, settings):
     done = streamgauge(

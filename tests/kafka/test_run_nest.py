@@ -76,6 +76,7 @@ def test_five_runs_over_five_parts_give_what_one_run_gives(fresh):
     assert dropped(fresh, "nest-camera-stats") == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_backlog_in_bounded_batches_loses_nothing(fresh):
     rng = random.Random(2)
@@ -110,6 +111,7 @@ def test_complete_mode_gives_the_same_table(fresh):
     assert results(fresh) == counts_of(set().union(*map(sightings_of, source_values(fresh))))
 
 
+@pytest.mark.long
 def test_starting_offsets_by_partition_and_a_pattern_of_topics(fresh):
     write_topic(fresh, "nest-logs", [one_camera(f"cam-{number}", START) for number in range(30)])
     skipped = json.dumps({"nest-logs": {"0": -1, "1": -1, "2": -1}})

@@ -213,6 +213,7 @@ def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(f
     assert letters(fresh_registry) == []
 
 
+@pytest.mark.long
 def test_an_id_that_is_no_schema_s_stops_the_first_query_that_meets_it_and_none_after_it(fresh_registry):
     changes = Changes(fresh_registry)
     changes.write(some_changes(30))
@@ -224,6 +225,7 @@ def test_an_id_that_is_no_schema_s_stops_the_first_query_that_meets_it_and_none_
         assert log.read_text().count("met a schema that it does not know") == 1, log.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_registry_and_broker_go_away_and_come_back(fresh_registry):
     changes = Changes(fresh_registry)

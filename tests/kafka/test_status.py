@@ -28,9 +28,15 @@ def status(settings, query=QUERY):
 
 
 def produce(settings, count, first=0):
-    write_topic(settings, "nest-logs", [one_camera(f"cam-{number}", START + timedelta(seconds=first + number)) for number in range(count)])
+    write_topic(
+        settings,
+        "nest-logs",
+        [one_camera(f"cam-{number}", START + timedelta(seconds=first + number)) for number in range(count)],
+        partitions=3,
+    )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_query_runs_is_killed_falls_silent_and_stops(fresh):
     produce(fresh, 500)

@@ -97,6 +97,7 @@ def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(fresh):
     assert process.returncode == 0, log.read_text()
 
 
+@pytest.mark.long
 def test_kafka_away_at_the_start_is_one_line_after_which_once_gives_up(tmp_path, settings):
     done = streamgauge(
         "run", "nest-archive", "--once", settings=settings, STREAMGAUGE_HOME=str(tmp_path), KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1"

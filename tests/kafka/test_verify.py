@@ -180,7 +180,7 @@ def stories(spark, tmp_path_factory):
                 )
                 assert done.returncode == 0, done.stderr
                 said[story].append(json.loads(done.stdout.splitlines()[-1]))
-            run_once(spark, settings, max_offsets_per_trigger=400)
+            run_once(spark, settings, max_offsets_per_trigger=800)
         yield (
             settings,
             {story: {name: sum(one[name] for one in parts) for name in parts[0] if name != "source"} for story, parts in said.items()},
