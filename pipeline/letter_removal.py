@@ -58,8 +58,9 @@ def remove_letters(source: str, settings: Settings) -> None:
     try:
         for done in admin.delete_records([TopicPartition(DEAD_LETTERS.name, number, end) for number, end in ends.items()]).values():
             done.result(ANSWER_SECONDS)
-    except KafkaException as error:
-        msg = f"Kafka did not delete the letters from topic {DEAD_LETTERS.name}: {error.args[0].str()}; grant the right to, or let them lie: those of the next run have the same keys"
+    except (KafkaException, TimeoutError) as error:
+        reason = error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {ANSWER_SECONDS} s"
+        msg = f"Kafka did not delete the letters from topic {DEAD_LETTERS.name}: {reason}; grant the right to, or let them lie: those of the next run have the same keys"
         raise StreamgaugeError(msg) from error
 
 

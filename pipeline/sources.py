@@ -88,9 +88,10 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
     wanted = [TopicPartition(topic, number) for topic, number in partitions]
     try:
         first, end = (_listed(admin, wanted, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))  # type: ignore[no-untyped-call]
-    except KafkaException as error:
+    except (KafkaException, TimeoutError) as error:
         names = ", ".join(sorted({of.topic for of in wanted}))
-        msg = f"Kafka at {settings.bootstrap_servers} does not tell the offsets of topic {names}: {error.args[0].str()}; see that it runs, and `streamgauge up` for its topics"
+        reason = error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {METADATA_SECONDS} s"
+        msg = f"Kafka at {settings.bootstrap_servers} does not tell the offsets of topic {names}: {reason}; see that it runs, and `streamgauge up` for its topics"
         raise KafkaAway(msg) from error
     return {which: (first[which], end[which]) for which in first}
 

@@ -84,6 +84,9 @@ def _wait_for_creation(name: str, created: "Future[None]") -> None:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             msg = f"Kafka refused to create topic {name}: {error.args[0].str()}; create it by hand, or grant the right to create topics"
             raise StreamgaugeError(msg) from error
+    except TimeoutError as error:
+        msg = f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again"
+        raise StreamgaugeError(msg) from error
 
 
 def _wait_for_leaders(bootstrap_servers: str, topics: Sequence[Topic]) -> None:
@@ -97,9 +100,10 @@ def _wait_for_leaders(bootstrap_servers: str, topics: Sequence[Topic]) -> None:
         try:
             for offset in admin.list_offsets(partitions).values():
                 offset.result(TIMEOUT_SECONDS)
-        except KafkaException as error:
+        except (KafkaException, TimeoutError) as error:
             if time.monotonic() > deadline:
-                msg = f"Kafka created its topics and does not lead them after {TIMEOUT_SECONDS} s: {error.args[0].str()}; see the broker's log"
+                reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
+                msg = f"Kafka created its topics and does not lead them after {TIMEOUT_SECONDS} s: {reason}; see the broker's log"
                 raise StreamgaugeError(msg) from error
             time.sleep(RETRY_SECONDS)
         else:

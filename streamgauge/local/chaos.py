@@ -10,6 +10,7 @@ import json
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +39,7 @@ LOADS = {
 """By story, what its producer is told, the rate first."""
 DRAIN_SECONDS = 600
 STOP_SECONDS = 30
+RETRY_SECONDS = 0.1
 
 
 def chaos(settings: Settings, *, rounds: int, seed: int, seconds: float, say: Callable[[str], None]) -> int:
@@ -99,7 +101,7 @@ class Round:
             self.kafka.start(detached=False)
         elif blow.what in {KILL_PYTHON, KILL_JVM}:
             _kill(psutil.Process(self._running_pipeline.pid), "java" if blow.what == KILL_JVM else "python")
-            self._running_pipeline.popen.wait(STOP_SECONDS)
+            _wait_for_its_end(self._running_pipeline)
             self._start_pipeline()
         elif blow.what == STOP_REGISTRY:
             self.registry.stop()
@@ -115,13 +117,13 @@ class Round:
         wrong = []
         sent: dict[str, Any] = {}
         for story, producer in self.producers.items():
-            if producer.popen.wait(DRAIN_SECONDS) != 0:
+            if _wait_for_its_end(producer, DRAIN_SECONDS) != 0:
                 return [f"the producer of {story} ended with {producer.popen.returncode}: {log_tail(producer.log)}"]
             sent[story] = json.loads(producer.log.read_text().splitlines()[-1])
         self._tell("the pipeline is told to stop")
         pipeline = self._running_pipeline
         pipeline.popen.send_signal(signal.SIGTERM)
-        if pipeline.popen.wait(STOP_SECONDS) not in {0, -signal.SIGTERM}:
+        if _wait_for_its_end(pipeline) not in {0, -signal.SIGTERM}:
             wrong.append(f"the pipeline ended with {pipeline.popen.returncode}: {log_tail(pipeline.log)}")
         self._tell("what is left is taken")
         self._command("drain", "run", "--once")
@@ -132,7 +134,7 @@ class Round:
         """Runs a command to its end and returns its standard output; verify's exit code is told by what it prints."""
         log = self.settings.logs / f"{name}.out"
         process = GuardedProcess.start(name, [*ME, *arguments], log=log, environment=self.settings.environment())
-        code = process.popen.wait(DRAIN_SECONDS)
+        code = _wait_for_its_end(process, DRAIN_SECONDS)
         if code not in ((0, 1) if name == "verify" else (0,)):
             msg = f"`streamgauge {' '.join(arguments)}` ended with {code}: {log_tail(log)}"
             raise StreamgaugeError(msg)
@@ -180,14 +182,26 @@ def _settings_of_a_round(settings: Settings, home: Path) -> Settings:
     )
 
 
+def _wait_for_its_end(process: GuardedProcess, seconds: float = STOP_SECONDS) -> int:
+    try:
+        return process.popen.wait(seconds)
+    except subprocess.TimeoutExpired as error:
+        msg = f"{process.name} did not end within {seconds:.0f} s: {log_tail(process.log)}"
+        raise StreamgaugeError(msg) from error
+
+
 def _kill(guard: psutil.Process | None, name: str) -> None:
-    """Kills the first process below `guard` whose name has `name` in it."""
-    below = [] if guard is None else guard.children(recursive=True)
-    for process in below:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if name in process.name():
-                process.kill()
-                return
+    """Kills the first process below `guard` whose name has `name` in it; one that has only just been started may not be there yet."""
+    deadline = time.monotonic() + STOP_SECONDS
+    while guard is not None and guard.is_running() and time.monotonic() < deadline:
+        for process in guard.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if name in process.name():
+                    process.kill()
+                    return
+        time.sleep(RETRY_SECONDS)
+    msg = f"no {name} came up below {guard} within {STOP_SECONDS} s, to be killed"
+    raise StreamgaugeError(msg)
 
 
 @contextlib.contextmanager
