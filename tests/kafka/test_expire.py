@@ -101,6 +101,7 @@ def test_a_null_reaches_its_row_whatever_the_partitions(fresh):
     assert {len(partitions) for partitions in where.values()} == {1}, "a row and its null are in different partitions"
 
 
+@pytest.mark.long
 def test_a_query_that_goes_on_counts_the_same_after_a_round(fresh):
     from plain import counts_of, one_camera, results, write_topic
 

@@ -93,6 +93,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
     assert letters(fresh).total() == before.total()
 
 
+@pytest.mark.long
 def test_an_avro_table_is_made_again_as_at_first(fresh_registry):
     serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), V1)
     context = SerializationContext("wikimedia", MessageField.VALUE)
@@ -146,6 +147,7 @@ def test_rows_that_cannot_be_read_go_too(fresh):
     assert (table.rows(), table.unreadable) == ([], {})
 
 
+@pytest.mark.long
 def test_a_query_that_runs_is_refused_with_its_pid_and_so_is_cleaning(fresh):
     write_topic(fresh, "nest-logs", [one_camera(*SIGHTINGS[0])])
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]

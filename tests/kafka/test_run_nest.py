@@ -65,6 +65,7 @@ def test_of_the_too_late_those_counted_and_those_reported_as_dropped_are_all(fre
     assert counted + lost == len(on_time) + len(too_late)
 
 
+@pytest.mark.long
 def test_five_runs_over_five_parts_give_what_one_run_gives(fresh):
     for part in range(5):
         start = (START + timedelta(hours=part)).isoformat()

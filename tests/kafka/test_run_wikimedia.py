@@ -135,6 +135,7 @@ def test_one_run_counts_each_distinct_edit_in_its_two_windows(fresh_registry):
     assert letters(fresh_registry) == []
 
 
+@pytest.mark.long
 def test_five_runs_over_five_parts_give_what_one_run_gives(fresh_registry):
     changes = Changes(fresh_registry)
     for part in range(5):

@@ -82,6 +82,7 @@ def test_a_topic_that_was_deleted_and_created_anew_is_noticed_however_much_it_ho
     assert again.returncode == 0, "the gap was accepted once, and need not be again: " + again.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(fresh):
     broker = EmbeddedKafka(fresh)
