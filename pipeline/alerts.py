@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException, Producer
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
-from pipeline.measures import utc_text
 from streamgauge.settings import Settings
+from streamgauge.text import utc_text
 from streamgauge.topics import ALERTS
 
 ANSWER_SECONDS = 5

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 LARGEST_ERROR_CHARACTERS = 300
@@ -19,11 +19,6 @@ class Failure(NamedTuple):
 
     error: str
     detail: str
-
-
-def utc_text(moment: datetime) -> str:
-    """A moment as topics carry it: ISO 8601 with milliseconds and Z."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, int]) -> dict[str, Any]:

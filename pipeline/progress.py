@@ -18,10 +18,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from pipeline.measures import Failure, failure_of, measures, utc_text
+from pipeline.measures import Failure, failure_of, measures
 from pipeline.query_states import QueryStates
 from streamgauge.query_status import HEARTBEAT_SECONDS
 from streamgauge.settings import Settings
+from streamgauge.text import utc_text
 from streamgauge.topic_ends import TopicEnds
 from streamgauge.topics import QUERY_STATES, STREAMING_METRICS
 

@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from pipeline.measures import Failure, utc_text
+from pipeline.measures import Failure
+from streamgauge.text import utc_text
 
 LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total"
 

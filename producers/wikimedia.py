@@ -18,6 +18,7 @@ from producers.events import MS_PER_SECOND, Event
 from producers.wikimedia_avro import Encode
 from producers.wikimedia_edits import edit_event, is_canary
 from producers.wikimedia_position import RecentIds
+from streamgauge.text import utc_text
 from streamgauge.topics import DEAD_LETTERS, WIKIMEDIA
 
 EVENT_ID = "event_id"
@@ -98,7 +99,7 @@ class Changes:
         """The event as topic dead-letters has it; there is no record yet that partition and offset could name."""
         origin = {"offset": -1, "partition": -1, "topic": WIKIMEDIA.name}
         key = orjson.dumps({**origin, "sha256": hashlib.sha256(arrival.text).hexdigest()}, option=orjson.OPT_SORT_KEYS)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        now = utc_text(datetime.now(UTC))
         headers = {"topic": WIKIMEDIA.name, "partition": "-1", "offset": "-1", "timestamp": now, "reason": reason, SOURCE: self.source}
         return Event(
             self._stream_time_ms,

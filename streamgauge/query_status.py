@@ -12,6 +12,7 @@ from typing import Any
 from streamgauge.errors import StreamgaugeError
 from streamgauge.result_table import Row, decode_json, read_to_end
 from streamgauge.settings import Settings
+from streamgauge.text import utc_text
 from streamgauge.topic_ends import TopicEnds
 from streamgauge.topics import QUERY_STATES
 
@@ -77,7 +78,7 @@ class QueryStatus:
 
     def as_row(self) -> Row:
         """The fields by name, times as ISO 8601 text with Z."""
-        return {name: _text(value) if isinstance(value, datetime) else value for name, value in asdict(self).items()}
+        return {name: utc_text(value) if isinstance(value, datetime) else value for name, value in asdict(self).items()}
 
 
 def decode_state(value: bytes) -> Row:
@@ -192,7 +193,3 @@ def _moment(text: str) -> datetime:
 
 def _moment_or_none(text: str | None) -> datetime | None:
     return None if text is None else _moment(text)
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

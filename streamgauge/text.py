@@ -1,6 +1,6 @@
-"""How lengths of time read, and how texts of topics are kept from steering a terminal."""
+"""How moments and lengths of time read, and how texts of topics are kept from steering a terminal."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -11,6 +11,11 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else " " if character in "\t\n\r" else "\N{REPLACEMENT CHARACTER}" for character in text
     )
+
+
+def utc_text(moment: datetime) -> str:
+    """A moment as topics carry it: ISO 8601 with milliseconds and Z."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def duration(length: timedelta) -> str:
