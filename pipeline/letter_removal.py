@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import orjson
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import no_kafka, reason
 from streamgauge.result_table import timestamp_ms_of
 from streamgauge.settings import Settings
+from streamgauge.topic_writer import TopicWriter
 from streamgauge.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES
 
 ANSWER_SECONDS = 10
 SILENCE_SECONDS = 30
-FLUSH_SECONDS = 60
 
 
 def count_letters(source: str, settings: Settings) -> int:
@@ -35,32 +36,20 @@ def remove_letters(source: str, settings: Settings) -> None:
     Raises StreamgaugeError when Kafka does not do as it is told; it can be done again.
     """
     ends = _ends(settings)
-    failures: list[KafkaError] = []
-    producer = Producer(
-        {
-            "bootstrap.servers": settings.bootstrap_servers,
-            "acks": "all",
-            "message.max.bytes": LARGEST_RECORD_BYTES,
-            "queue.buffering.max.kbytes": 65_536,
-            "compression.type": "lz4",
-            "log_level": 0,
-        }
-    )
+    writer = TopicWriter(settings.bootstrap_servers, DEAD_LETTERS.name)
     for letter in _letters(settings, ends):
         if not is_of_source(letter.key(), source):
-            _copy(letter, producer, failures)
-    unsent = producer.flush(FLUSH_SECONDS)
-    if failures or unsent:
-        reason = failures[0].str() if failures else f"no answer within {FLUSH_SECONDS} s"
-        msg = f"Kafka did not take the letters that are to stay in topic {DEAD_LETTERS.name} ({reason}); nothing was deleted: see that it runs, and try again"
+            writer.write(letter.key(), letter.value(), headers=letter.headers(), timestamp=timestamp_ms_of(letter) or 0)
+    undelivered, why = writer.undelivered()
+    if undelivered:
+        msg = f"Kafka did not take the letters that are to stay in topic {DEAD_LETTERS.name} ({why}); nothing was deleted: see that it runs, and try again"
         raise StreamgaugeError(msg)
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
     try:
         for done in admin.delete_records([TopicPartition(DEAD_LETTERS.name, number, end) for number, end in ends.items()]).values():
             done.result(ANSWER_SECONDS)
     except (KafkaException, TimeoutError) as error:
-        reason = error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {ANSWER_SECONDS} s"
-        msg = f"Kafka did not delete the letters from topic {DEAD_LETTERS.name}: {reason}; grant the right to, or let them lie: those of the next run have the same keys"
+        msg = f"Kafka did not delete the letters from topic {DEAD_LETTERS.name}: {reason(error, ANSWER_SECONDS)}; grant the right to, or let them lie: those of the next run have the same keys"
         raise StreamgaugeError(msg) from error
 
 
@@ -82,8 +71,7 @@ def _ends(settings: Settings) -> dict[int, int]:
                 number: consumer.get_watermark_offsets(TopicPartition(DEAD_LETTERS.name, number), ANSWER_SECONDS) for number in numbers
             }
         except KafkaException as error:
-            msg = f"no Kafka answers at {settings.bootstrap_servers} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
-            raise StreamgaugeError(msg) from error
+            raise StreamgaugeError(no_kafka(settings.bootstrap_servers, error)) from error
     return {number: end for number, (first, end) in offsets.items() if first < end}
 
 
@@ -105,28 +93,6 @@ def _letters(settings: Settings, ends: dict[int, int]) -> Iterator[Message]:
                 yield message
             if (error is None and offset + 1 >= ends[number]) or (error is not None and error.code() == KafkaError._PARTITION_EOF):
                 ahead.pop(number, None)
-
-
-def _copy(letter: Message, producer: Producer, failures: list[KafkaError]) -> None:
-    def note(error: KafkaError | None, _: Message) -> None:
-        if error is not None:
-            failures.append(error)
-
-    while True:
-        try:
-            producer.produce(
-                DEAD_LETTERS.name,
-                letter.value(),
-                letter.key(),
-                headers=letter.headers(),
-                timestamp=timestamp_ms_of(letter) or 0,
-                on_delivery=note,
-            )
-        except BufferError:
-            producer.poll(0.1)
-        else:
-            producer.poll(0)
-            return
 
 
 def _consumer(settings: Settings) -> Consumer:

@@ -22,7 +22,7 @@ from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, 
 from streamgauge.checkpoint_names import CheckpointName, driver_of, files_of
 from streamgauge.errors import StreamgaugeError
 from streamgauge.removal import bytes_on_disk, remove, size_text
-from streamgauge.result_table import Row, read_to_end
+from streamgauge.result_table import read_keys
 from streamgauge.settings import Settings
 from streamgauge.tombstones import delete_rows
 from streamgauge.topics import DEAD_LETTERS
@@ -109,7 +109,7 @@ def _remove_all(paths: list[Path]) -> None:
 def _of_result(query: Query, settings: Settings) -> list[Deletion]:
     match query.sink:
         case CompactedTopic(topic=topic) | CompactedAvroTopic(topic=topic):
-            keys = read_to_end(settings.bootstrap_servers, topic.name, _undecoded).keys()
+            keys = read_keys(settings.bootstrap_servers, topic.name)
             what = f"topic {topic.name}: its {len(keys)} rows, by null values"
             return [Deletion(what, partial(delete_rows, settings.bootstrap_servers, topic.name, keys))] if keys else []
         case DeadLetterTopic():
@@ -144,7 +144,3 @@ def _records_gone(source: str, settings: Settings) -> int:
         return sum(first.result(ANSWER_SECONDS).offset for first in firsts.values())
     except (KafkaException, TimeoutError):
         return 0
-
-
-def _undecoded(_: bytes) -> Row:
-    return {}

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.checkpoints import Offsets, Partition, nested
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import no_kafka, reason
 from streamgauge.settings import Settings
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
@@ -90,8 +91,7 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
         first, end = (_listed(admin, wanted, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))  # type: ignore[no-untyped-call]
     except (KafkaException, TimeoutError) as error:
         names = ", ".join(sorted({of.topic for of in wanted}))
-        reason = error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {METADATA_SECONDS} s"
-        msg = f"Kafka at {settings.bootstrap_servers} does not tell the offsets of topic {names}: {reason}; see that it runs, and `streamgauge up` for its topics"
+        msg = f"Kafka at {settings.bootstrap_servers} does not tell the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; see that it runs, and `streamgauge up` for its topics"
         raise KafkaAway(msg) from error
     return {which: (first[which], end[which]) for which in first}
 
@@ -110,8 +110,7 @@ def source_partitions(settings: Settings, topic: str, *, pattern: str | None = N
     try:
         topics = admin.list_topics(timeout=METADATA_SECONDS).topics
     except KafkaException as error:
-        msg = f"no Kafka answers at {settings.bootstrap_servers}; start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
-        raise KafkaAway(msg) from error
+        raise KafkaAway(no_kafka(settings.bootstrap_servers, error)) from error
     chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
     if not chosen:
         msg = f"no topic {f'matches {pattern!r}' if pattern else topic} at {settings.bootstrap_servers}; create the topics with `streamgauge up`"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import no_kafka
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
 ANSWER_SECONDS = 10
@@ -70,8 +71,7 @@ class Delivery:
         try:
             topics = self._producer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException as error:
-            msg = f"no Kafka answers at {self._bootstrap_servers} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
-            raise StreamgaugeError(msg) from error
+            raise StreamgaugeError(no_kafka(self._bootstrap_servers, error)) from error
         if topic not in topics:
             msg = f"Kafka at {self._bootstrap_servers} has no topic {topic}; `streamgauge up` creates it"
             raise StreamgaugeError(msg)

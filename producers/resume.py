@@ -6,6 +6,7 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import no_kafka
 
 ANSWER_SECONDS = 10
 LOOK_BACK_RECORDS = 500
@@ -34,8 +35,7 @@ def last_records(bootstrap_servers: str, topic: str, count: int) -> list[Message
         while starts and any(position.offset < ends[position.partition] for position in consumer.position(starts)):
             messages += [message for message in consumer.consume(count, timeout=0.5) if message.error() is None]
     except KafkaException as error:
-        msg = f"no Kafka answers at {bootstrap_servers} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
-        raise StreamgaugeError(msg) from error
+        raise StreamgaugeError(no_kafka(bootstrap_servers, error)) from error
     finally:
         consumer.close()
     return messages

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import no_kafka
 from streamgauge.recent_records import Recent, RecentReader
 from streamgauge.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
 from streamgauge.settings import Settings
@@ -99,8 +100,7 @@ def whole_letter(bootstrap_servers: str, topic: str, letter_offset: int) -> byte
             raise StreamgaugeError(msg)
         return message.value()
     except KafkaException as error:
-        msg = f"no Kafka answers at {bootstrap_servers} ({error.args[0].str()})"
-        raise StreamgaugeError(msg) from error
+        raise StreamgaugeError(no_kafka(bootstrap_servers, error)) from error
     finally:
         consumer.close()
 

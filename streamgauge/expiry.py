@@ -19,7 +19,7 @@ import orjson
 
 from streamgauge import durations
 from streamgauge.errors import StreamgaugeError
-from streamgauge.result_table import Row, read_to_end
+from streamgauge.result_table import read_keys
 from streamgauge.settings import Settings
 from streamgauge.tombstones import delete_rows
 from streamgauge.topics import TOPICS, Topic
@@ -86,7 +86,7 @@ def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
     """
     retention = retention_seconds(settings)
     for topic in TABLES:
-        keys = read_to_end(settings.bootstrap_servers, topic.name, _undecoded).keys()
+        keys = read_keys(settings.bootstrap_servers, topic.name)
         found = expiry_of(topic.name, keys, retention)
         if found.expired and found.doubt is None and not dry_run:
             delete_rows(settings.bootstrap_servers, topic.name, found.expired)
@@ -138,8 +138,3 @@ def sentence(found: Expiry, *, dry_run: bool) -> str:
 def utc(time: datetime) -> str:
     """ISO 8601 with Z, as the tables have it."""
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _undecoded(_: bytes) -> Row:
-    """The key says all that expiry needs of a row; so a row that cannot be read expires like any other."""
-    return {}

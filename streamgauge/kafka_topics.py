@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import no_kafka, reason
 from streamgauge.topics import TOPICS, Topic
 
 TIMEOUT_SECONDS = 30
@@ -73,8 +74,7 @@ def _existing_partitions(admin: AdminClient, bootstrap_servers: str) -> dict[str
     try:
         return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}
     except KafkaException as error:
-        msg = f"no Kafka answers at {bootstrap_servers} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
-        raise StreamgaugeError(msg) from error
+        raise StreamgaugeError(no_kafka(bootstrap_servers, error)) from error
 
 
 def _wait_for_creation(name: str, created: "Future[None]") -> None:
@@ -102,8 +102,7 @@ def _wait_for_leaders(bootstrap_servers: str, topics: Sequence[Topic]) -> None:
                 offset.result(TIMEOUT_SECONDS)
         except (KafkaException, TimeoutError) as error:
             if time.monotonic() > deadline:
-                reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
-                msg = f"Kafka created its topics and does not lead them after {TIMEOUT_SECONDS} s: {reason}; see the broker's log"
+                msg = f"Kafka created its topics and does not lead them after {TIMEOUT_SECONDS} s: {reason(error, TIMEOUT_SECONDS)}; see the broker's log"
                 raise StreamgaugeError(msg) from error
             time.sleep(RETRY_SECONDS)
         else:

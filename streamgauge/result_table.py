@@ -225,6 +225,11 @@ class TableReader:
         )
 
 
+def read_keys(bootstrap_servers: str, topic: str) -> list[bytes]:
+    """The keys of the rows of `topic` as it stands, whatever the values hold. Raises StreamgaugeError as `read_to_end`."""
+    return read_to_end(bootstrap_servers, topic, lambda _: {}).keys()
+
+
 def read_to_end(bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> ResultTable:
     """The table of `topic` as it stands: everything that was in it at the call, perhaps a few newer records too.
 

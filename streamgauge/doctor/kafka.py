@@ -6,6 +6,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.doctor.findings import Finding, Level
+from streamgauge.kafka_errors import reason
 from streamgauge.kafka_topics import Deviation, deviations
 from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.settings import Settings
@@ -45,8 +46,7 @@ def topics(settings: Settings) -> list[Finding]:
         present = [topic for topic in TOPICS if topic.name in partitions]
         found = deviations(admin, present, partitions, ANSWER_SECONDS)
     except (KafkaException, TimeoutError) as error:
-        reason = error.args[0].str() if isinstance(error, KafkaException) else f"no answer in {ANSWER_SECONDS:g} s"
-        return [Finding("topics", "warning", f"could not be looked at: {reason}", "see what is said about kafka")]
+        return [Finding("topics", "warning", f"could not be looked at: {reason(error, ANSWER_SECONDS)}", "see what is said about kafka")]
     missing = [topic.name for topic in TOPICS if topic.name not in partitions]
     findings = [_deviating(deviation, settings) for deviation in found]
     if missing:
