@@ -9,9 +9,9 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from filelock import FileLock, Timeout
 
-from pipeline.checkpoints import checkpoint_folder
 from pipeline.query import Query
 from pipeline.sources import KafkaAway
+from streamgauge.checkpoint_names import driver_of, others_of_query
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -33,7 +33,7 @@ class CheckpointUse:
     @classmethod
     def of(cls, query: Query, settings: Settings) -> "CheckpointUse":
         """A folder for the query's name, version and output mode."""
-        return cls(query.name, checkpoint_folder(settings, query.name, query.version, query.mode))
+        return cls(query.name, query.checkpoint_name.folder(settings))
 
     @property
     def is_new(self) -> bool:
@@ -42,8 +42,7 @@ class CheckpointUse:
 
     def of_other_versions(self, mode: str) -> list[str]:
         """Folders of the same query and mode that are of another version."""
-        found = self.folder.parent.glob(f"{self.query}-v*-{mode}")
-        return sorted(folder.name for folder in found if folder.is_dir() and folder != self.folder)
+        return [folder.name for folder in others_of_query(self.folder) if folder.name.endswith(f"-{mode}")]
 
     def lock(self, jvm_pid: int) -> FileLock:
         """Takes the checkpoint for this process, whose Spark driver is `jvm_pid`, until `unlock`.
@@ -51,16 +50,16 @@ class CheckpointUse:
         Raises StreamgaugeError at once when another process has it, and when the JVM of one that was killed does not go.
         """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        lock, holder = FileLock(self.folder.with_suffix(".lock"), timeout=0), self._holder
+        lock, driver = FileLock(self.folder.with_suffix(".lock"), timeout=0), driver_of(self.folder)
         try:
             lock.acquire()
         except Timeout as error:
-            who = f" (its Spark driver is pid {holder.read_text()})" if holder.exists() else ""
+            who = "" if driver is None else f" (its Spark driver is pid {driver.pid})"
             msg = f"query {self.query} runs already in another process{who}: it holds {self.folder}; stop that one, or use another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
-        if holder.exists():
-            _wait_until_gone(int(holder.read_text() or 0), jvm_pid)
-        holder.write_text(str(jvm_pid))
+        if driver is not None and driver.pid != jvm_pid:
+            _wait_until_gone(driver)
+        self._holder.write_text(str(jvm_pid))
         return lock
 
     def unlock(self, lock: FileLock) -> None:
@@ -99,16 +98,10 @@ def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:
         raise KafkaAway(msg) from error
 
 
-def _wait_until_gone(driver_pid: int, own_pid: int) -> None:
+def _wait_until_gone(driver: psutil.Process) -> None:
     """Waits for the JVM of a driver that was killed: it lives on until it notices, a moment later."""
-    if driver_pid in {0, own_pid}:
-        return
     try:
-        driver = psutil.Process(driver_pid)
-        if "java" in driver.name():
-            driver.wait(PREVIOUS_DRIVER_SECONDS)
-    except psutil.NoSuchProcess:
-        return
+        driver.wait(PREVIOUS_DRIVER_SECONDS)
     except psutil.TimeoutExpired as error:
-        msg = f"the Spark driver of an earlier run (pid {driver_pid}) still runs; end it, then start again"
+        msg = f"the Spark driver of an earlier run (pid {driver.pid}) still runs; end it, then start again"
         raise StreamgaugeError(msg) from error

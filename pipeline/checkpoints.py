@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
 
 Partition = tuple[str, int]
 """Topic and number."""
@@ -29,11 +28,6 @@ class Batch:
     number: int
     ends: Offsets
     watermark_ms: int
-
-
-def checkpoint_folder(settings: Settings, name: str, version: int, mode: str) -> Path:
-    """Where a query keeps its checkpoint: a folder for its name, version and output mode."""
-    return settings.checkpoints.absolute() / f"{name}-v{version}-{mode}"
 
 
 class Checkpoint:

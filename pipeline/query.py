@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pipeline.confluent_avro import Subject, WriterSchemas
 from pipeline.sinks import Sink
 from pipeline.static_tables import StaticTable
+from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.topics import Topic
 
 OutputMode = Literal["append", "update", "complete"]
@@ -46,6 +47,11 @@ class Query:
     static_tables: tuple[StaticTable, ...] = ()
     trigger_seconds: float = 0
     version: int = 1
+
+    @property
+    def checkpoint_name(self) -> CheckpointName:
+        """The name of its checkpoint, another one for each version and mode."""
+        return CheckpointName(self.name, self.version, self.mode)
 
     def result(
         self,

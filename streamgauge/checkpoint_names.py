@@ -32,6 +32,10 @@ class CheckpointName:
     def __str__(self) -> str:
         return f"{self.query}-v{self.version}-{self.mode}"
 
+    def folder(self, settings: Settings) -> Path:
+        """Where the checkpoint of that name is."""
+        return settings.checkpoints.absolute() / str(self)
+
 
 def checkpoints(settings: Settings) -> list[Path]:
     """The folders of all checkpoints."""
@@ -41,6 +45,13 @@ def checkpoints(settings: Settings) -> list[Path]:
 def files_of(query: str, settings: Settings) -> list[Path]:
     """The checkpoints of the query, of every version and mode, and all that lies beside them."""
     return sorted(path for path in _entries(settings) if (name := CheckpointName.of(path)) and name.query == query)
+
+
+def others_of_query(own: Path) -> list[Path]:
+    """The checkpoints beside `own` that the same query has in other versions and modes."""
+    query = own.name if (name := CheckpointName.of(own)) is None else name.query
+    beside = own.parent.iterdir() if own.parent.is_dir() else ()
+    return sorted(path for path in beside if path != own and path.is_dir() and (name := CheckpointName.of(path)) and name.query == query)
 
 
 def driver_of(checkpoint: Path) -> psutil.Process | None:

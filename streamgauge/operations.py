@@ -1,4 +1,4 @@
-"""The commands for whoever runs it: doctor, clean, expire."""
+"""The commands for whoever runs it: doctor, clean, expire, chaos."""
 
 import signal
 import sys
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -19,11 +20,11 @@ def doctor(output_format: Annotated[str, typer.Option("--format", help="text or 
     from streamgauge.doctor import report
     from streamgauge.doctor.examination import examine
 
-    def names_of_code() -> set[str]:
+    def names_of_code() -> set[CheckpointName]:
         # Imports Spark, which takes a second or more: only called when there are checkpoints.
         from pipeline.catalog import queries
 
-        return {f"{query.name}-v{query.version}-{query.mode}" for query in queries(settings)}
+        return {query.checkpoint_name for query in queries(settings)}
 
     if output_format not in report.FORMATS:
         msg = f"--format {output_format}; expected one of {', '.join(report.FORMATS)}"

@@ -12,7 +12,7 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.checkpoints import Checkpoint, Offsets, Partition, checkpoint_folder
+from pipeline.checkpoints import Checkpoint, Offsets, Partition
 from pipeline.confluent_avro import WriterSchemas, schema_ids, unknown_ids
 from pipeline.failures import DATA_LOSS
 from pipeline.query import Query
@@ -27,6 +27,7 @@ from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms, prefi
 from pipeline.verification.tables import Comparison, Excuses, Tables, json_row
 from pipeline.verification.topic_table import TopicTable, read_table
 from streamgauge import durations
+from streamgauge.checkpoint_names import others_of_query
 from streamgauge.errors import StreamgaugeError
 from streamgauge.schema_registry import SchemaRegistry, avro_rows
 from streamgauge.settings import Settings
@@ -46,7 +47,7 @@ class Verifier:
     def verify(self, query: Query) -> Outcome:
         """What was found of `query`, in its version and mode. A StreamgaugeError on the way is its `problem`."""
         outcome = Outcome(query.name, _sink_name(query), query.source.name, notes=_other_checkpoints(query, self.settings))
-        folder = checkpoint_folder(self.settings, query.name, query.version, query.mode)
+        folder = query.checkpoint_name.folder(self.settings)
         if not Checkpoint(folder).planned:
             return replace(outcome, has_run=False)
         try:
@@ -238,7 +239,7 @@ class Verifier:
 
 def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, are_named: bool) -> None:
     """Raises StreamgaugeError when none of `queries` has run, or, if they were asked for by name, when one has not."""
-    have_not = [query for query in queries if not Checkpoint(checkpoint_folder(settings, query.name, query.version, query.mode)).planned]
+    have_not = [query for query in queries if not Checkpoint(query.checkpoint_name.folder(settings)).planned]
     if have_not and (are_named or len(have_not) == len(queries)):
         one = have_not[0]
         what = f"query {one.name} has not run in mode {one.mode}" if are_named else "no query has run"
@@ -288,11 +289,8 @@ def _sink_name(query: Query) -> str:
 
 def _other_checkpoints(query: Query, settings: Settings) -> list[str]:
     """A line when the query has also run in another mode or version, into the same sink."""
-    own = checkpoint_folder(settings, query.name, query.version, query.mode)
-    others = sorted(
-        path.name for path in own.parent.glob(f"{query.name}-v*") if path.is_dir() and path != own and Checkpoint(path).last_committed >= 0
-    )
-    names = [name.removeprefix(f"{query.name}-") for name in others]
+    others = [path for path in others_of_query(query.checkpoint_name.folder(settings)) if Checkpoint(path).last_committed >= 0]
+    names = [path.name.removeprefix(f"{query.name}-") for path in others]
     return (
         [f"it has also run as {', '.join(names)}, into the same {_sink_name(query)}; compared is v{query.version}-{query.mode}"]
         if names

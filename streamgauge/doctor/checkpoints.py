@@ -11,7 +11,7 @@ from streamgauge.settings import Settings
 _CONSOLE = "-console"
 
 
-def checkpoints(settings: Settings, names_of_code: Callable[[], set[str]]) -> list[Finding]:
+def checkpoints(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]) -> list[Finding]:
     """Whether each is one that the code would use, and which are in use now.
 
     names_of_code: gives the names of the checkpoints that the code would use; it is not asked when there are none.
@@ -19,7 +19,7 @@ def checkpoints(settings: Settings, names_of_code: Callable[[], set[str]]) -> li
     found = checkpoint_names.checkpoints(settings)
     if not found:
         return [Finding("checkpoints", "note", f"none yet in {settings.checkpoints}")]
-    of_code = [name for text in names_of_code() if (name := CheckpointName.of(Path(text)))]
+    of_code = names_of_code()
     findings = [finding for path in found if (finding := _examined(path, of_code)) is not None]
     users: dict[int, int] = {}
     for driver in filter(None, map(driver_of, found)):
@@ -29,7 +29,7 @@ def checkpoints(settings: Settings, names_of_code: Callable[[], set[str]]) -> li
     return [Finding("checkpoints", "ok", f"{well} of {len(found)} are of the queries and versions of this code; {in_use}"), *findings]
 
 
-def _examined(path: Path, of_code: list[CheckpointName]) -> Finding | None:
+def _examined(path: Path, of_code: set[CheckpointName]) -> Finding | None:
     name = CheckpointName.of(path)
     if name is None:
         return None

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.doctor import checkpoints, kafka, machine, schemas
 from streamgauge.doctor.findings import Finding
 from streamgauge.errors import StreamgaugeError
@@ -14,7 +15,7 @@ LONGEST_SECONDS = 10
 Check = Callable[[], list[Finding]]
 
 
-def examine(settings: Settings, names_of_code: Callable[[], set[str]]) -> list[Finding]:
+def examine(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]) -> list[Finding]:
     """Every finding, in the order of the checks. names_of_code: gives the names of the checkpoints that the code would use."""
     checks: dict[str, Check] = {
         "python": machine.python,

@@ -10,9 +10,10 @@ from plain import dropped, folded
 from running import environment, eventually, streamgauge
 
 from pipeline.catalog import chosen
-from pipeline.checkpoints import Checkpoint, checkpoint_folder
+from pipeline.checkpoints import Checkpoint
 from pipeline.session import spark_session
 from pipeline.verification.verifier import Verifier
+from streamgauge.checkpoint_names import CheckpointName
 
 STATS = "nest-camera-stats"
 QUERIES = (STATS, "nest-archive", "nest-dead-letters")
@@ -36,7 +37,7 @@ def started(settings, *arguments, **variables):
 
 
 def until_batch(settings, number):
-    checkpoint = Checkpoint(checkpoint_folder(settings, STATS, 1, "update"))
+    checkpoint = Checkpoint(CheckpointName(STATS, 1, "update").folder(settings))
     eventually(lambda: checkpoint.last_committed >= number, f"batch {number} to be committed", seconds=300)
     return checkpoint.last_committed
 

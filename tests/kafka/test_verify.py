@@ -18,10 +18,10 @@ from plain import dropped, folded, one_camera, read_topic, write_topic
 from running import running_platform, running_registry, streamgauge
 
 from pipeline.catalog import chosen
-from pipeline.checkpoints import checkpoint_folder
 from pipeline.runner import Runner, RunOptions
 from pipeline.session import spark_session
 from pipeline.verification.verifier import Verifier
+from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.settings import Settings
 
 pytestmark = pytest.mark.kafka
@@ -86,7 +86,7 @@ class TestLateness:
         write_topic(fresh, "nest-logs", backlog(), partitions=3)
         with few_batches_kept(spark):
             run_once(spark, fresh, STATS, max_offsets_per_trigger=600)
-        folder = checkpoint_folder(fresh, STATS, 1, "update")
+        folder = CheckpointName(STATS, 1, "update").folder(fresh)
         assert len([path for path in (folder / "offsets").iterdir() if path.name.isdigit()]) < 6, "Spark should have forgotten its batches"
 
         found = verified(spark, fresh, STATS)
@@ -112,7 +112,7 @@ class TestLateness:
         run_once(spark, fresh, STATS)
         assert verified(spark, fresh, STATS).verdict == "right"
         write_topic(fresh, "nest-logs", [one_camera("cam-2", START)], partitions=1)
-        lose_what_came(checkpoint_folder(fresh, STATS, 1, "update"), {"nest-logs": {"0": 3, "1": 0, "2": 0}})
+        lose_what_came(CheckpointName(STATS, 1, "update").folder(fresh), {"nest-logs": {"0": 3, "1": 0, "2": 0}})
         found = verified(spark, fresh, STATS)
         assert found.verdict == "wrong"
         (expected, held) = next(iter(differences(found, "different").values()))
@@ -156,7 +156,7 @@ class TestRetention:
     def test_a_topic_that_was_created_anew_is_said_to_be(self, spark, fresh):
         write_topic(fresh, "nest-logs", [one_camera("cam-1", START)] * 30, partitions=3)
         run_once(spark, fresh, STATS)
-        folder = checkpoint_folder(fresh, STATS, 1, "update")
+        folder = CheckpointName(STATS, 1, "update").folder(fresh)
         lose_what_came(folder, {"nest-logs": {"0": 99, "1": 99, "2": 99}})
         found = verified(spark, fresh, STATS)
         assert found.verdict == "not checked"

@@ -11,13 +11,14 @@ import psutil
 import pytest
 from running import free_ports, settings_on_free_ports, streamgauge
 
+from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.doctor import checkpoints, kafka, machine, report, schemas
 from streamgauge.doctor.examination import run
 from streamgauge.doctor.findings import Finding
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local import jars
 
-CODE = {"nest-camera-stats-v2-update", "nest-archive-v1-append"}
+CODE = {CheckpointName("nest-camera-stats", 2, "update"), CheckpointName("nest-archive", 1, "append")}
 
 
 @pytest.fixture
