@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from pipeline.checkpoints import Offsets
 from pipeline.measures import Failure, failure_of, measures
 from pipeline.query_states import QueryStates
 from streamgauge.query_status import HEARTBEAT_SECONDS
@@ -75,6 +76,11 @@ class ProgressToKafka(StreamingQueryListener):
             self._states.ended(str(event.runId), failure, datetime.now(UTC))
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
         self._publish("terminated", str(event.runId), fields)
+
+    def stands_at(self, query: str, offsets: Offsets) -> None:
+        """Says from where a query, which is about to be started, goes on: its batches may be long in coming."""
+        with self._lock:
+            self._states.stands_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
 
     def given_up(self, query: str, why: Failure) -> None:
         """Says that a query is not started again, which Spark does not know."""

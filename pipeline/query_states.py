@@ -1,5 +1,6 @@
 """Where each query of this process stands: its events folded into the rows of topic `query-states`. Pure; times come from outside."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,12 +20,18 @@ class QueryStates:
         self._rows: dict[str, dict[str, Any]] = {}
         self._query_of_run: dict[str, str] = {}
         self._heard: dict[str, datetime] = {}
+        self._stands_at: dict[str, Mapping[str, int]] = {}
+
+    def stands_at(self, query: str, source_offsets: Mapping[str, int]) -> None:
+        """From where a query will go on when it is started: of each partition ("topic-0"), the offset behind what it has read."""
+        self._stands_at[query] = source_offsets
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
         """A run has begun."""
         self._query_of_run[run_id] = query
         before = self._rows.get(query, {})
-        self._rows[query] = _row(query, run_id, now) | {name: before.get(name) for name in ("error", "error_detail", "error_at")}
+        remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
+        self._rows[query] = _row(query, run_id, now) | remembered | {"source_offsets": self._stands_at.get(query, {})}
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
         """A batch was done; returns what was measured of it, with the late rows of the run so far."""
@@ -33,6 +40,7 @@ class QueryStates:
         progress = measured | {LATE_TOTAL: late_before + measured[LATE]}
         if row["run_id"] == run_id:
             row["progress"] = {**progress, "time": utc_text(now)}
+            row["source_offsets"] = progress["source_offsets"]
             self._turn(row, "running", now)
         return progress
 
@@ -78,7 +86,7 @@ class QueryStates:
     @property
     def partitions(self) -> list[str]:
         """The partitions ("topic-0") that the queries that run read, as far as their batches have told."""
-        return sorted({name for row in self._active() for name in (row["progress"] or {}).get("source_offsets", ())})
+        return sorted({name for row in self._active() for name in row["source_offsets"]})
 
     def _active(self) -> list[dict[str, Any]]:
         return [row for row in self._rows.values() if row["state"] in {"running", "idle"}]
@@ -92,7 +100,7 @@ class QueryStates:
 def _row(query: str, run_id: str | None, now: datetime) -> dict[str, Any]:
     at = utc_text(now)
     none = dict.fromkeys(("error", "error_detail", "error_at", "progress"))
-    return {"query": query, "state": "running", "since": at, "started_at": at, "run_id": run_id, **none}
+    return {"query": query, "state": "running", "since": at, "started_at": at, "run_id": run_id, "source_offsets": {}, **none}
 
 
 def _told(failure: Failure, now: datetime) -> dict[str, str | None]:

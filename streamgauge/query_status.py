@@ -93,6 +93,7 @@ def decode_state(value: bytes) -> Row:
     for name in ("error", "error_detail"):
         _expect(row[name], str | None, name)
     times = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
+    _expect_counts(row["source_offsets"], "source_offsets")
     return row | times | {"error_at": _moment_or_none(row["error_at"]), "progress": _decoded_progress(row["progress"])}
 
 
@@ -120,13 +121,14 @@ def status_of(state: Row, now: datetime, topic_ends: Mapping[str, int]) -> Query
         error=state["error"],
         error_at=state["error_at"],
         error_detail=state["error_detail"],
-        **_measured(state["progress"], status, now, topic_ends),
+        **_lag(state, topic_ends),
+        **_measured(state["progress"], status, now),
     )
 
 
 def source_partitions(states: Iterable[Row]) -> list[str]:
     """The partitions ("topic-0") that the queries read."""
-    return sorted({name for state in states if state["progress"] for name in state["progress"]["source_offsets"]})
+    return sorted({name for state in states for name in state["source_offsets"]})
 
 
 def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> list[QueryStatus]:
@@ -144,20 +146,23 @@ def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> li
     return statuses(table.rows(), datetime.now(UTC), ends.ends)
 
 
-def _measured(progress: Row | None, status: str, now: datetime, topic_ends: Mapping[str, int]) -> dict[str, Any]:
+def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:
+    told = {} if state["progress"] is None else state["progress"]["source_lag"]
+    lag = told | {name: max(topic_ends[name] - done, 0) for name, done in state["source_offsets"].items() if name in topic_ends}
+    if not lag:
+        return {}
+    worst = max(lag, key=lambda name: (lag[name], name))
+    return {"lag": sum(lag.values()), "worst_partition": worst, "worst_partition_lag": lag[worst]}
+
+
+def _measured(progress: Row | None, status: str, now: datetime) -> dict[str, Any]:
     if progress is None:
         return {}
-    lag = {name: max(topic_ends[name] - done, 0) for name, done in progress["source_offsets"].items() if name in topic_ends}
-    lag = progress["source_lag"] | lag
-    worst = max(lag, key=lambda name: (lag[name], name), default=None)
     rates = {name: progress[name] if status == RUNNING else 0.0 if status == IDLE else None for name in _NUMBERS[:2]}
     watermark = progress["watermark"]
     return rates | {
         "batch_at": progress["time"],
         "batch_ms": progress["batch_ms"],
-        "lag": sum(lag.values()),
-        "worst_partition": worst,
-        "worst_partition_lag": None if worst is None else lag[worst],
         "watermark": watermark,
         "watermark_age_ms": None if watermark is None else round((now - watermark).total_seconds() * 1000),
         "state_rows": progress["state_rows"],
@@ -171,10 +176,13 @@ def _decoded_progress(progress: Row | None) -> Row | None:
         return None
     for name in _NUMBERS:
         _expect(progress[name], int | float | None, name)
-    for name in ("source_lag", "source_offsets"):
-        for records in progress[name].values():
-            _expect(records, int, name)
+    _expect_counts(progress["source_lag"], "source_lag")
     return progress | {"time": _moment(progress["time"]), "watermark": _moment_or_none(progress["watermark"])}
+
+
+def _expect_counts(by_partition: Mapping[str, object], name: str) -> None:
+    for count in by_partition.values():
+        _expect(count, int, name)
 
 
 def _expect(value: object, kind: Any, name: str) -> None:  # noqa: ANN401 - a type, or a union of types

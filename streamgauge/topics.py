@@ -139,7 +139,7 @@ QUERY_STATES = Topic(
     key="query name, UTF-8",
     value=(
         'JSON {"query", "state": "running" | "idle" | "stopped" | "failed", "since", "time", "started_at", "process": {"host", "pid"}, "run_id", '
-        '"error", "error_detail", "error_at", "progress"}: where the query stands, the whole row; at least every 5 s while it runs'
+        '"error", "error_detail", "error_at", "source_offsets", "progress"}: where the query stands, the whole row; at least every 5 s while it runs'
     ),
     config=_COMPACTED,
 )

@@ -42,6 +42,16 @@ def test_a_run_starts_works_waits_works_and_stops():
     assert stands(states, "time") == ("2026-11-21T12:01:39.000Z",)
 
 
+def test_a_run_is_known_to_stand_where_it_goes_on_from_before_its_first_batch():
+    states = QueryStates()
+    states.stands_at("counts", {"a-0": 7})
+    states.started("run-1", "counts", at(0))
+    assert stands(states, "source_offsets", "progress") == ({"a-0": 7}, None)
+    assert states.partitions == ["a-0"]
+    states.progressed("run-1", measured(source_offsets={"a-0": 9}), at(1))
+    assert stands(states, "source_offsets") == ({"a-0": 9},)
+
+
 def test_late_rows_add_up_since_the_start():
     states = QueryStates()
     states.started("run-1", "counts", at(0))

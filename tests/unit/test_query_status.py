@@ -29,7 +29,6 @@ def progress(**fields):
         "state_bytes": 1_500_000,
         "rows_dropped_by_watermark_total": 3,
         "source_lag": {"a-0": 5, "a-1": 1},
-        "source_offsets": {"a-0": 10, "a-1": 20},
         **fields,
     }
 
@@ -46,6 +45,7 @@ def value(query="counts", state="running", heard=1, **fields):
         "error": None,
         "error_detail": None,
         "error_at": None,
+        "source_offsets": {"a-0": 10, "a-1": 20},
         "progress": progress(),
         **fields,
     }
@@ -95,8 +95,13 @@ def test_a_query_that_waits_takes_nothing_in_and_one_that_stopped_has_no_rates()
 
 
 def test_a_query_without_a_batch_yet_has_no_measures():
-    found = status(progress=None)
+    found = status(progress=None, source_offsets={})
     assert (found.state, found.lag, found.batch_ms, found.watermark) == ("running", None, None, None)
+
+
+def test_a_query_that_goes_on_from_a_checkpoint_has_a_lag_before_its_first_batch():
+    found = status(progress=None, topic_ends={"a-0": 17, "a-1": 20})
+    assert (found.lag, found.worst_partition, found.worst_partition_lag, found.batch_ms) == (7, "a-0", 7, None)
 
 
 @pytest.mark.parametrize("told", ["running", "idle"])
@@ -130,7 +135,7 @@ def test_troubles_come_first():
 
 
 def test_the_partitions_to_ask_for():
-    assert source_partitions([decode_state(value()), decode_state(value(progress=None))]) == ["a-0", "a-1"]
+    assert source_partitions([decode_state(value(progress=None)), decode_state(value(source_offsets={}))]) == ["a-0", "a-1"]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +152,7 @@ def test_the_partitions_to_ask_for():
         value(progress=progress(batch_ms="long")),
         value(progress=progress(source_lag={"a-0": None})),
         value(progress={}),
+        value(source_offsets={"a-0": "ten"}),
     ],
 )
 def test_a_value_that_is_no_state_is_refused(spoilt):
