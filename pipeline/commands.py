@@ -9,6 +9,7 @@ from rich.console import Console
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
+from streamgauge.stop_signals import stop_requested
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -38,10 +39,11 @@ def run(
         queries = [replace(one, mode=mode) if one.name in (query or []) else one for one in queries]  # type: ignore[arg-type]
     if console:
         queries = [on_console(one) for one in queries if one.name in (query or [])]
+    # Before Spark starts: its JVM would outlive a program that is interrupted meanwhile.
+    stop = stop_requested()
     spark = spark_session(settings)
-    runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False))
-    runner.stop_on_signals()
-    with stopping(spark, runner.stop_requested.is_set):
+    runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False), stop)
+    with stopping(spark, stop.is_set):
         runner.run(queries)
 
 

@@ -1,6 +1,7 @@
 """What the failure of a query means to a person, by the text of Spark's exception: what was found, and what to do."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from pipeline.checkpoint_use import CheckpointUse
 from pipeline.measures import failure_of
@@ -8,11 +9,11 @@ from streamgauge.settings import Settings
 
 # Spark 4.1's Kafka source fails so after it has run, and committed, a batch that an earlier run had planned and not finished: it
 # reports how far it is behind offsets that it has not asked for yet (KafkaMicroBatchStream.metrics). Started again, it goes on.
-AFTER_A_BATCH_RUN_AGAIN = (
-    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null'
+_AFTER_A_BATCH_RUN_AGAIN = (
+    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
 )
 
-KAFKA_AWAY = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
+_KAFKA_AWAY = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
 DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 _OTHER_STATE = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
@@ -20,36 +21,42 @@ _DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incom
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
+class Remedy(Enum):
+    """What helps a query that has failed."""
+
+    RESTART = "is started again after a while, a limited number of times"
+    RESTART_AT_ONCE = "is started again at once, however often: the failure is none of its own"
+    PERSON = "is of no use to start again before a person has acted"
+
+
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why a query failed, in a line; `is_final`: starting it again is of no use, a person has to act first."""
+    """Why a query failed, in a line, and what helps."""
 
     what: str
-    is_final: bool = False
+    remedy: Remedy = Remedy.RESTART
 
 
 def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagnosis:
     """What the failure with Spark's `text` comes from."""
-    if _has(text, DATA_LOSS):
-        return Diagnosis(
-            records_gone("records that it had not read yet are gone from Kafka: retention has cut them", checkpoint), is_final=True
-        )
-    if _has(text, _OTHER_STATE):
-        what = (
-            f"the query is another one than that which left its state in {checkpoint.folder}: raise its version in the code, "
-            f"which counts anew beside the old, or delete what it has with `streamgauge reset {checkpoint.query}`"
-        )
-        return Diagnosis(what, is_final=True)
-    if _has(text, _DAMAGED):
-        what = (
-            f"its checkpoint is damaged: bring {checkpoint.folder} back from a copy, or count anew (`streamgauge reset {checkpoint.query}`)"
-        )
-        return Diagnosis(f"{what}: {failure_of(text).error}")
-    if _has(text, _DISK_FULL):
-        return Diagnosis(f"no space is left under {settings.home.absolute()}; make some, nothing is lost meanwhile")
-    if _has(text, _TOPIC_GONE):
-        return Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing")
-    return Diagnosis(failure_of(text).error)
+    reset, error = f"`streamgauge reset {checkpoint.query}`", failure_of(text).error
+    cut = "records that it had not read yet are gone from Kafka: retention has cut them"
+    other_state = (
+        f"the query is another one than that which left its state in {checkpoint.folder}: raise its version in the code, "
+        f"which counts anew beside the old, or delete what it has with {reset}"
+    )
+    damaged = f"its checkpoint is damaged: bring {checkpoint.folder} back from a copy, or count anew ({reset}): {error}"
+    known = {
+        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run left half done", Remedy.RESTART_AT_ONCE),
+        # If Kafka is still away, the start finds out, and waits.
+        _KAFKA_AWAY: Diagnosis("Kafka did not answer in time", Remedy.RESTART_AT_ONCE),
+        DATA_LOSS: Diagnosis(records_gone(cut, checkpoint), Remedy.PERSON),
+        _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
+        _DAMAGED: Diagnosis(damaged),
+        _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; make some, nothing is lost meanwhile"),
+        _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
+    }
+    return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
 
 
 def records_gone(found: str, checkpoint: CheckpointUse) -> str:
@@ -58,7 +65,3 @@ def records_gone(found: str, checkpoint: CheckpointUse) -> str:
         f"{found}. Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
         f"or count anew from the earliest record that is there (`streamgauge reset {checkpoint.query}`)"
     )
-
-
-def _has(text: str, signs: tuple[str, ...]) -> bool:
-    return any(sign in text for sign in signs)

@@ -1,6 +1,5 @@
 """Starts queries, all in the same way, and keeps each of them running whatever becomes of the others."""
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +17,7 @@ from pipeline.batch_journal import BatchJournals
 from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
 from pipeline.checkpoints import Checkpoint
 from pipeline.confluent_avro import schema_ids, unknown_ids
-from pipeline.failures import AFTER_A_BATCH_RUN_AGAIN, KAFKA_AWAY, diagnosis, records_gone
+from pipeline.failures import Remedy, diagnosis, records_gone
 from pipeline.measures import Failure, failure_of
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
@@ -63,14 +62,21 @@ class Due:
 
 
 class Runner:
-    """Runs queries on one Spark session until they end, are given up, or the process is told to stop."""
+    """Runs queries on one Spark session until they end, are given up, or a stop is requested: then it ends after the batches under way."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, options: RunOptions, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        options: RunOptions,
+        say: Callable[[str], None] = lambda _: None,
+        stop_requested: threading.Event | None = None,
+    ) -> None:
         self.spark, self.settings, self.options, self.say = spark, settings, options, say
+        self.stop_requested = stop_requested or threading.Event()
         self.queries: dict[str, Query] = {}
         self.running: dict[str, StreamingQuery] = {}
         self.given_up: dict[str, str] = {}
-        self.stop_requested = threading.Event()
         self._due: dict[str, Due] = {}
         self._away_since: dict[str, float] = {}
         self._restarts = RestartPolicy(settings.restart_limit, settings.restart_seconds)
@@ -112,21 +118,16 @@ class Runner:
         if self.given_up:
             raise StreamgaugeError(_told(self.given_up))
 
-    def stop_on_signals(self) -> None:
-        """Makes SIGTERM and SIGINT end `run` after the batches under way."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.stop_requested.set())
-
     def _take(self, query: Query) -> None:
-        checkpoint = self._checkpoint(query.name, query)
+        self.queries[query.name], self._due[query.name] = query, Due()
+        checkpoint = self._checkpoint(query.name)
         jvm_pid = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
         self._in_use.append((checkpoint, checkpoint.lock(jvm_pid)))
         if checkpoint.is_new and (others := checkpoint.of_other_versions(query.mode)):
             self.say(f"{query.name} counts anew as version {query.version}; it leaves {', '.join(others)} alone")
-        self.queries[query.name], self._due[query.name] = query, Due()
 
-    def _checkpoint(self, name: str, query: Query | None = None) -> CheckpointUse:
-        return CheckpointUse.of(query or self.queries[name], self.settings)
+    def _checkpoint(self, name: str) -> CheckpointUse:
+        return CheckpointUse.of(self.queries[name], self.settings)
 
     def _wait_for_first_batch(self, name: str) -> None:
         running, deadline = self.running.get(name), time.monotonic() + FIRST_BATCH_SECONDS
@@ -196,19 +197,15 @@ class Runner:
             )
             self._due[name] = Due(unknown_ids=frozenset(ids | self._ids_ahead(name, failed)))
             return
-        if AFTER_A_BATCH_RUN_AGAIN in text:
-            self.say(f"{name} starts again from its checkpoint: it has finished the batch that an earlier run left half done")
-            self._due[name] = Due()
-            return
-        if any(sign in text for sign in KAFKA_AWAY):
-            self.say(f"{name} starts again from its checkpoint: Kafka did not answer in time")
-            self._due[name] = Due()  # which is no failure of its own: if Kafka is still away it waits, however long
-            return
         found = diagnosis(text, self._checkpoint(name), self.settings)
-        if found.is_final:
-            self._give_up(name, found.what, failure_of(text).detail)
-            return
-        self._restart(name, found.what, failure_of(text).detail)
+        match found.remedy:
+            case Remedy.RESTART_AT_ONCE:
+                self.say(f"{name} starts again from its checkpoint: {found.what}")
+                self._due[name] = Due()
+            case Remedy.PERSON:
+                self._give_up(name, found.what, failure_of(text).detail)
+            case Remedy.RESTART:
+                self._restart(name, found.what, failure_of(text).detail)
 
     def _restart(self, name: str, what: str, detail: str) -> None:
         try:
@@ -260,6 +257,8 @@ class Runner:
             branches=Checkpoint(checkpoint.folder).sources,
         )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
+        committed = Checkpoint(checkpoint.folder).batch(Checkpoint(checkpoint.folder).last_committed)
+        self._progress.stands_at(query.name, {} if committed is None else committed.ends)
         writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
         pause_ms = round(max(query.trigger_seconds, self.settings.trigger_seconds) * 1000)

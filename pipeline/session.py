@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from streamgauge.errors import StreamgaugeError
@@ -31,7 +32,10 @@ _AVRO_LIMITS = " ".join(
 
 
 def spark_session(settings: Settings) -> SparkSession:
-    """Starts Spark on `settings.spark_master` with the locked jars; the log goes to a file under settings.logs."""
+    """Starts Spark on `settings.spark_master` with the locked jars; the log goes to a file under settings.logs.
+
+    Raises StreamgaugeError when its JVM does not come up.
+    """
     os.environ["JAVA_HOME"] = str(java_home(settings))
     paths = [str(path.absolute()) for path in jars.fetch("spark", settings)]
     log = settings.logs.absolute() / "spark.log"
@@ -58,7 +62,11 @@ def spark_session(settings: Settings) -> SparkSession:
     builder = SparkSession.builder.appName("streamgauge").master(settings.spark_master)
     for name, value in config.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
+        msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: what it has said itself stands above, or in {log}); start again"
+        raise StreamgaugeError(msg) from error
 
 
 @contextlib.contextmanager

@@ -1,8 +1,6 @@
 """The commands for whoever runs it: doctor, clean, expire, chaos."""
 
-import signal
 import sys
-import threading
 from typing import Annotated
 
 import typer
@@ -11,6 +9,7 @@ from rich.console import Console
 from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
+from streamgauge.stop_signals import stop_requested
 
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
@@ -80,16 +79,14 @@ def expire(
             out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
         return
     seconds_between = durations.seconds(every, "--every")
-    stop_requested = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop_requested.set())
-    while not stop_requested.is_set():
+    stop = stop_requested()
+    while not stop.is_set():
         try:
             for found in expiry.expire(settings, dry_run=dry_run):
                 out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
         except StreamgaugeError as error:  # Kafka may be away; the next round finds the same rows
             err.print(f"error: {error}; the next round is in {every}", markup=False)
-        stop_requested.wait(seconds_between)
+        stop.wait(seconds_between)
 
 
 def chaos(

@@ -1,6 +1,5 @@
 """The demo: the whole application on one machine, in the foreground, with a live line a second."""
 
-import signal
 import sys
 import threading
 import time
@@ -14,6 +13,7 @@ from streamgauge.local.live import LiveFigures
 from streamgauge.local.platform import NAME_WIDTH, Platform
 from streamgauge.local.processes import GuardedProcess, log_tail
 from streamgauge.settings import Settings
+from streamgauge.stop_signals import stop_requested
 
 STOP_SECONDS = 6
 """What a service has to end in, after SIGTERM; the broker ends after them, and all of it within 10 s."""
@@ -57,15 +57,13 @@ class Demo:
         self.settings, self.services, self.console = settings, chosen, console
         self.platform = Platform(settings)
         self.children: list[GuardedProcess] = []
-        self.stop_requested = threading.Event()
 
     def run(self, seconds: float | None = None) -> int:
         """Runs until SIGINT, SIGTERM or `seconds` have passed; returns the exit code: 1 when a service ended by itself."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.stop_requested.set())
+        stop = stop_requested()
         try:
             self._start()
-            return self._watch(seconds)
+            return self._watch(seconds, stop)
         finally:
             self._stop()
 
@@ -86,12 +84,12 @@ class Demo:
             self.console.print(f"{service.name:{NAME_WIDTH}} {where}")
         self.console.print(f"up in {time.monotonic() - started:.0f} s; Spark takes some seconds more. Ctrl-C ends it all.")
 
-    def _watch(self, seconds: float | None) -> int:
+    def _watch(self, seconds: float | None, stop: threading.Event) -> int:
         ends = time.monotonic() + seconds if seconds is not None else None
         figures = LiveFigures(self.settings)
         with self.console.status("") as status:
             show: Callable[[str], None] = status.update if self.console.is_terminal else self.console.print
-            while not self.stop_requested.wait(1) and (ends is None or time.monotonic() < ends):
+            while not stop.wait(1) and (ends is None or time.monotonic() < ends):
                 gone = next((child for child in self.children if not child.is_running), None)
                 if gone is not None:
                     self.console.print(

@@ -16,6 +16,10 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "2000"}
 
 
+def named_below(process, name):
+    return next((child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == name), None)
+
+
 def batches_done(settings):
     records = [orjson.loads(message.value()) for message in read_topic(settings, "streaming-metrics")]
     return [record["batch_id"] for record in records if record["event"] == "progress" and record["query"] == "nest-camera-stats"]
@@ -30,7 +34,7 @@ def test_killed_in_the_middle_and_started_again(fresh, victim):
     pipeline = subprocess.Popen(command, env=environment(fresh, **BATCHES), stderr=subprocess.PIPE, text=True)
     eventually(lambda: len(batches_done(fresh)) >= 3 or pipeline.poll() is not None, "three batches of the pipeline")
     assert pipeline.poll() is None, f"the pipeline ended before it could be killed: {pipeline.stderr.read()}"
-    driver = next(child for child in psutil.Process(pipeline.pid).children(recursive=True) if child.name() == "java")
+    driver = named_below(pipeline, "java")
     (psutil.Process(pipeline.pid) if victim == "python" else driver).send_signal(signal.SIGKILL)
     pipeline.wait(30)
     assert max(batches_done(fresh)) < 29, "the pipeline was through before it was killed, so that this test shows nothing"
@@ -39,6 +43,28 @@ def test_killed_in_the_middle_and_started_again(fresh, victim):
     again = streamgauge("run", "nest-camera-stats", "--once", settings=fresh, **BATCHES)
     assert again.returncode == 0, again.stderr
     assert results(fresh) == counts_of((device, time.isoformat()) for device, time in sightings)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_while_spark_starts(fresh, number):
+    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
+    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
+        driver = eventually(lambda: named_below(pipeline, "java"), "a JVM to start")
+        pipeline.send_signal(number)
+        said = pipeline.communicate(timeout=60)[1]
+    assert pipeline.returncode == 0, said
+    assert "Traceback" not in said
+    eventually(lambda: not driver.is_running(), "Spark's JVM to end too")
+
+
+def test_its_jvm_killed_while_spark_starts(fresh):
+    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
+    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
+        eventually(lambda: named_below(pipeline, "java"), "a JVM to start").kill()
+        said = pipeline.communicate(timeout=60)[1]
+    assert pipeline.returncode == 2, said
+    assert said.splitlines()[-1].startswith("error: Spark's JVM ended while it started (killed, or without the memory"), said
+    assert "Traceback" not in said
 
 
 def test_a_second_pipeline_on_the_same_checkpoint_is_refused_at_once(fresh):

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.checkpoint_use import CheckpointUse
-from pipeline.failures import diagnosis
+from pipeline.failures import Remedy, diagnosis
 from pipeline.supervisor import RestartPolicy
 from streamgauge.settings import Settings
 
@@ -36,23 +36,33 @@ def test_each_query_has_its_own_count():
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "is_final"),
+    ("text", "what", "remedy"),
     [
         (
             "Some data may have been lost because they are not available in Kafka any more; ... failOnDataLoss",
             "STREAMGAUGE_FAIL_ON_DATA_LOSS=false",
-            True,
+            Remedy.PERSON,
         ),
-        ("[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match", "raise its version", True),
-        ("java.io.IOException: No space left on device", "no space is left under", False),
-        ("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host", "`streamgauge up` creates", False),
-        ("Checksum error: file:/home/checkpoints/q-v1-update/offsets/0 at 0", "its checkpoint is damaged: bring", False),
-        ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", False),
-        ("", "no reason given", False),
+        ("[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match", "raise its version", Remedy.PERSON),
+        ("java.io.IOException: No space left on device", "no space is left under", Remedy.RESTART),
+        (
+            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host",
+            "`streamgauge up` creates",
+            Remedy.RESTART,
+        ),
+        ("Checksum error: file:/home/checkpoints/q-v1-update/offsets/0 at 0", "its checkpoint is damaged: bring", Remedy.RESTART),
+        (
+            'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
+            "an earlier run left half done",
+            Remedy.RESTART_AT_ONCE,
+        ),
+        ("org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms", "did not answer in time", Remedy.RESTART_AT_ONCE),
+        ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", Remedy.RESTART),
+        ("", "no reason given", Remedy.RESTART),
     ],
 )
-def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, is_final):
+def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, remedy):
     found = diagnosis(text, CheckpointUse("q", tmp_path / "q-v1-update"), Settings(home=tmp_path))
     assert what in found.what
-    assert found.is_final == is_final
+    assert found.remedy is remedy
     assert "\n" not in found.what
