@@ -25,6 +25,14 @@ _BARE_LOCAL_FILES = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Its defaults are for tables of a million files: 50 tasks to read the log of each version, one task a file to clean up.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.vacuum.parallelDelete.enabled": "false",
+}
+
 # A damaged length in front of a text would have the decoder reserve up to 2 GB for it, and the driver die of it.
 _AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{kind}.maxLength={LARGEST_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems")
@@ -58,6 +66,7 @@ def spark_session(settings: Settings) -> SparkSession:
         "spark.sql.warehouse.dir": str(settings.lake.absolute()),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         **_BARE_LOCAL_FILES,
+        **_DELTA,
     }
     builder = SparkSession.builder.appName("streamgauge").master(settings.spark_master)
     for name, value in config.items():
