@@ -1,4 +1,4 @@
-"""The commands of the pipeline: run, verify, reset."""
+"""The commands of the pipeline: run, ingest, verify, reset."""
 
 import sys
 from dataclasses import replace
@@ -34,17 +34,51 @@ def run(
         msg = "--mode, --console and --topic-pattern are for queries that are named: streamgauge run nest-camera-stats --mode complete"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    queries = chosen(query or [], settings)
+    to_run = chosen(query or [], settings)
     if mode is not None:
-        queries = [replace(one, mode=mode) if one.name in (query or []) else one for one in queries]  # type: ignore[arg-type]
+        to_run = [replace(one, mode=mode) if one.name in (query or []) else one for one in to_run]  # type: ignore[arg-type]
     if console:
-        queries = [on_console(one) for one in queries if one.name in (query or [])]
+        to_run = [on_console(one) for one in to_run if one.name in (query or [])]
     # Before Spark starts: its JVM would outlive a program that is interrupted meanwhile.
     stop = stop_requested()
     spark = spark_session(settings)
     runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False), stop)
     with stopping(spark, stop.is_set):
-        runner.run(queries)
+        runner.run(to_run)
+
+
+def ingest(
+    topic: Annotated[str, typer.Argument(help="a topic with keys and JSON objects")],
+    once: Annotated[bool, typer.Option("--once/--continuous", help="take what is there and end, or go on")] = False,  # noqa: FBT002 - an option
+    infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields from the whole topic, and name them")] = False,  # noqa: FBT002
+    debug: Annotated[bool, typer.Option("--debug", help="show the schema, a sample of the rows and Spark's plan first")] = False,  # noqa: FBT002
+) -> None:
+    """Keep the newest record of each key of a topic as a row of a Delta table; a record with a null value deletes its row."""
+    from pipeline.ingest.inference import infer, introduce, sample
+    from pipeline.ingest.location import Location, TableSchema
+    from pipeline.ingest.queries import queries_of
+    from pipeline.runner import Runner, RunOptions
+    from pipeline.session import spark_session, stopping
+    from pipeline.sources import source_partitions
+
+    def say(line: str) -> None:
+        err.print(line, markup=False)
+
+    settings = Settings.from_environment()
+    location, (upserts, letters) = Location.of(topic, settings), queries_of(topic)
+    source_partitions(settings, topic)  # before Spark starts: whether there is a Kafka, and the topic
+    for line in introduce(location, upserts.checkpoint_name.folder(settings)):
+        say(line)
+    stop = stop_requested()
+    spark = spark_session(settings)
+    with stopping(spark, stop.is_set):
+        if infer_schema or TableSchema.read(location.schema) is None:
+            for line in infer(spark, location, settings):
+                say(line)
+        if debug:
+            for line in sample(spark, location, settings):
+                say(line)
+        Runner(spark, settings, RunOptions(once=once), say, stop).run([upserts, letters])
 
 
 def reset(
@@ -82,7 +116,7 @@ def verify(
     output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
 ) -> None:
     """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
-    from pipeline.catalog import chosen
+    from pipeline.catalog import chosen, known
     from pipeline.session import spark_session, stopping
     from pipeline.sources import source_partitions
     from pipeline.verification.show import as_json, show
@@ -96,17 +130,17 @@ def verify(
         msg = f"--format {output_format}; expected one of table, json"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    queries = [one for one in chosen(query or [], settings) if not query or one.name in query]
+    to_verify = [one for one in chosen(query, settings) if one.name in query] if query else list(known(settings))
     if mode is not None:
-        queries = [replace(one, mode=mode) for one in queries]  # type: ignore[arg-type]
-    raise_if_nothing_to_verify(queries, settings, are_named=bool(query))
-    source_partitions(settings, queries[0].source.name)  # before Spark starts: whether there is a Kafka
+        to_verify = [replace(one, mode=mode) for one in to_verify]  # type: ignore[arg-type]
+    raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
+    source_partitions(settings, to_verify[0].source.name)  # before Spark starts: whether there is a Kafka
     outcomes = []
     spark = spark_session(settings)
     try:
         with stopping(spark, lambda: False):
             verifier = Verifier(spark, settings)
-            for one in queries:
+            for one in to_verify:
                 with err.status(f"{one.name}: counting anew"):
                     outcomes.append(verifier.verify(one))
     except KeyboardInterrupt:

@@ -6,19 +6,21 @@ from pyspark.sql import functions as F  # noqa: N812
 from pipeline.json_format import canonical_json
 
 
-def dead_letters(records: DataFrame, reason: Column) -> DataFrame:
+def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:
     """The records that have a reason, as topic `dead-letters` takes them.
 
-    records: columns of sources.RECORD. reason: string, null for a record that is fine.
+    records: columns of sources.RECORD. reason: string, null for a record that is fine. reader: who could not use them, for a topic that more
+    than its story reads; it is part of the key then, so that the letters of one reader do not replace another's.
     Returns key (string), value (binary, the raw bytes), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
     """
+    key = ("offset", "partition", *(("reader",) if reader else ()), "topic")
     origin = {name: F.col(name).cast("string") for name in ("topic", "partition", "offset")}
     headers = {**origin, "timestamp": F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), "reason": F.col("reason")}
     return (
-        records.withColumn("reason", reason)
+        records.withColumns({"reason": reason, "reader": F.lit(reader)})
         .where(F.col("reason").isNotNull())
         .select(
-            canonical_json("offset", "partition", "topic").alias("key"),
+            canonical_json(*key).alias("key"),
             "value",
             F.array(*(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in headers.items())).alias(
                 "headers"

@@ -1,5 +1,6 @@
 """What the failure of a query means to a person, by the text of Spark's exception: what was found, and what to do."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +19,7 @@ DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 _OTHER_STATE = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
 _DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incomplete log file")
+_NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|AmbiguousNames): (.+)")
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
@@ -46,6 +48,8 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
         f"which counts anew beside the old, or delete what it has with {reset}"
     )
     damaged = f"its checkpoint is damaged: bring {checkpoint.folder} back from a copy, or count anew ({reset}): {error}"
+    if told := _NOT_FOR_THE_TABLE.search(text):
+        return Diagnosis(told[1], Remedy.PERSON)
     known = {
         _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run left half done", Remedy.RESTART_AT_ONCE),
         # If Kafka is still away, the start finds out, and waits.

@@ -25,20 +25,20 @@ ANSWER_SECONDS = 10
 SILENCE_SECONDS = 30
 
 
-def count_letters(source: str, settings: Settings) -> int:
-    """How many letters queries have written about records of topic `source`."""
-    return sum(is_of_source(letter.key(), source) for letter in _letters(settings, _ends(settings)))
+def count_letters(source: str, reader: str, settings: Settings) -> int:
+    """How many letters `reader` has written about records of topic `source`."""
+    return sum(is_of_source(letter.key(), source, reader) for letter in _letters(settings, _ends(settings)))
 
 
-def remove_letters(source: str, settings: Settings) -> None:
-    """Takes the letters that queries have written about records of topic `source` out of the topic; those that a producer wrote stay.
+def remove_letters(source: str, reader: str, settings: Settings) -> None:
+    """Takes the letters that `reader` has written about records of topic `source` out of the topic; those that a producer wrote stay.
 
     Raises StreamgaugeError when Kafka does not do as it is told; it can be done again.
     """
     ends = _ends(settings)
     writer = TopicWriter(settings.bootstrap_servers, DEAD_LETTERS.name)
     for letter in _letters(settings, ends):
-        if not is_of_source(letter.key(), source):
+        if not is_of_source(letter.key(), source, reader):
             writer.write(letter.key(), letter.value(), headers=letter.headers(), timestamp=timestamp_ms_of(letter) or 0)
     undelivered, why = writer.undelivered()
     if undelivered:
@@ -53,11 +53,11 @@ def remove_letters(source: str, settings: Settings) -> None:
         raise StreamgaugeError(msg) from error
 
 
-def is_of_source(key: bytes | None, source: str) -> bool:
-    """Whether a letter with that key was written by a query, about a record of topic `source`."""
+def is_of_source(key: bytes | None, source: str, reader: str = "") -> bool:
+    """Whether a letter with that key was written by a query that calls itself `reader`, about a record of topic `source`."""
     try:
         origin = orjson.loads(key or b"")
-        return origin["topic"] == source and origin["offset"] >= 0
+        return origin["topic"] == source and origin["offset"] >= 0 and origin.get("reader", "") == reader
     except (ValueError, KeyError, TypeError):
         return False
 

@@ -14,8 +14,10 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from filelock import FileLock, Timeout
 
-from pipeline.catalog import queries
+from pipeline.catalog import known
 from pipeline.console import on_console
+from pipeline.ingest.location import Location
+from pipeline.ingest.upsert import UpsertTable
 from pipeline.letter_removal import count_letters, remove_letters
 from pipeline.query import Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
@@ -40,7 +42,7 @@ class Deletion:
 
 def named(name: str, settings: Settings) -> Query:
     """The query of that name, or what prints it (`<name>-console`). Raises StreamgaugeError for a name that there is not."""
-    by_name = {query.name: query for query in queries(settings)}
+    by_name = {query.name: query for query in known(settings)}
     printing = {one.name: one for one in map(on_console, by_name.values())}
     if name not in by_name | printing:
         msg = f"no query {name}; there are {', '.join(by_name)}"
@@ -112,15 +114,18 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
             keys = read_keys(settings.bootstrap_servers, topic.name)
             what = f"topic {topic.name}: its {len(keys)} rows, by null values"
             return [Deletion(what, partial(delete_rows, settings.bootstrap_servers, topic.name, keys))] if keys else []
-        case DeadLetterTopic():
+        case DeadLetterTopic(reader=reader):
             source = query.source.name
-            count = count_letters(source, settings)
+            count = count_letters(source, reader, settings)
             what = (
                 f"topic {DEAD_LETTERS.name}: the {count} letters about records of {source}; those of other topics, and of producers, stay"
             )
-            return [Deletion(what, partial(remove_letters, source, settings))] if count else []
+            return [Deletion(what, partial(remove_letters, source, reader, settings))] if count else []
         case ParquetTable(path=path):
             return _of_table((settings.lake / path).absolute())
+        case UpsertTable(topic=topic):
+            location = Location.of(topic, settings)
+            return [deletion for path in (location.table, location.deletions, location.schema) for deletion in _of_table(path)]
         case _:
             return []
 
@@ -131,7 +136,7 @@ def _of_table(folder: Path) -> list[Deletion]:
         raise StreamgaugeError(msg)
     if not folder.exists():
         return []
-    return [Deletion(f"table {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
+    return [Deletion(f"{'table' if folder.is_dir() else 'file'} {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
 
 
 def _records_gone(source: str, settings: Settings) -> int:

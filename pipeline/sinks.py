@@ -55,9 +55,13 @@ class CompactedAvroTopic:
 
 @dataclass(frozen=True)
 class DeadLetterTopic:
-    """Rows of dead_letters.dead_letters, to topic `dead-letters`. A batch that runs again writes the same keys again."""
+    """Rows of dead_letters.dead_letters, to topic `dead-letters`. A batch that runs again writes the same keys again.
+
+    reader: as the letters name it.
+    """
 
     topic: Topic = DEAD_LETTERS
+    reader: str = ""
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """Key, value and headers as they are."""

@@ -22,6 +22,7 @@ app = typer.Typer(
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 app.add_typer(produce, name="produce")
 app.command()(pipeline_commands.run)
+app.command()(pipeline_commands.ingest)
 app.command()(pipeline_commands.verify)
 app.command()(pipeline_commands.reset)
 app.command()(operations.doctor)

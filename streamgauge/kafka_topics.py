@@ -70,6 +70,18 @@ def deviations(
     return found
 
 
+def is_compacted(bootstrap_servers: str, topic: str) -> bool:
+    """Whether the broker keeps only the last record of each key. Raises StreamgaugeError when it does not say."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=TIMEOUT_SECONDS)
+    try:
+        (config,) = (future.result(TIMEOUT_SECONDS) for future in described.values())
+    except (KafkaException, TimeoutError) as error:
+        msg = f"Kafka at {bootstrap_servers} does not tell the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
+        raise StreamgaugeError(msg) from error
+    return "compact" in (config["cleanup.policy"].value or "")
+
+
 def _existing_partitions(admin: AdminClient, bootstrap_servers: str) -> dict[str, int]:
     try:
         return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}

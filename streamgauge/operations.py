@@ -21,9 +21,9 @@ def doctor(output_format: Annotated[str, typer.Option("--format", help="text or 
 
     def names_of_code() -> set[CheckpointName]:
         # Imports Spark, which takes a second or more: only called when there are checkpoints.
-        from pipeline.catalog import queries
+        from pipeline.catalog import known
 
-        return {query.checkpoint_name for query in queries(settings)}
+        return {query.checkpoint_name for query in known(settings)}
 
     if output_format not in report.FORMATS:
         msg = f"--format {output_format}; expected one of {', '.join(report.FORMATS)}"

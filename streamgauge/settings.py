@@ -169,6 +169,13 @@ class Settings:
         read=_truth,
         expected="true or false",
     )
+    take_new_fields: bool = _setting(
+        "STREAMGAUGE_TAKE_NEW_FIELDS",
+        default=True,
+        meaning="whether a field that is new in an ingested topic becomes a column of its table; otherwise the table's schema names it as left out",
+        read=_truth,
+        expected="true or false",
+    )
 
     restart_limit: int = _setting(
         "STREAMGAUGE_RESTART_LIMIT",

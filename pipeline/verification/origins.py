@@ -39,13 +39,17 @@ def rows_by_origin(rows: DataFrame, prefix: str = "") -> DataFrame:
     return rows.select(*origin, F.to_json(F.struct(*rows.columns), _JSON).alias(CONTENT))
 
 
-def letters_by_origin(letters: DataFrame) -> DataFrame:
-    """The same of dead letters: key, headers, and the SHA-256 of the value, which may be large. What has no record as its origin is left out."""
-    key = F.from_json(F.col("key").cast("string"), "topic string, partition int, offset bigint")
+def letters_by_origin(letters: DataFrame, reader: str = "") -> DataFrame:
+    """The same of the dead letters of `reader`: key, headers, and the SHA-256 of the value, which may be large.
+
+    What has no record as its origin is left out.
+    """
+    key = F.from_json(F.col("key").cast("string"), "topic string, partition int, offset bigint, reader string")
     headers = F.transform("headers", lambda header: F.struct(header["key"].alias("key"), header["value"].cast("string").alias("value")))
     content = F.struct(F.col("key").cast("string").alias("key"), F.sha2("value", 256).alias("sha256_of_value"), headers.alias("headers"))
     origin = [key[name].alias(name) for name in ORIGIN]
-    return letters.select(*origin, F.to_json(content, _JSON).alias(CONTENT)).where(F.col("offset") >= 0)
+    is_of_reader = F.coalesce(key["reader"], F.lit("")) == reader
+    return letters.where(is_of_reader).select(*origin, F.to_json(content, _JSON).alias(CONTENT)).where(F.col("offset") >= 0)
 
 
 def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Mapping[Partition, int] | None = None) -> OriginComparison:

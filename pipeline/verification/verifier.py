@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pipeline.checkpoints import Checkpoint, Offsets, Partition
 from pipeline.confluent_avro import WriterSchemas, schema_ids, unknown_ids
 from pipeline.failures import DATA_LOSS
+from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
@@ -26,6 +27,7 @@ from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, La
 from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms, prefix_of
 from pipeline.verification.tables import Comparison, Excuses, Tables, json_row
 from pipeline.verification.topic_table import TopicTable, read_table
+from pipeline.verification.upserts import HeldTable
 from streamgauge import durations
 from streamgauge.checkpoint_names import others_of_query
 from streamgauge.errors import StreamgaugeError
@@ -75,7 +77,6 @@ class Verifier:
 
     def _check(self, query: Query, folder: Path, outcome: Outcome) -> Outcome:
         schemas = None if query.subject is None else self._schemas.of(query.subject)
-        # A new kind of sink has its branch here, such as Delta's, whose rows say which record they come from, as the archive's do.
         match query.sink:
             case CompactedTopic() | CompactedAvroTopic():
                 return self._check_table(query, folder, schemas, outcome)
@@ -83,6 +84,8 @@ class Verifier:
                 return self._check_archive(query, folder, schemas, outcome)
             case DeadLetterTopic():
                 return self._check_letters(query, folder, schemas, outcome)
+            case UpsertTable():
+                return self._check_upserts(query, folder, outcome)
         msg = f"there is no way yet to verify what {type(query.sink).__name__} holds"
         raise StreamgaugeError(msg)
 
@@ -171,15 +174,15 @@ class Verifier:
         prefix = self._committed(folder)
 
         def expected(starts: Offsets, ends: Offsets) -> DataFrame:
-            return letters_by_origin(query.result(records_between(self.spark, self.settings, starts, ends), schemas))
+            return letters_by_origin(query.result(records_between(self.spark, self.settings, starts, ends), schemas), reader)
 
-        topic = query.sink.topic.name  # type: ignore[attr-defined]
+        topic, reader = query.sink.topic.name, query.sink.reader  # type: ignore[attr-defined]
         bounds = first_and_end_offsets(self.settings, source_partitions(self.settings, topic))
         kept, ends = ({which: bound[edge] for which, bound in bounds.items()} for edge in (0, 1))
         sources = sorted({of for of, _ in prefix.ends})
         letters = records_between(self.spark, self.settings, kept, ends, with_headers=True)
         # A batch that ran again has written its letters again; two letters of one record that differ stay two.
-        found = letters_by_origin(letters).where(F.col("topic").isin(sources)).distinct()
+        found = letters_by_origin(letters, reader).where(F.col("topic").isin(sources)).distinct()
         kept_from: dict[Partition, int] | None = None
         if any(kept.values()):
             oldest = found.groupBy("topic", "partition").agg(F.min("offset").alias("offset")).collect()
@@ -192,6 +195,26 @@ class Verifier:
         )
         outcome = replace(outcome, notes=[*outcome.notes, *notes])
         return self._with_comparison(outcome, prefix, comparison, self._differences(comparison, expected, found), [])
+
+    # --- tables that hold the newest record of each key
+
+    def _check_upserts(self, query: Query, folder: Path, outcome: Outcome) -> Outcome:
+        table = HeldTable(self.spark, self.settings, query.source.name)
+        committed, planned, version = looked_at(folder, table.version)
+        prefix = prefix_of(folder, self.settings, committed, planned)
+        comparison = table.compare(version, prefix, prefix.ends)
+        if comparison.counts.wrong and planned > committed:
+            ahead = table.compare(version, prefix, prefix.planned_ends)
+            comparison = comparison if ahead.counts.wrong else ahead
+        return replace(
+            outcome,
+            batch=committed,
+            records=prefix.records,
+            cuts=prefix.cuts,
+            rows=comparison.counts,
+            differences=comparison.differences,
+            faults=comparison.faults,
+        )
 
     def _committed(self, folder: Path) -> Prefix:
         committed = Checkpoint(folder).last_committed

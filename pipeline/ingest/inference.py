@@ -1,0 +1,54 @@
+"""What a person is told of an ingested topic: where its table is, what its schema was inferred to be, how its rows look."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pipeline.ingest.json_types import paths
+from pipeline.ingest.location import Location, TableSchema
+from pipeline.ingest.records import newest, rows
+from pipeline.ingest.upsert import learned
+from pipeline.sources import records_from
+from streamgauge.settings import Settings
+
+SAMPLE_ROWS = 5
+
+
+def introduce(location: Location, checkpoint: Path) -> list[str]:
+    """Where everything is."""
+    return [f"table {location.name}: {location.table}", f"schema {location.schema}", f"checkpoint {checkpoint}"]
+
+
+def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterator[str]:
+    """Infers the schema from the newest record of each key that the topic has now, keeps it, and says what is new, a line each.
+
+    Raises TypeChanged when records do not fit the columns that there are, and AmbiguousNames.
+    """
+    before = TableSchema.read(location.schema)
+    found = newest(records_from(spark, settings, location.topic, "earliest"))
+    after = learned(found, location, take_new_fields=settings.take_new_fields)
+    known = set() if before is None else set(paths(before.columns))
+    new = [path for path in paths(after.columns) if path not in known]
+    if not after.columns.fields:
+        yield f"topic {location.topic} has no records yet that tell its fields; the first ones will"
+    elif before is None:
+        yield f"inferred {len(after.columns.fields)} columns from the newest record of each key"
+    else:
+        yield f"new in the topic: {', '.join(new)}" if new else "the schema is as it was"
+    yield from (f"kept as JSON text: {path} ({why})" for path, why in after.notes.kept_as_text.items() if path not in known)
+    if after.notes.without_column:
+        yield f"without a column, as they are always null so far: {', '.join(after.notes.without_column)}"
+    if after.ignored:
+        yield f"left out, by STREAMGAUGE_TAKE_NEW_FIELDS=false: {', '.join(after.ignored)}"
+
+
+def sample(spark: SparkSession, location: Location, settings: Settings) -> Iterator[str]:
+    """The columns, Spark's plan from records to rows, and some rows of what the topic holds now."""
+    schema = TableSchema.read(location.schema)
+    if schema is None:
+        return
+    yield schema.columns.treeString().rstrip()
+    table = rows(newest(records_from(spark, settings, location.topic, "earliest")), schema.columns)
+    yield table._jdf.queryExecution().executedPlan().toString().rstrip()
+    yield from table.limit(SAMPLE_ROWS).toJSON().collect()

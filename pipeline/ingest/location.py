@@ -1,0 +1,88 @@
+"""Where a topic's table is, by convention, and the schema that lies beside it."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import types as T  # noqa: N812
+
+from pipeline.ingest.json_types import Notes
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+SCHEMA_ENDING = ".schema.json"
+
+
+@dataclass(frozen=True)
+class Location:
+    """The places of the table of `topic`.
+
+    table: the Delta table. deletions: a Delta table of the keys that were deleted, by which an older record is known for one.
+    schema: the columns, as JSON.
+    """
+
+    topic: str
+    table: Path
+    deletions: Path
+    schema: Path
+
+    @classmethod
+    def of(cls, topic: str, settings: Settings) -> "Location":
+        """By the topic's name: `nyc-taxi` has the table `nyc_taxi`. Raises StreamgaugeError when another topic's table has that name."""
+        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII), settings.lake.absolute()
+        location = cls(topic, lake / name, lake / "_deletions" / name, lake / f"{name}{SCHEMA_ENDING}")
+        known = TableSchema.read(location.schema)
+        if known is not None and known.topic != topic:
+            msg = f"table {name} in {lake} is that of topic {known.topic}, so topic {topic} cannot have it; use another STREAMGAUGE_HOME for one of them"
+            raise StreamgaugeError(msg)
+        return location
+
+    @property
+    def name(self) -> str:
+        """The table's name in SQL."""
+        return self.table.name
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """What a table's columns are, and why. columns: without those of Kafka's. ignored: fields that came later, and that settings say to leave out."""
+
+    topic: str
+    columns: T.StructType
+    notes: Notes = field(default_factory=Notes)
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> "TableSchema | None":
+        """The schema kept at `path`, None if there is none. Raises StreamgaugeError when it is not as `write` writes it."""
+        try:
+            kept: dict[str, Any] = json.loads(path.read_text())
+            notes = Notes(kept["kept_as_text"], kept["without_column"])
+            return cls(kept["topic"], T.StructType.fromJson(kept["columns"]), notes, tuple(kept["ignored"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{path} is no schema of a table ({type(error).__name__}: {error}); bring it back from a copy, or delete it: it is inferred anew"
+            raise StreamgaugeError(msg) from error
+
+    def write(self, path: Path) -> None:
+        """Keeps it at `path`, which shows the old schema or the new one, never a part."""
+        kept = {
+            "topic": self.topic,
+            "columns": self.columns.jsonValue(),
+            "kept_as_text": self.notes.kept_as_text,
+            "without_column": self.notes.without_column,
+            "ignored": list(self.ignored),
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(kept, indent=2) + "\n")
+        partial.replace(path)
+
+
+def locations(settings: Settings) -> list[Location]:
+    """Those of all topics that have ever been ingested here."""
+    schemas = [TableSchema.read(path) for path in sorted(settings.lake.glob(f"*{SCHEMA_ENDING}"))]
+    return [Location.of(schema.topic, settings) for schema in schemas if schema is not None]

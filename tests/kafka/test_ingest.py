@@ -1,0 +1,200 @@
+"""`streamgauge ingest` on a real broker: the table is what a dictionary of the topic is, however the runs were cut, and what is wrong is said."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+
+import deltalake
+import psutil
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from plain import read_topic
+from running import environment, eventually, streamgauge, streamgauge_here
+
+from streamgauge.checkpoint_names import CheckpointName
+from streamgauge.settings import Settings
+
+TOPIC, PARTITIONS = "orders.v1", 3
+CHECKPOINT = CheckpointName(f"ingest-{TOPIC}", 1, "append")
+VERIFIED = (f"ingest-{TOPIC}", f"ingest-{TOPIC}-dead-letters")
+
+
+@pytest.fixture
+def topic(fresh):
+    admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
+    return fresh
+
+
+def send(settings, records):
+    """Sends (key, value): what becomes JSON, bytes as they are, or None."""
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000})
+    for key, value in records:
+        producer.produce(TOPIC, value if value is None or isinstance(value, bytes) else json.dumps(value), key)
+        producer.poll(0)
+    assert producer.flush(60) == 0, "Kafka did not take all records in 60 s"
+
+
+def dictionary(settings):
+    """The last usable value of each key of the topic, in plain Python."""
+    table = {}
+    for message in read_topic(settings, TOPIC):
+        try:
+            value = None if message.value() is None else json.loads(message.value())
+        except ValueError:
+            continue
+        if message.key() is not None and (value is None or isinstance(value, dict)):
+            table[message.key().decode()] = value
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def held(settings, name="orders_v1"):
+    """The table, by a reader that is not Spark: the fields that are not null, by key."""
+    rows = deltalake.DeltaTable(settings.lake / name).to_pyarrow_table().to_pylist()
+    table = {
+        row["kafka_key"]: {field: value for field, value in row.items() if not field.startswith("kafka_") and value is not None}
+        for row in rows
+    }
+    assert len(table) == len(rows), "a key has more than one row"
+    return table
+
+
+def ingest(settings, *options, **variables):
+    done = streamgauge_here("ingest", TOPIC, *options, settings=settings, **variables)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def verified(settings):
+    done = streamgauge_here("verify", *VERIFIED, "--format", "json", settings=settings)
+    return {one["query"]: one for one in json.loads(done.stdout)}
+
+
+def orders(rng, count, keys, first=0):
+    """Updates, deletes, repeated and unusable records; from the middle on with a field more."""
+    sent = []
+    for number in range(first, first + count):
+        fields = {"n": number, "price": rng.randrange(100) + 0.5, "lines": [{"item": "a", "count": number % 3}]}
+        if number >= first + count // 2:
+            fields["channel"] = "web"
+        sent.append((f"order-{rng.randrange(keys)}", rng.choices([fields, None, b"{broken"], [93, 5, 2])[0]))
+        if number % 40 == 0:
+            sent += sent[-3:]
+    return sent
+
+
+def test_five_runs_give_what_one_gives_and_a_dictionary(topic, tmp_path):
+    rng = random.Random(5)
+    for part in range(5):
+        send(topic, orders(rng, 300, 60, first=300 * part))
+        said = ingest(topic, "--once").stderr
+        if part == 0:
+            assert f"table orders_v1: {topic.lake.absolute() / 'orders_v1'}" in said
+            assert "inferred 4 columns from the newest record of each key" in said
+    assert held(topic) == dictionary(topic)
+    found = verified(topic)
+    assert [found[name]["verdict"] for name in VERIFIED] == ["right", "right"]
+    assert found[VERIFIED[0]]["rows"]["equal"] == len(dictionary(topic))
+
+    elsewhere = Settings(home=tmp_path / "elsewhere", cache=topic.cache, kafka_bootstrap_servers=topic.bootstrap_servers)
+    ingest(elsewhere, "--once", STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="200")
+    assert held(elsewhere) == held(topic)
+
+    # Forced to run again: the last batch, and then all of the first run's.
+    folder = CHECKPOINT.folder(elsewhere)
+    last = max((folder / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    ingest(elsewhere, "--once")
+    assert held(elsewhere) == dictionary(topic)
+
+
+def test_verify_names_what_somebody_has_changed(topic):
+    send(topic, [(f"order-{number}", {"n": number, "s": {"x": [number]}}) for number in range(20)])
+    ingest(topic, "--once")
+    table = deltalake.DeltaTable(topic.lake / "orders_v1")
+    table.update(updates={"n": "n + 1"}, predicate="kafka_key = 'order-3'")
+    table.delete("kafka_key = 'order-4'")
+    rows = table.to_pyarrow_table()
+    added = rows.slice(0, 1).set_column(0, "kafka_key", pa.array(["order-999"]))
+    deltalake.write_deltalake(table, added, mode="append")
+    found = verified(topic)[VERIFIED[0]]
+    assert found["verdict"] == "wrong"
+    assert {kind: count for kind, count in found["rows"].items() if count} == {"equal": 18, "missing": 1, "extra": 1, "different": 1}
+    assert {(one["kind"], one["where"]) for one in found["differences"]} == {
+        ("different", "order-3"),
+        ("missing", "order-4"),
+        ("extra", "order-999"),
+    }
+
+
+def test_a_type_that_changes_gives_the_query_up_and_says_what_to_do(topic):
+    send(topic, [("a", {"n": 1})])
+    ingest(topic, "--once")
+    send(topic, [("a", {"n": "one"}), (None, {"n": 2})])
+    done = streamgauge_here("ingest", TOPIC, "--once", settings=topic)
+    assert done.returncode == 2
+    told = f"field n is bigint in the table and string in the topic; a table keeps its types: `streamgauge reset ingest-{TOPIC}`, then ingest again"
+    assert told in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert held(topic) == {"a": {"n": 1}}
+    again = streamgauge_here("ingest", TOPIC, "--once", "--infer-schema", settings=topic)
+    assert again.returncode == 2
+    assert told in again.stderr
+
+    reset = streamgauge_here("reset", f"ingest-{TOPIC}", "--yes", settings=topic)
+    assert reset.returncode == 0, reset.stderr
+    assert not list(topic.lake.glob("orders_v1*"))
+    ingest(topic, "--once")
+    assert held(topic) == {"a": {"n": "one"}}
+    letters = [json.loads(letter.key()) for letter in read_topic(topic, "dead-letters")]
+    assert [(letter["reader"], letter["topic"]) for letter in letters] == [(f"ingest-{TOPIC}", TOPIC)]
+
+
+def test_debug_shows_schema_plan_and_rows_and_infer_schema_what_is_new(topic):
+    send(topic, [("a", {"n": 1, "gone": None})])
+    said = ingest(topic, "--once", "--debug").stderr
+    for part in (" |-- n: long (nullable = true)", "KafkaRelation", '"kafka_key":"a"', "always null so far: gone"):
+        assert part in said
+    send(topic, [("a", {"n": 1, "new": {"x": 1}})])
+    assert "new in the topic: new, new.x" in ingest(topic, "--once", "--infer-schema").stderr
+    assert held(topic) == {"a": {"n": 1, "new": {"x": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "told"),
+    [
+        (("no-such-topic",), {}, "error: no topic no-such-topic at "),
+        ((TOPIC,), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, "error: no Kafka answers at 127.0.0.1:9"),
+    ],
+)
+def test_what_cannot_be_ingested_is_one_clear_error(settings, tmp_path, arguments, variables, told):
+    done = streamgauge("ingest", *arguments, settings=settings, STREAMGAUGE_HOME=str(tmp_path), **variables)
+    assert done.returncode == 2
+    assert done.stderr.startswith(told)
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.glob("lake/*"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_200_000_records_and_kills_in_the_middle_of_a_merge_give_what_a_dictionary_gives(topic):
+    send(topic, orders(random.Random(7), 200_000, 20_000))
+    batches = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "40000"}
+    folder = CHECKPOINT.folder(topic)
+    for kill in range(2):
+        with subprocess.Popen(
+            [sys.executable, "-m", "streamgauge.cli", "ingest", TOPIC], env=environment(topic, **batches), stderr=subprocess.DEVNULL
+        ) as process:
+            eventually(lambda kill=kill: (folder / "offsets" / str(kill + 1)).exists(), f"batch {kill + 1} to be under way", 180)
+            # What writes is the JVM: Python's death alone would let it finish the batch.
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.send_signal(signal.SIGKILL)
+            process.kill()
+        assert not (folder / "commits" / str(kill + 1)).exists(), "the batch was through before the kill, so that this test shows nothing"
+    ingest(topic, "--once", **batches)
+    assert held(topic) == dictionary(topic)
+    assert [one["verdict"] for one in verified(topic).values()] == ["right", "right"]

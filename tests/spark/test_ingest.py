@@ -1,0 +1,203 @@
+"""Records in, tables out: the newest of each key, whatever the order and however often, against a plain dictionary."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from conftest import RECORD_SCHEMA
+from pyspark.sql import types as T  # noqa: N812
+
+from pipeline.ingest.json_types import AmbiguousNames, TypeChanged
+from pipeline.ingest.location import Location, TableSchema
+from pipeline.ingest.records import newest, rows, seen_type, unusable
+from pipeline.ingest.upsert import learned, merge
+from streamgauge.settings import Settings
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def location(tmp_path):
+    return Location.of("events", Settings(home=tmp_path))
+
+
+@pytest.fixture
+def record(spark):
+    def make(*given):
+        """Of key, value (bytes, or what becomes JSON), partition, offset, and seconds after noon, which are the offset if left out."""
+        made = []
+        for key, value, partition, offset, *seconds in given:
+            text = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+            key_bytes = key.encode() if isinstance(key, str) else key
+            made.append((key_bytes, text, "events", partition, offset, NOON + timedelta(seconds=(seconds or [offset])[0])))
+        return spark.createDataFrame(made, RECORD_SCHEMA)
+
+    return make
+
+
+@pytest.fixture
+def held(spark, location):
+    def read():
+        """The table as {key: (partition, offset, fields that are not null)}."""
+        table = spark.read.format("delta").load(str(location.table))
+        found = [json.loads(text) for text in table.toJSON().collect()]
+        keys = [row["kafka_key"] for row in found]
+        assert len(keys) == len(set(keys)), f"a key has two rows: {sorted(keys)}"
+        return {
+            row["kafka_key"]: (
+                row["kafka_partition"],
+                row["kafka_offset"],
+                {name: value for name, value in row.items() if not name.startswith("kafka_")},
+            )
+            for row in found
+        }
+
+    return read
+
+
+def put(records, location, *, take_new_fields=True):
+    merge(records, location, take_new_fields=take_new_fields)
+
+
+def test_the_newest_of_a_key_is_that_with_the_larger_offset_whatever_its_time(record):
+    found = newest(record(("a", {"n": 1}, 0, 7, 1), ("a", {"n": 2}, 0, 6, 9), ("b", None, 0, 1)))
+    assert [(row.kafka_key, row.kafka_offset, row.document) for row in found.orderBy("kafka_key").collect()] == [
+        ("a", 7, '{"n": 1}'),
+        ("b", 1, None),
+    ]
+
+
+def test_across_partitions_the_later_one_is_newer(record):
+    found = newest(record(("a", {"n": 1}, 2, 900, 5), ("a", {"n": 2}, 0, 3, 6), ("b", {"n": 3}, 1, 1, 5), ("b", {"n": 4}, 0, 9, 5)))
+    assert {(row.kafka_key, row.kafka_partition) for row in found.collect()} == {("a", 0), ("b", 1)}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (None, {"n": 1}, "no key"),
+        (None, None, "no key"),
+        (b"\xff\xfe", {"n": 1}, "the key is not UTF-8"),
+        ("a", b"", "empty"),
+        ("a", b"\xff{}", "not UTF-8"),
+        ("a", b'{"n": 1', "not JSON"),
+        ("a", b'{"n": 1, "n": 2}', "not JSON"),
+        ("a", [1], "no JSON object"),
+        ("a", "text", "no JSON object"),
+        ("a", b"null", "no JSON object"),
+        ("a", {}, None),
+        ("a", b'\n {"n": 1}', None),
+        ("", {"n": 1}, None),
+        ("a", None, None),
+    ],
+)
+def test_what_no_table_can_take_is_a_dead_letter_with_its_reason(record, key, value, reason):
+    records = record((key, value, 3, 17))
+    letters = unusable(records, "ingest-events").collect()
+    told = [{header.key: header.value.decode() for header in letter.headers}["reason"] for letter in letters]
+    assert told == ([] if reason is None else [reason])
+    assert newest(records).count() == (1 if reason is None else 0)
+    if reason:
+        assert letters[0].key == '{"offset":17,"partition":3,"reader":"ingest-events","topic":"events"}'
+
+
+def test_rows_have_kafkas_columns_and_the_fields(record, location):
+    found = newest(record(("a", {"x.y": {"d e": [1, 2.5]}, "e": {}, "m": 1, "none": None}, 0, 4), ("b", {"m": "text", "e": {}}, 0, 5)))
+    schema = learned(found, location, take_new_fields=True)
+    assert [one.name for one in schema.columns] == ["e", "m", "x.y"]
+    assert schema.notes.kept_as_text == {"e": "an object without fields", "m": "mixed types"}
+    assert schema.notes.without_column == ["none"]
+    table = rows(found, schema.columns).orderBy("kafka_key")
+    assert table.columns == ["kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp", "e", "m", "x.y"]
+    one, other = table.collect()
+    assert (one["m"], one["e"], one["x.y"]["d e"]) == ("1", "{}", [1.0, 2.5])
+    assert (other["m"], other["x.y"]) == ("text", None)
+    assert one["kafka_timestamp"].replace(tzinfo=UTC) == NOON + timedelta(seconds=4)
+
+
+def test_names_that_sql_would_trip_over_are_types_too(record):
+    odd = {"OBJECT": 1, "a: OBJECT<b": {"OBJECT<": 2}, "`": "x", "from": True, "1": 1.5}
+    seen = seen_type(newest(record(("a", odd, 0, 0))))
+    assert {one.name for one in seen} == set(odd)
+    assert seen["a: OBJECT<b"].dataType == T.StructType([T.StructField("OBJECT<", T.LongType())])
+
+
+def test_a_table_through_its_life(record, location, held):
+    put(record(("a", {"n": 1}, 0, 0), ("b", {"n": 2}, 0, 1), ("a", {"n": 3}, 0, 2)), location)
+    assert held() == {"a": (0, 2, {"n": 3}), "b": (0, 1, {"n": 2})}
+    put(record(("b", None, 0, 3), ("c", {"n": 4, "new": {"deep": [{"x": 1}]}}, 0, 4)), location)
+    assert held() == {"a": (0, 2, {"n": 3}), "c": (0, 4, {"n": 4, "new": {"deep": [{"x": 1}]}})}
+    put(record(("c", {"new": {"deep": [{"y": "z"}], "er": True}}, 0, 5), ("b", {"n": 5}, 0, 6)), location)
+    assert held() == {"a": (0, 2, {"n": 3}), "c": (0, 5, {"new": {"deep": [{"y": "z"}], "er": True}}), "b": (0, 6, {"n": 5})}
+    assert [one.name for one in TableSchema.read(location.schema).columns] == ["n", "new"]
+
+
+def test_a_deletion_is_remembered_against_what_comes_late(record, location, held):
+    put(record(("a", {"n": 1}, 0, 0), ("b", {"n": 1}, 0, 1)), location)
+    put(record(("a", None, 0, 9), ("never", None, 0, 8)), location)
+    put(record(("a", {"n": 2}, 0, 5), ("never", {"n": 2}, 0, 6)), location)
+    assert held() == {"b": (0, 1, {"n": 1})}
+    put(record(("a", {"n": 3}, 0, 10)), location)
+    assert held() == {"b": (0, 1, {"n": 1}), "a": (0, 10, {"n": 3})}
+
+
+def test_batches_twice_and_out_of_order_give_what_a_dictionary_gives(record, location, held):
+    rng = random.Random(1)
+    log = [
+        (
+            f"k{number % 2}-{rng.randrange(12)}",
+            rng.choice([None, {"n": offset}, {"n": offset, f"f{rng.randrange(3)}": "x"}]),
+            number % 2,
+            offset,
+        )
+        for offset in range(40)
+        for number in range(2)
+    ]
+    expected = {}
+    for key, value, partition, offset in log:
+        expected[key] = (partition, offset, value)
+    batches = [log[start : start + 16] for start in range(0, len(log), 16)]
+    rng.shuffle(batches)
+    for batch in batches:
+        put(record(*batch), location)
+        if rng.random() < 0.5:
+            put(record(*batch), location)
+    assert held() == {key: found for key, found in expected.items() if found[2] is not None}
+
+
+def test_a_batch_without_anything_usable_makes_an_empty_table(record, location, held):
+    put(record(("a", b"rubbish", 0, 0), (None, {"n": 1}, 0, 1)), location)
+    assert held() == {}
+    put(record(("a", {}, 0, 2)), location)
+    assert held() == {"a": (0, 2, {})}
+    put(record(("a", {"n": 1}, 0, 3)), location)
+    assert held() == {"a": (0, 3, {"n": 1})}
+
+
+def test_columns_with_names_that_parquet_does_not_take(record, location, held):
+    put(record(("a", {"plain": 1}, 0, 0)), location)
+    put(record(("a", {"plain": 2, "a b": {"c;d": 1}, "x.y": "z", "`": 1}, 0, 1)), location)
+    assert held() == {"a": (0, 1, {"plain": 2, "a b": {"c;d": 1}, "x.y": "z", "`": 1})}
+
+
+def test_new_fields_can_be_left_out_and_are_named(record, location, held):
+    put(record(("a", {"n": 1, "s": {"x": 1}}, 0, 0)), location)
+    put(record(("a", {"n": 2, "later": 1, "s": {"x": 2, "y": 3}}, 0, 1)), location, take_new_fields=False)
+    assert held() == {"a": (0, 1, {"n": 2, "s": {"x": 2}})}
+    assert TableSchema.read(location.schema).ignored == ("later", "s.y")
+
+
+def test_a_type_that_does_not_fit_writes_nothing_and_is_named(record, location, held):
+    put(record(("a", {"n": 1, "s": {"x": [1]}}, 0, 0)), location)
+    with pytest.raises(
+        TypeChanged, match=r"^field n is bigint in the table and string in the topic; field s\.x\[\] is .*`streamgauge reset ingest-events`"
+    ):
+        put(record(("a", {"n": "one", "s": {"x": [True]}}, 0, 1)), location)
+    assert held() == {"a": (0, 0, {"n": 1, "s": {"x": [1]}})}
+
+
+def test_fields_that_differ_in_case_only_are_named(record, location):
+    with pytest.raises(AmbiguousNames, match="field id cannot be a column: ID is another field that differs in case only"):
+        put(record(("a", {"ID": 1, "id": 2}, 0, 0)), location)
+    assert not location.table.exists()

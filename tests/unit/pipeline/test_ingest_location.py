@@ -1,0 +1,58 @@
+"""Where the table of a topic is, and the schema beside it."""
+
+import json
+
+import pytest
+from pyspark.sql import types as T  # noqa: N812
+
+from pipeline.ingest.json_types import Notes
+from pipeline.ingest.location import Location, TableSchema, locations
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+COLUMNS = T.StructType([T.StructField("x.y", T.ArrayType(T.StructType([T.StructField("a b", T.LongType())])))])
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(home=tmp_path)
+
+
+def test_places_follow_from_the_topic(settings, tmp_path):
+    location = Location.of("my.topic-1", settings)
+    assert location.name == "my_topic_1"
+    assert location.table == tmp_path / "lake" / "my_topic_1"
+    assert location.deletions == tmp_path / "lake" / "_deletions" / "my_topic_1"
+    assert location.schema == tmp_path / "lake" / "my_topic_1.schema.json"
+
+
+def test_a_schema_is_kept_as_readable_json(settings):
+    location = Location.of("t", settings)
+    schema = TableSchema("t", COLUMNS, Notes({"m": "mixed types"}, ["n"]), ("later",))
+    schema.write(location.schema)
+    assert TableSchema.read(location.schema) == schema
+    kept = json.loads(location.schema.read_text())
+    assert (kept["topic"], kept["kept_as_text"], kept["columns"]["fields"][0]["name"]) == ("t", {"m": "mixed types"}, "x.y")
+    assert [one.topic for one in locations(settings)] == ["t"]
+
+
+def test_without_one_there_is_none(settings):
+    assert TableSchema.read(Location.of("t", settings).schema) is None
+    assert locations(settings) == []
+
+
+@pytest.mark.parametrize(
+    "rubbish", ["", "{}", "[]", '{"topic": "t", "columns": {"type": "struct"}, "kept_as_text": {}, "without_column": []}']
+)
+def test_a_damaged_schema_is_one_clear_error(settings, rubbish):
+    path = settings.lake / "t.schema.json"
+    path.parent.mkdir()
+    path.write_text(rubbish)
+    with pytest.raises(StreamgaugeError, match=r"t\.schema\.json is no schema of a table .*; bring it back from a copy, or delete it"):
+        TableSchema.read(path)
+
+
+def test_two_topics_of_one_name_are_told_apart(settings):
+    TableSchema("a.b", COLUMNS).write(Location.of("a.b", settings).schema)
+    with pytest.raises(StreamgaugeError, match=r"table a_b in .* is that of topic a\.b, so topic a-b cannot have it"):
+        Location.of("a-b", settings)

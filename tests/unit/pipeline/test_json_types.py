@@ -1,0 +1,131 @@
+"""What documents hold, in; the columns of a table, out."""
+
+import pytest
+from pyspark.sql import types as T  # noqa: N812
+
+from pipeline.ingest.json_types import AmbiguousNames, Notes, TypeChanged, paths, settled, widened
+
+LONG, DOUBLE, TEXT, TRUTH, NULL, MIXED = T.LongType(), T.DoubleType(), T.StringType(), T.BooleanType(), T.NullType(), T.VariantType()
+
+
+def struct(**fields):
+    return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
+
+
+def named(name, kind):
+    return T.StructType([T.StructField(name, kind)])
+
+
+@pytest.mark.parametrize(
+    ("seen", "column"),
+    [
+        (LONG, LONG),
+        (TEXT, TEXT),
+        (TRUTH, TRUTH),
+        (DOUBLE, DOUBLE),
+        (T.DecimalType(3, 1), DOUBLE),
+        (T.DecimalType(21, 0), T.DecimalType(38, 0)),
+        (T.ArrayType(LONG), T.ArrayType(LONG)),
+        (T.ArrayType(struct(a=LONG, b=NULL)), T.ArrayType(struct(a=LONG))),
+        (struct(a=struct(b=TEXT)), struct(a=struct(b=TEXT))),
+    ],
+)
+def test_a_type_settles(seen, column):
+    notes = Notes()
+    assert settled(struct(f=seen), notes) == struct(f=column)
+    assert notes.kept_as_text == {}
+
+
+@pytest.mark.parametrize(
+    ("seen", "column", "path", "why"),
+    [
+        (MIXED, TEXT, "f", "mixed types"),
+        (T.StructType(), TEXT, "f", "an object without fields"),
+        (T.ArrayType(NULL), T.ArrayType(TEXT), "f[]", "an array without values"),
+        (T.ArrayType(MIXED), T.ArrayType(TEXT), "f[]", "mixed types"),
+        (struct(a=MIXED), struct(a=TEXT), "f.a", "mixed types"),
+    ],
+)
+def test_what_has_no_type_of_its_own_is_kept_as_text_and_said(seen, column, path, why):
+    notes = Notes()
+    assert settled(struct(f=seen), notes) == struct(f=column)
+    assert notes.kept_as_text == {path: why}
+
+
+def test_what_is_always_null_has_no_column_yet_and_is_said():
+    notes = Notes()
+    assert settled(struct(a=LONG, b=NULL, c=struct(d=NULL)), notes) == struct(a=LONG)
+    assert notes.without_column == ["b", "c.d", "c"]
+
+
+def test_new_fields_go_to_the_end_at_every_level():
+    columns = struct(a=LONG, s=struct(x=LONG), l=T.ArrayType(struct(y=TEXT)))
+    seen = struct(b=TEXT, a=LONG, s=struct(w=DOUBLE, x=LONG), l=T.ArrayType(struct(v=TRUTH)))
+    wider = widened(columns, seen, Notes())
+    assert wider == struct(a=LONG, s=struct(x=LONG, w=DOUBLE), l=T.ArrayType(struct(y=TEXT, v=TRUTH)), b=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("column", "seen"),
+    [
+        (LONG, NULL),
+        (DOUBLE, LONG),
+        (DOUBLE, T.DecimalType(5, 2)),
+        (T.DecimalType(38, 0), LONG),
+        (T.DecimalType(38, 0), T.DecimalType(20, 0)),
+        (TEXT, LONG),
+        (TEXT, struct(a=LONG)),
+        (TEXT, MIXED),
+        (T.ArrayType(LONG), T.ArrayType(NULL)),
+        (struct(a=LONG), T.StructType()),
+    ],
+)
+def test_what_fits_changes_nothing(column, seen):
+    columns = struct(f=column)
+    assert widened(columns, struct(f=seen), Notes()) is columns
+
+
+@pytest.mark.parametrize(
+    ("column", "seen", "told"),
+    [
+        (LONG, DOUBLE, "field f is bigint in the table and double in the topic"),
+        (LONG, T.DecimalType(2, 1), "field f is bigint in the table and decimal(2,1) in the topic"),
+        (LONG, TEXT, "field f is bigint in the table and string in the topic"),
+        (LONG, MIXED, "field f is bigint in the table and values of mixed types in the topic"),
+        (T.DecimalType(38, 0), T.DecimalType(2, 1), "field f is decimal(38,0) in the table and decimal(2,1) in the topic"),
+        (T.ArrayType(struct(a=LONG)), T.ArrayType(struct(a=TRUTH)), r"field f\[\].a is bigint in the table and boolean in the topic"),
+        (struct(a=LONG), LONG, "field f is struct<a:bigint> in the table and bigint in the topic"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_both_types(column, seen, told):
+    with pytest.raises(TypeChanged, match=f"^{told}$".replace("(2,1)", r"\(2,1\)").replace("(38,0)", r"\(38,0\)")):
+        widened(struct(f=column), struct(f=seen), Notes())
+
+
+def test_all_that_does_not_fit_is_named():
+    with pytest.raises(TypeChanged, match=r"field a is .*; field b is "):
+        widened(struct(a=LONG, b=LONG), struct(a=TEXT, b=TEXT), Notes())
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        (struct(id=LONG, Id=LONG), "field Id cannot be a column: id is another field that differs in case only"),
+        (struct(a=T.ArrayType(struct(x=LONG, X=TEXT))), r"field a\[\].X cannot be a column: a\[\].x is another field"),
+        (struct(Kafka_Offset=LONG), "field Kafka_Offset cannot be a column: kafka_offset is a column of every table"),
+    ],
+)
+def test_names_that_cannot_stand_side_by_side(seen, told):
+    with pytest.raises(AmbiguousNames, match=told):
+        settled(seen, Notes())
+    with pytest.raises(AmbiguousNames):
+        widened(struct(other=LONG), seen, Notes())
+
+
+def test_a_nested_field_may_be_called_as_a_column_of_every_table():
+    assert settled(struct(a=struct(kafka_key=TEXT)), Notes()) == struct(a=struct(kafka_key=TEXT))
+
+
+def test_paths_name_every_field_and_quote_what_is_no_plain_name():
+    columns = T.StructType([*struct(a=LONG), *named("x.y", T.ArrayType(named("d e", TEXT)))])
+    assert list(paths(columns)) == ["a", "`x.y`", "`x.y`[].`d e`"]
