@@ -61,6 +61,7 @@ chaos: .venv/.ready ## kill, stop and freeze everything under load, then verify;
 bench: .venv/.ready ## figures of this machine; takes some minutes
 	$(RUN)python -m benchmarks.nest
 	$(RUN)python -m benchmarks.wikimedia
+	$(RUN)python -m benchmarks.tables
 	$(RUN)python -m benchmarks.demo
 
 jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)

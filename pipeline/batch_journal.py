@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pipeline.checkpoints import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
 from pipeline.sources import first_and_end_offsets
+from streamgauge.checkpoint_names import beside
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -58,7 +59,7 @@ class BatchJournal:
     """The journal of the checkpoint in folder `checkpoint`; one process at a time writes it, the one that holds the checkpoint's lock."""
 
     def __init__(self, checkpoint: Path) -> None:
-        self.path = checkpoint.with_name(f"{checkpoint.name}.journal")
+        self.path = beside(checkpoint, ".journal")
         self.problem: str | None = None
         self._checkpoint = Checkpoint(checkpoint)
         self._last = -1

@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from pipeline.query import Query
 from pipeline.sources import KafkaAway
-from streamgauge.checkpoint_names import driver_of, others_of_query
+from streamgauge.checkpoint_names import beside, driver_of, others_of_query
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -50,7 +50,7 @@ class CheckpointUse:
         Raises StreamgaugeError at once when another process has it, and when the JVM of one that was killed does not go.
         """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        lock, driver = FileLock(self.folder.with_suffix(".lock"), timeout=0), driver_of(self.folder)
+        lock, driver = FileLock(beside(self.folder, ".lock"), timeout=0), driver_of(self.folder)
         try:
             lock.acquire()
         except Timeout as error:
@@ -70,7 +70,7 @@ class CheckpointUse:
     @property
     def _holder(self) -> Path:
         """Names the Spark driver by its pid, for a process that was killed leaves one behind that goes on for a moment."""
-        return self.folder.with_suffix(".driver")
+        return beside(self.folder, ".driver")
 
     def check_topics(self, topics: set[str], settings: Settings) -> None:
         """Remembers which topics, by Kafka's own ids, the offsets are of.
@@ -78,7 +78,7 @@ class CheckpointUse:
         Raises KafkaAway when Kafka does not answer, and TopicCreatedAnew when one has another id now, unless settings.fail_on_data_loss is off: Spark alone would not notice once the
         new topic holds as many records as the old one did.
         """
-        remembered_in = self.folder.with_suffix(".topics")
+        remembered_in = beside(self.folder, ".topics")
         ids = _topic_ids(topics, settings)
         old = orjson.loads(remembered_in.read_bytes()) if remembered_in.exists() and not self.is_new else {}
         anew = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)

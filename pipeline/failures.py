@@ -48,8 +48,8 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
         f"which counts anew beside the old, or delete what it has with {reset}"
     )
     damaged = f"its checkpoint is damaged: bring {checkpoint.folder} back from a copy, or count anew ({reset}): {error}"
-    if told := _NOT_FOR_THE_TABLE.search(text):
-        return Diagnosis(told[1], Remedy.PERSON)
+    if told := _NOT_FOR_THE_TABLE.findall(text):
+        return Diagnosis(told[-1], Remedy.PERSON)  # before the last one stand those that it was raised from
     known = {
         _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run left half done", Remedy.RESTART_AT_ONCE),
         # If Kafka is still away, the start finds out, and waits.

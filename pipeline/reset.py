@@ -21,7 +21,7 @@ from pipeline.ingest.upsert import UpsertTable
 from pipeline.letter_removal import count_letters, remove_letters
 from pipeline.query import Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
-from streamgauge.checkpoint_names import CheckpointName, driver_of, files_of
+from streamgauge.checkpoint_names import CheckpointName, beside, driver_of, files_of, is_checkpoint
 from streamgauge.errors import StreamgaugeError
 from streamgauge.removal import bytes_on_disk, remove, size_text
 from streamgauge.result_table import read_keys
@@ -58,7 +58,7 @@ def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
     with ExitStack() as locks:
         for folder in sorted(folders):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder.with_suffix(".lock"), timeout=0)
+            lock = FileLock(beside(folder, ".lock"), timeout=0)
             driver = driver_of(folder)
             try:
                 locks.enter_context(lock)
@@ -93,14 +93,14 @@ def notes(query: Query, settings: Settings) -> list[str]:
 
 def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
     found = files_of(query.name, settings)
-    folders = [path for path in found if CheckpointName.of(path) and not path.suffix]
+    folders = [path for path in found if is_checkpoint(path)]
     # What lies beside a checkpoint belongs to it; its lock is held by this process, and goes last, also when it is all that is left.
-    beside = sorted((path for path in found if path not in folders), key=lambda path: path.suffix == ".lock")
-    if not folders and all(path.suffix == ".lock" for path in beside):
+    others = sorted((path for path in found if path not in folders), key=lambda path: path.suffix == ".lock")
+    if not folders and all(path.suffix == ".lock" for path in others):
         return []
-    shown = ", ".join(path.name for path in folders) or ", ".join(path.name for path in beside)
+    shown = ", ".join(path.name for path in folders) or ", ".join(path.name for path in others)
     size = size_text(sum(bytes_on_disk(path) for path in found))
-    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", partial(_remove_all, [*folders, *beside]))]
+    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", partial(_remove_all, [*folders, *others]))]
 
 
 def _remove_all(paths: list[Path]) -> None:

@@ -39,7 +39,18 @@ class CheckpointName:
 
 def checkpoints(settings: Settings) -> list[Path]:
     """The folders of all checkpoints."""
-    return sorted(path for path in _entries(settings) if path.is_dir() and CheckpointName.of(path) and path.suffix == "")
+    return sorted(path for path in _entries(settings) if path.is_dir() and is_checkpoint(path))
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether the name is that of a checkpoint's folder, and not of a file beside it."""
+    found = _NAME.fullmatch(path.name)
+    return found is not None and found["ending"] is None
+
+
+def beside(checkpoint: Path, ending: str) -> Path:
+    """The file beside the checkpoint with that ending, e.g. ".lock". Names of queries, and so of checkpoints, may have dots."""
+    return checkpoint.with_name(checkpoint.name + ending)
 
 
 def files_of(query: str, settings: Settings) -> list[Path]:
@@ -50,13 +61,13 @@ def files_of(query: str, settings: Settings) -> list[Path]:
 def others_of_query(own: Path) -> list[Path]:
     """The checkpoints beside `own` that the same query has in other versions and modes."""
     query = own.name if (name := CheckpointName.of(own)) is None else name.query
-    beside = own.parent.iterdir() if own.parent.is_dir() else ()
-    return sorted(path for path in beside if path != own and path.is_dir() and (name := CheckpointName.of(path)) and name.query == query)
+    siblings = own.parent.iterdir() if own.parent.is_dir() else ()
+    return sorted(path for path in siblings if path != own and path.is_dir() and (name := CheckpointName.of(path)) and name.query == query)
 
 
 def driver_of(checkpoint: Path) -> psutil.Process | None:
     """The Spark driver that uses the checkpoint; None if none does. A leftover of one that was killed is none."""
-    holder = checkpoint.with_suffix(".driver")
+    holder = beside(checkpoint, ".driver")
     try:
         noted_at = holder.stat().st_mtime
         process = psutil.Process(int(holder.read_text()))

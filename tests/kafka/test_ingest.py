@@ -123,7 +123,12 @@ def test_verify_names_what_somebody_has_changed(topic):
     deltalake.write_deltalake(table, added, mode="append")
     found = verified(topic)[VERIFIED[0]]
     assert found["verdict"] == "wrong"
-    assert {kind: count for kind, count in found["rows"].items() if count} == {"equal": 18, "missing": 1, "extra": 1, "different": 1}
+    assert {kind: count for kind, count in found["rows"].items() if count and kind != "compared"} == {
+        "equal": 18,
+        "missing": 1,
+        "extra": 1,
+        "different": 1,
+    }
     assert {(one["kind"], one["where"]) for one in found["differences"]} == {
         ("different", "order-3"),
         ("missing", "order-4"),

@@ -5,9 +5,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, results, write_topic
@@ -80,6 +82,54 @@ def test_a_topic_that_was_deleted_and_created_anew_is_noticed_however_much_it_ho
     assert accepted.returncode == 0, accepted.stderr
     again = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
     assert again.returncode == 0, "the gap was accepted once, and need not be again: " + again.stderr
+
+
+def can_mount():
+    """Whether a file system may be mounted, in a namespace of its own."""
+    return (
+        shutil.which("unshare") is not None
+        and subprocess.run(["unshare", "-Urm", "true"], check=False, capture_output=True).returncode == 0
+    )
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted where user namespaces are allowed")
+def test_a_full_disk_is_named_and_nothing_is_lost_when_there_is_space_again(fresh, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    write_topic(fresh, "nest-logs", cameras(10))
+    run = f"mount -t tmpfs -o size=8m tmpfs {small} && exec {sys.executable} -m streamgauge.cli run nest-archive"
+    variables = {"STREAMGAUGE_HOME": str(small), "STREAMGAUGE_RESTART_LIMIT": "10"}
+    log = tmp_path / "pipeline.txt"
+    with (
+        log.open("w") as stderr,
+        subprocess.Popen(["unshare", "-Urm", "sh", "-c", run], env=environment(fresh, **variables), stderr=stderr) as process,
+    ):
+        home = Path(f"/proc/{process.pid}/root{small}")
+        try:
+            eventually(lambda: archived_rows(home) == 10, "the first ten to be archived", 120)
+            with suppress(OSError), (home / "filler").open("wb", buffering=0) as filler:
+                while True:
+                    filler.write(bytes(4096))
+            write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(50)])
+            told = f"no space is left under {small}; make some, nothing is lost meanwhile"
+            eventually(lambda: told in log.read_text() or process.poll() is not None, "the full disk to be named", 120)
+            assert any(told in alert["what"] for alert in alerts(fresh))
+            (home / "filler").unlink()
+            eventually(lambda: archived_rows(home) == 60, "the others to be archived", 120)
+        finally:
+            process.terminate()
+    assert process.returncode == 0, log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+def archived_rows(home):
+    """How many rows the archive of cameras has by the files that Spark's log names."""
+    archive = home / "lake" / "nest" / "cameras"
+    entries = [line for path in (archive / "_spark_metadata").glob("[0-9]*") for line in path.read_text().splitlines()[1:]]
+    names = {json.loads(line)["path"].partition("/lake/nest/cameras/")[2] for line in entries}
+    return sum(pyarrow.parquet.read_metadata(archive / name).num_rows for name in names)
 
 
 @pytest.mark.long
