@@ -28,9 +28,8 @@ _BARE_LOCAL_FILES = {
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Its defaults are for tables of a million files: 50 tasks to read the log of each version, one task a file to clean up.
+    # Its default is for tables of a million files: 50 tasks to read the log of each version.
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.databricks.delta.vacuum.parallelDelete.enabled": "false",
 }
 
 # A damaged length in front of a text would have the decoder reserve up to 2 GB for it, and the driver die of it.
@@ -61,6 +60,8 @@ def spark_session(settings: Settings) -> SparkSession:
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": settings.shuffle_partitions,
+        # So many tasks list a Delta table's folder for VACUUM; the default of 10,000 is for a cluster and its object store.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": settings.shuffle_partitions,
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.warehouse.dir": str(settings.lake.absolute()),

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from pipeline import commands as pipeline_commands
+from pipeline import table_commands
 from producers.commands import produce
 from streamgauge import operations
 from streamgauge.errors import StreamgaugeError
@@ -25,6 +26,8 @@ app.command()(pipeline_commands.run)
 app.command()(pipeline_commands.ingest)
 app.command()(pipeline_commands.verify)
 app.command()(pipeline_commands.reset)
+app.command()(table_commands.query)
+app.command()(table_commands.maintain)
 app.command()(operations.doctor)
 app.command()(operations.clean)
 app.command()(operations.expire)

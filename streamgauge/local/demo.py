@@ -44,6 +44,8 @@ def services(*, dashboard: bool, trigger_seconds: float) -> list[Service]:
         ),
         Service("produce-wikimedia", [*me, "produce", "wikimedia", "--live-or-simulated", *faults]),
         Service("expire", [*me, "expire", "--every", "1 hour"]),
+        # Each round starts a Spark of its own, beside that of the pipeline: it is to be small.
+        Service("maintain", [*me, "maintain", "--every", "1 hour"], {"STREAMGAUGE_DRIVER_MEMORY": "512m"}),
     ]
     if dashboard:
         chosen.append(Service(DASHBOARD, [*me, "dashboard"]))

@@ -1,0 +1,79 @@
+"""Ad-hoc SQL over the tables of the lake: one statement, which can only read."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import SparkSession
+
+from pipeline.lake import LakeTable, register
+from streamgauge.errors import StreamgaugeError
+
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+_NO_QUERIES = tuple(f"{_PLANS}.{name}" for name in ("Command", "ParsedStatement", "CompoundBody", "InsertIntoDir", "ScriptTransformation"))
+_COMMENT = r"--[^\n]*(?:\n|$)|/\*.*?\*/"
+_QUERY = re.compile(rf"(?:[\s(]|{_COMMENT})*(?:select|with|from|values|table)\b", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows of a query, as values in the order of `columns`; timestamps with zone are UTC. is_cut: there are more than were asked for."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    is_cut: bool
+
+
+def answer(spark: SparkSession, sql: str, there_are: Sequence[LakeTable], limit: int) -> Answer:
+    """The first `limit` rows of the query `sql` over the tables `there_are`.
+
+    Raises StreamgaugeError for anything but a query, a mistake in it, a table that there is not, and when Spark fails at it.
+    """
+    try:
+        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+    except (ParseException, Py4JJavaError) as error:
+        msg = f"not SQL as Spark reads it: {_first_line(error)}"
+        raise StreamgaugeError(msg) from error
+    # By its first word, for Delta's own statements are of no common kind; by its parts, for an insert may begin as a query does.
+    if not _QUERY.match(sql) or any(
+        is_instance_of(spark.sparkContext._gateway, node, kind) for node in _nodes(plan) for kind in _NO_QUERIES
+    ):
+        msg = "only a query can be asked, such as `select ... from ...`; this statement is another one, and nothing was done"
+        raise StreamgaugeError(msg)
+    # Each table that is registered costs a look at its log, or at its files.
+    register(spark, [table for table in there_are if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)])
+    try:
+        found = spark.sql(sql)
+        columns = found.columns
+        fetched = found.toDF(*(f"c{number}" for number in range(len(columns)))).limit(limit + 1).toArrow()
+    except AnalysisException as error:
+        raise StreamgaugeError(_told(error, there_are)) from error
+    except (PySparkException, Py4JJavaError, pa.ArrowException) as error:
+        msg = f"Spark failed at this query: {_first_line(error)}"
+        raise StreamgaugeError(msg) from error
+    lists = [column.to_pylist(maps_as_pydicts="lossy") for column in fetched.slice(0, limit).columns]
+    return Answer(columns, [list(row) for row in zip(*lists, strict=True)], is_cut=fetched.num_rows > limit)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
+    yield plan
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _nodes(children.apply(number))
+
+
+def _told(error: AnalysisException, there_are: Sequence[LakeTable]) -> str:
+    if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+        name = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
+        return f"no table {name}; there are {', '.join(table.name for table in there_are)}"
+    return f"Spark does not take this query: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,96 @@
+"""The tables of the lake: which there are by what lies on disk, what SQL calls them, and how Spark reads them."""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+
+TableFormat = Literal["delta", "parquet"]
+_MARKS: dict[str, TableFormat] = {"_delta_log": "delta", "_spark_metadata": "parquet"}
+_WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND")
+_INTERNAL = ("_", ".")
+
+
+@dataclass(frozen=True, order=True)
+class LakeTable:
+    """A table in folder `path`: of Delta, or the Parquet files that a streaming query of Spark writes, with its metadata log."""
+
+    name: str
+    path: Path
+    format: TableFormat
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """What the table holds, as of now. Columns that older Parquet files lack are null.
+
+        Raises StreamgaugeError when there is no row yet to tell the columns by, or the table cannot be read.
+        """
+        try:
+            if self.format == "delta":
+                return spark.read.format("delta").load(str(self.path))
+            return spark.read.option("mergeSchema", "true").parquet(str(self.path))
+        except AnalysisException as error:
+            if any(sign in str(error) for sign in _WITHOUT_COLUMNS):
+                msg = f"table {self.name} in {self.path} has no columns yet: nothing was written to it; start again when its query has run"
+            else:
+                msg = f"table {self.name} in {self.path} cannot be read: {str(error).splitlines()[0]}"
+            raise StreamgaugeError(msg) from error
+
+
+def tables(settings: Settings) -> list[LakeTable]:
+    """The tables below settings.lake, by name; folders that begin with `_` or `.` are internal. Links are not followed.
+
+    Raises StreamgaugeError when two of them have the same name, which to SQL is also one in other case.
+    """
+    lake = settings.lake.absolute()
+    found: dict[str, LakeTable] = {}
+    for folder, below, _ in os.walk(lake):
+        kind = next((kind for mark, kind in _MARKS.items() if mark in below), None)
+        below[:] = [] if kind else sorted(name for name in below if not name.startswith(_INTERNAL))
+        path = Path(folder)
+        if kind is None or path == lake:
+            continue
+        table = LakeTable(table_name(path.relative_to(lake)), path, kind)
+        other = found.setdefault(table.name.casefold(), table)
+        if other is not table:
+            msg = f"{other.path} and {table.path} would both be table {table.name}; rename one of the folders"
+            raise StreamgaugeError(msg)
+    return sorted(found.values())
+
+
+def table_name(below_lake: Path) -> str:
+    """What SQL calls the table in that folder, relative to the lake: nest/cameras is nest_cameras."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(below_lake.parts))
+
+
+def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
+    """The tables of these names, in their order; all without a name. Raises StreamgaugeError for a name that there is not."""
+    there_are = {table.name: table for table in existing_tables(settings)}
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        if name not in there_are:
+            msg = f"no table {name}; there are {', '.join(there_are)}"
+            raise StreamgaugeError(msg)
+    return [there_are[name] for name in wanted or there_are]
+
+
+def existing_tables(settings: Settings) -> list[LakeTable]:
+    """As `tables`. Raises StreamgaugeError when there is none."""
+    found = tables(settings)
+    if not found:
+        msg = f"no tables yet in {settings.lake}: a query that writes one has to run first, such as `streamgauge run nest-archive --once`"
+        raise StreamgaugeError(msg)
+    return found
+
+
+def register(spark: SparkSession, chosen: Iterable[LakeTable]) -> None:
+    """Makes each a temporary view of its name."""
+    for table in chosen:
+        table.rows(spark).createOrReplaceTempView(f"`{table.name}`")

@@ -1,0 +1,199 @@
+"""Maintenance of the tables of the lake: fewer and larger files, and those that no longer belong to a table go."""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+from pipeline.archive_compaction import ArchiveLog, clear, compact
+from pipeline.catalog import queries
+from pipeline.lake import LakeTable
+from pipeline.query import Query
+from pipeline.reset import checkpoints_held
+from pipeline.sinks import ParquetTable
+from streamgauge.errors import StreamgaugeError
+from streamgauge.removal import size_text
+from streamgauge.settings import Settings
+
+DELTA_RETENTION_SECONDS = 7 * 86_400
+ATTEMPTS = 4
+_CONFLICT = re.compile(r"DELTA_CONCURRENT_\w+|Concurrent\w+Exception")
+_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The files of a table. live: those of its current version. on_disk: these, and what earlier versions and readers may still need."""
+
+    live_files: int
+    live_bytes: int
+    files_on_disk: int
+    bytes_on_disk: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a table. left_alone: why nothing was done, or part of it."""
+
+    table: LakeTable
+    before: Weight
+    after: Weight
+    left_alone: str = ""
+
+    def __str__(self) -> str:
+        before, after = self.before, self.after
+        live = f"{_files(before.live_files, before.live_bytes)} -> {_files(after.live_files, after.live_bytes)}"
+        disk = f"{_files(before.files_on_disk, before.bytes_on_disk)} -> {_files(after.files_on_disk, after.bytes_on_disk)}"
+        return f"{self.table.name} ({self.table.format}): current {live}; on disk {disk}" + (
+            f"; {self.left_alone}" if self.left_alone else ""
+        )
+
+
+def maintain(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
+    """Maintains the table by its format; files that no longer belong to it are kept for `retain_seconds`.
+
+    Raises StreamgaugeError when it cannot be done.
+    """
+    if table.format == "delta":
+        return maintain_delta(table, spark, retain_seconds)
+    return maintain_archive(table, spark, settings, retain_seconds)
+
+
+def left_alone(table: LakeTable, settings: Settings) -> Report | None:
+    """The report of an archive that is to be left alone now; None for one that can be compacted. It needs no Spark."""
+    why = ""
+    with contextlib.ExitStack() as held:
+        try:
+            hold_archive(table, settings, held)
+        except StreamgaugeError as error:
+            why = str(error)
+    if not why and ArchiveLog(table.path).newest_summary is None:
+        why = "left alone: its first ten batches are not yet done"
+    weight = archive_weight(table)
+    return Report(table, weight, weight, why) if why else None
+
+
+def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float) -> Report:
+    """OPTIMIZE, then VACUUM of what has not belonged to the table for `retain_seconds`. Safe while streams write the table.
+
+    Raises StreamgaugeError when Spark fails at it, as after several conflicts with other writers.
+    """
+    before = delta_weight(table, spark)
+    _optimize(table, spark)
+    after = delta_weight(table, spark)
+    # VACUUM writes two entries into the table's log, also when there is nothing to delete.
+    if after.files_on_disk > after.live_files:
+        with _retention_check(spark, is_on=retain_seconds >= DELTA_RETENTION_SECONDS):
+            _run(table, spark, f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
+    return Report(table, before, delta_weight(table, spark))
+
+
+def maintain_archive(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
+    """Compaction for readers that go by Spark's log; what others see stays as it is.
+
+    Raises StreamgaugeError when its query runs, and when a file cannot be read.
+    """
+    before = archive_weight(table)
+    with contextlib.ExitStack() as held:
+        hold_archive(table, settings, held)
+        try:
+            compact(table.path, spark, settings.lake.absolute() / ".compaction" / table.name)
+        except (PySparkException, Py4JJavaError) as error:
+            raise _failure(table, error) from error
+        clear(table.path, retain_seconds)
+    return Report(table, before, archive_weight(table))
+
+
+def hold_archive(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> None:
+    """Keeps the query that writes the archive from being started, until `held` ends. Raises StreamgaugeError when it runs, or is not known."""
+    writer = writer_of(table, settings)
+    if writer is None:
+        msg = "left alone: no query of the pipeline writes it, so none could be kept from writing meanwhile"
+        raise StreamgaugeError(msg)
+    try:
+        held.enter_context(checkpoints_held(writer, settings))
+    except StreamgaugeError as error:
+        msg = f"left alone: query {writer.name} runs, and an archive is compacted only while its query does not"
+        raise StreamgaugeError(msg) from error
+
+
+def writer_of(table: LakeTable, settings: Settings) -> Query | None:
+    """The query whose sink the archive is."""
+    return next((one for one in queries(settings) if isinstance(one.sink, ParquetTable) and one.sink.folder(settings) == table.path), None)
+
+
+def delta_weight(table: LakeTable, spark: SparkSession) -> Weight:
+    """The files of a Delta table. Raises StreamgaugeError when it cannot be read."""
+    (detail,) = _run(table, spark, f"DESCRIBE DETAIL {_sql_name(table)}")
+    return Weight(detail["numFiles"], detail["sizeInBytes"], *_on_disk(table.path))
+
+
+def archive_weight(table: LakeTable) -> Weight:
+    """The files of an archive."""
+    live = ArchiveLog(table.path).live()
+    return Weight(len(live), sum(entry["size"] for entry in live), *_on_disk(table.path))
+
+
+def _optimize(table: LakeTable, spark: SparkSession) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            spark.sql(f"OPTIMIZE {_sql_name(table)}")
+        except (PySparkException, Py4JJavaError) as error:
+            conflict = _CONFLICT.search(str(error))
+            if conflict is None:
+                raise _failure(table, error) from error
+            if attempt == ATTEMPTS:
+                msg = f"table {table.name}: another writer has changed the same files each time that it was compacted, {ATTEMPTS} times ({conflict[0]}); nothing was changed: run it again when that writer is done"
+                raise StreamgaugeError(msg) from error
+            time.sleep(attempt)
+        else:
+            return
+
+
+def _run(table: LakeTable, spark: SparkSession, sql: str) -> list[Row]:
+    try:
+        return spark.sql(sql).collect()
+    except (PySparkException, Py4JJavaError) as error:
+        raise _failure(table, error) from error
+
+
+def _failure(table: LakeTable, error: Exception) -> StreamgaugeError:
+    lines = str(error.java_exception if isinstance(error, Py4JJavaError) else error).splitlines()
+    return StreamgaugeError(f"table {table.name} in {table.path}: Spark failed: {lines[0] if lines else type(error).__name__}")
+
+
+@contextlib.contextmanager
+def _retention_check(spark: SparkSession, *, is_on: bool) -> Iterator[None]:
+    spark.conf.set(_CHECK, str(is_on).lower())
+    try:
+        yield
+    finally:
+        spark.conf.unset(_CHECK)
+
+
+def _sql_name(table: LakeTable) -> str:
+    path = str(table.path).replace("`", "``")
+    return f"delta.`{path}`"
+
+
+def _on_disk(folder: Path) -> tuple[int, int]:
+    """How many data files there are, and their bytes; logs and checksums do not count."""
+    sizes = []
+    for where, below, names in os.walk(folder):
+        below[:] = [name for name in below if name not in {"_delta_log", "_spark_metadata"}]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                if not name.startswith((".", "_")):
+                    sizes.append(Path(where, name).stat().st_size)
+    return len(sizes), sum(sizes)
+
+
+def _files(count: int, size_bytes: int) -> str:
+    return f"{count} {'file' if count == 1 else 'files'}, {size_text(size_bytes)}"

@@ -1,0 +1,82 @@
+"""Rows of any columns as a table for the terminal, CSV or JSON."""
+
+import base64
+import csv
+import io
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.text import printable
+
+FORMATS = ("table", "csv", "json")
+
+
+def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A JSON array of an object a row. Times: ISO 8601, UTC with Z; decimals: numbers with all their digits; bytes: Base64.
+
+    Raises StreamgaugeError when two columns have the same name.
+    """
+    twice = sorted({name for name in columns if list(columns).count(name) > 1})
+    if twice:
+        msg = f"two columns are named {', '.join(twice)}, which JSON cannot tell apart; name them by `as`, or take --format csv"
+        raise StreamgaugeError(msg)
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
+    return orjson.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=_json_value, option=options).decode()
+
+
+def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """CSV with a header. Structs, lists and maps are JSON in their cell; null is an empty one."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue().rstrip("\n")
+
+
+def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A table for the terminal; times are UTC."""
+    table = Table()
+    for number, name in enumerate(columns):
+        is_number = any(isinstance(row[number], int | float | Decimal) and not isinstance(row[number], bool) for row in rows)
+        table.add_column(Text(printable(name)), justify="right" if is_number else "left")
+    for row in rows:
+        # Text, not str: what is in a row would be read as rich's markup.
+        table.add_row(*(Text(printable(_cell(value))) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case dict() | list():
+            return orjson.dumps(value, default=_json_value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z).decode()
+        case datetime():
+            return _time(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+    return str(value)
+
+
+def _json_value(value: Any) -> Any:  # noqa: ANN401 - whatever a column holds
+    match value:
+        case Decimal():
+            return orjson.Fragment(f"{value:f}")
+        case bytes():
+            return base64.b64encode(value).decode()
+        case timedelta():
+            return str(value)
+    raise TypeError(type(value))
+
+
+def _time(value: datetime) -> str:
+    return value.isoformat() if value.tzinfo is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")

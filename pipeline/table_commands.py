@@ -1,0 +1,163 @@
+"""The commands about the tables of the lake: query, maintain."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.settings import Settings
+from streamgauge.stop_signals import stop_requested
+
+if TYPE_CHECKING:  # Spark takes a second or more to import
+    from pyspark.sql import SparkSession
+
+    from pipeline.lake import LakeTable
+
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+END_SECONDS = 4
+SAFE_RETENTION_SECONDS = 7 * 86_400
+SHORT_RETENTION_BREAKS = (
+    "time travel further back fails, and so do queries that began before and streams that read the table and are further behind"
+)
+
+
+def query(
+    sql: Annotated[str | None, typer.Argument(help="one query; without it: which tables there are", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, help="how many rows to print at most")] = 1000,
+    output_format: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+) -> None:
+    """Ask the tables of the lake by SQL, or list them. Nothing but a query is taken."""
+    from pipeline import row_formats
+    from pipeline.ad_hoc_sql import answer
+    from pipeline.lake import existing_tables
+    from pipeline.session import spark_session, stopping
+
+    if output_format not in row_formats.FORMATS:
+        msg = f"--format {output_format}; expected one of {', '.join(row_formats.FORMATS)}"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    there_are = existing_tables(settings)  # before Spark starts
+    spark = spark_session(settings)
+    try:
+        with stopping(spark, lambda: False):
+            if sql is None:
+                columns, rows, is_cut = ["table", "format", "path", "columns"], [_described(table, spark) for table in there_are], False
+            else:
+                found = answer(spark, sql, there_are, limit)
+                columns, rows, is_cut = found.columns, found.rows, found.is_cut
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    if output_format == "table":
+        Console(highlight=False).print(row_formats.as_table(columns, rows))
+    else:
+        formatted = row_formats.as_json if output_format == "json" else row_formats.as_csv
+        sys.stdout.write(formatted(columns, rows) + "\n")
+    if is_cut:
+        err.print(f"these are the first {limit} rows, and there are more: --limit takes another number", markup=False)
+
+
+def maintain(
+    table: Annotated[list[str] | None, typer.Argument(help="tables by name; all without one", show_default=False)] = None,
+    retain: Annotated[str, typer.Option(metavar="DURATION", help="keep files that no longer belong to a table for so long")] = "7 days",
+    allow_short_retention: Annotated[bool, typer.Option("--allow-short-retention", help="let --retain be below 7 days")] = False,  # noqa: FBT002
+    every: Annotated[
+        str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour", the first after the first hour')
+    ] = None,
+) -> None:
+    """Make tables of many small files tables of few, and delete files that no longer belong to them. Safe while queries run."""
+    from streamgauge import durations
+
+    retain_seconds = durations.seconds(retain, "--retain")
+    if retain_seconds < SAFE_RETENTION_SECONDS and not allow_short_retention:
+        msg = f"--retain {retain!r} is below 7 days. What it deletes cannot be had back: {SHORT_RETENTION_BREAKS}. If nothing of this is so: --allow-short-retention"
+        raise StreamgaugeError(msg)
+    if every is not None:
+        options = ["--retain", retain, *(["--allow-short-retention"] if allow_short_retention else [])]
+        _maintain_again_and_again(durations.seconds(every, "--every"), [*(table or []), *options])
+        return
+    from pipeline.lake import named_tables
+
+    settings = Settings.from_environment()
+    chosen = named_tables(table or [], settings)
+    if retain_seconds < SAFE_RETENTION_SECONDS:
+        err.print(f"warning: files are kept for {retain} only: {SHORT_RETENTION_BREAKS}", markup=False)
+    try:
+        failures = _maintain(chosen, settings, retain_seconds)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    if failures:
+        raise StreamgaugeError("; ".join(failures))
+
+
+def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: float) -> list[str]:
+    """Prints a line a table. Returns what went wrong; the other tables are maintained nevertheless."""
+    from pipeline import maintenance
+    from pipeline.session import spark_session, stopping
+
+    idle = [report for one in chosen if one.format == "parquet" and (report := maintenance.left_alone(one, settings))]
+    for report in idle:
+        out.print(str(report), markup=False)
+    due = [one for one in chosen if one not in {report.table for report in idle}]
+    if not due:
+        return []
+    failures = []
+    with _stdout_is_stderr():  # VACUUM prints by itself, in the JVM
+        spark = spark_session(settings)
+    with stopping(spark, lambda: False):
+        for one in due:
+            try:
+                out.print(str(maintenance.maintain(one, spark, settings, retain_seconds)), markup=False)
+            except StreamgaugeError as error:
+                failures.append(str(error))
+    return failures
+
+
+def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> None:
+    """A round is a process of its own, so that Spark's memory is used for as long as a round takes, and no longer."""
+    stop = stop_requested()
+    while not stop.wait(seconds_between):
+        if not _is_anything_to_do():
+            continue
+        child = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "maintain", *arguments])
+        while child.poll() is None:
+            if stop.wait(0.2):
+                child.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(END_SECONDS)
+                child.kill()
+
+
+def _is_anything_to_do() -> bool:
+    """Whether there is a table. By the names of folders alone: the module that knows tables would bring Spark's 100 MB of Python with it."""
+    lake = Settings.from_environment().lake
+    return any(mark in below for _, below, _ in os.walk(lake) for mark in ("_delta_log", "_spark_metadata"))
+
+
+@contextlib.contextmanager
+def _stdout_is_stderr() -> Iterator[None]:
+    """What is started meanwhile has standard error for its standard output."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _described(table: "LakeTable", spark: "SparkSession") -> list[str]:
+    """One table that cannot be read is no reason not to list the others."""
+    try:
+        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in table.rows(spark).schema.fields)
+    except StreamgaugeError as error:
+        columns = str(error)
+    return [table.name, table.format, str(table.path), columns]

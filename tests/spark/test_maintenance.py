@@ -1,0 +1,74 @@
+"""Maintenance of a Delta table: fewer files, equal rows, nothing deleted too early, also beside a stream that writes it."""
+
+import pytest
+
+from pipeline.lake import LakeTable
+from pipeline.maintenance import maintain_delta
+from streamgauge.errors import StreamgaugeError
+
+DAY = 86_400
+
+
+@pytest.fixture
+def table(spark, tmp_path):
+    """A Delta table of 12 files, in as many versions."""
+    for number in range(12):
+        spark.range(number * 10, number * 10 + 10).coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "it`s a table"))
+    return LakeTable("numbers", tmp_path / "it`s a table", "delta")
+
+
+def numbers(table, spark, **options):
+    return sorted(row.id for row in spark.read.format("delta").options(**options).load(str(table.path)).collect())
+
+
+def test_fewer_files_hold_the_same_rows_and_earlier_versions_stay(spark, table):
+    report = maintain_delta(table, spark, 7 * DAY)
+    assert (report.before.live_files, report.before.files_on_disk) == (12, 12)
+    assert (report.after.live_files, report.after.files_on_disk) == (1, 13)
+    assert report.after.live_bytes < report.before.live_bytes
+    assert numbers(table, spark) == list(range(120))
+    assert numbers(table, spark, versionAsOf=5) == list(range(60))
+    assert str(report).startswith("numbers (delta): current 12 files, ")
+    versions = len(list((table.path / "_delta_log").glob("*.json")))
+    maintain_delta(LakeTable("numbers", table.path, "delta"), spark, 7 * DAY)
+    assert numbers(table, spark) == list(range(120))
+    assert len(list((table.path / "_delta_log").glob("*.json"))) <= versions + 2
+
+
+def test_a_short_retention_deletes_what_no_longer_belongs_to_the_table(spark, table):
+    report = maintain_delta(table, spark, 0.001)
+    assert (report.after.live_files, report.after.files_on_disk) == (1, 1)
+    assert numbers(table, spark) == list(range(120))
+    assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled") == "true", "for one VACUUM only"
+
+
+def test_beside_a_stream_that_writes_no_row_is_lost_and_none_comes_twice(spark, tmp_path):
+    table = LakeTable("rated", tmp_path / "rated", "delta")
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 50).option("numPartitions", 2).load().select("value")
+    writer = rows.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    stream = writer.trigger(processingTime="300 milliseconds").start(str(table.path))
+    try:
+        rounds = 0
+        while rounds < 3:
+            assert stream.isActive, stream.exception()
+            if (table.path / "_delta_log").exists() and stream.lastProgress and stream.lastProgress["batchId"] >= 3 * (rounds + 1):
+                maintain_delta(table, spark, 3600)
+                rounds += 1
+        after = stream.lastProgress["batchId"] + 2
+        while stream.isActive and stream.lastProgress["batchId"] < after:
+            pass
+        assert stream.exception() is None
+    finally:
+        stream.stop()
+    found = sorted(row.value for row in spark.read.format("delta").load(str(table.path)).collect())
+    assert found == list(range(len(found)))
+    assert len(found) > 100
+    assert "OPTIMIZE" in {row.operation for row in spark.sql(f"describe history delta.`{table.path}`").collect()}
+
+
+def test_a_table_that_cannot_be_read_is_one_clear_line(spark, tmp_path):
+    (tmp_path / "broken" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "broken" / "_delta_log" / f"{0:020}.json").write_text("no JSON")
+    with pytest.raises(StreamgaugeError, match=r"^table broken in .*Spark failed: ") as told:
+        maintain_delta(LakeTable("broken", tmp_path / "broken", "delta"), spark, 7 * DAY)
+    assert len(str(told.value).splitlines()) == 1
