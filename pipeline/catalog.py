@@ -1,24 +1,52 @@
-"""Every query, of every story and of every topic that was ingested."""
+"""Every query: those of the stories, and those of topics that were ingested."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline import nest, taxi, wikimedia
 from pipeline.ingest.queries import ingests
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
-from pipeline.sinks import DeadLetterTopic
+from pipeline.sinks import DeadLetterTopic, DeltaArchive, ParquetArchive
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of all stories."""
-    return (*nest.QUERIES, *taxi.queries(settings), *wikimedia.queries(settings))
+    """The queries of all stories, their archives as settings.delta_archives says.
+
+    Raises StreamgaugeError when that names what is no archive.
+    """
+    stories = _stories(settings)
+    archives = [query.name for query in stories if isinstance(query.sink, ParquetArchive)]
+    wanted = archives if settings.delta_archives == "all" else settings.delta_archives.replace(",", " ").split()
+    unknown = [name for name in wanted if name not in archives]
+    if unknown:
+        msg = f"STREAMGAUGE_DELTA_ARCHIVES names {', '.join(unknown)}; the archives are {', '.join(archives)}, and all means each of them"
+        raise StreamgaugeError(msg)
+    return tuple(in_delta(query) if query.name in wanted else query for query in stories)
+
+
+def in_delta(query: Query) -> Query:
+    """An archive as a Delta table: a query of its own, `<name>-delta`, with its own checkpoint, in a folder beside the other's."""
+    sink = query.sink
+    if not isinstance(sink, ParquetArchive):
+        raise TypeError(sink)
+    return replace(query, name=f"{query.name}-delta", sink=DeltaArchive(f"{sink.path}_delta", sink.partition_by, sink.origin_prefix))
 
 
 def known(settings: Settings) -> tuple[Query, ...]:
-    """Those, and the queries of topics that were ingested here."""
-    return (*queries(settings), *ingests(settings))
+    """All queries that have a name: those of the stories, with both forms of each archive, and those of topics that were ingested here."""
+    stories = _stories(settings)
+    return (*stories, *(in_delta(query) for query in stories if isinstance(query.sink, ParquetArchive)), *ingests(settings))
+
+
+def run_here(settings: Settings) -> tuple[Query, ...]:
+    """Those that `streamgauge run` runs, and others that have run here."""
+    by_default = queries(settings)
+    names = {query.name for query in by_default}
+    others = (query for query in known(settings) if query.name not in names and query.checkpoint_name.folder(settings).exists())
+    return (*by_default, *others)
 
 
 def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
@@ -39,3 +67,7 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
         for query in by_name.values()
         if query.name in names or (isinstance(query.sink, DeadLetterTopic) and (query.source.name, query.sink.reader) in readers)
     ]
+
+
+def _stories(settings: Settings) -> tuple[Query, ...]:
+    return (*nest.QUERIES, *taxi.queries(settings), *wikimedia.queries(settings))

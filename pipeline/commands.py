@@ -116,7 +116,7 @@ def verify(
     output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
 ) -> None:
     """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
-    from pipeline.catalog import chosen, known
+    from pipeline.catalog import chosen, run_here
     from pipeline.session import spark_session, stopping
     from pipeline.sources import source_partitions
     from pipeline.verification.show import as_json, show
@@ -130,7 +130,7 @@ def verify(
         msg = f"--format {output_format}; expected one of table, json"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    to_verify = [one for one in chosen(query, settings) if one.name in query] if query else list(known(settings))
+    to_verify = [one for one in chosen(query, settings) if one.name in query] if query else list(run_here(settings))
     if mode is not None:
         to_verify = [replace(one, mode=mode) for one in to_verify]  # type: ignore[arg-type]
     raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))

@@ -13,11 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from pipeline.archive_compaction import ArchiveLog, clear, compact
-from pipeline.catalog import queries
+from pipeline.catalog import known
 from pipeline.lake import LakeTable
 from pipeline.query import Query
 from pipeline.reset import checkpoints_held
-from pipeline.sinks import ParquetTable
+from pipeline.sinks import ParquetArchive
 from streamgauge.errors import StreamgaugeError
 from streamgauge.removal import size_text
 from streamgauge.settings import Settings
@@ -126,7 +126,7 @@ def hold_archive(table: LakeTable, settings: Settings, held: contextlib.ExitStac
 
 def writer_of(table: LakeTable, settings: Settings) -> Query | None:
     """The query whose sink the archive is."""
-    return next((one for one in queries(settings) if isinstance(one.sink, ParquetTable) and one.sink.folder(settings) == table.path), None)
+    return next((one for one in known(settings) if isinstance(one.sink, ParquetArchive) and one.sink.folder(settings) == table.path), None)
 
 
 def delta_weight(table: LakeTable, spark: SparkSession) -> Weight:

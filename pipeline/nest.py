@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.dead_letters import dead_letters, json_reason
 from pipeline.query import Query
-from pipeline.sinks import CompactedTopic, DeadLetterTopic, ParquetTable
+from pipeline.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
 from pipeline.static_tables import StaticTable, fields_of
 from streamgauge.topics import NEST_CAMERA_STATS, NEST_LOGS
 
@@ -142,7 +142,7 @@ QUERIES = (
         source=NEST_LOGS,
         decode=cameras,
         transform=_as_it_is,
-        sink=ParquetTable("nest/cameras", partition_by="date"),
+        sink=ParquetArchive("nest/cameras", partition_by="date"),
         mode="append",
         trigger_seconds=30,
     ),

@@ -20,7 +20,7 @@ from pipeline.ingest.location import Location
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.letter_removal import count_letters, remove_letters
 from pipeline.query import Query
-from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
+from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
 from streamgauge.checkpoint_names import CheckpointName, beside, driver_of, files_of, is_checkpoint
 from streamgauge.errors import StreamgaugeError
 from streamgauge.removal import bytes_on_disk, remove, size_text
@@ -121,7 +121,7 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
                 f"topic {DEAD_LETTERS.name}: the {count} letters about records of {source}; those of other topics, and of producers, stay"
             )
             return [Deletion(what, partial(remove_letters, source, reader, settings))] if count else []
-        case ParquetTable(path=path):
+        case ParquetArchive(path=path) | DeltaArchive(path=path):
             return _of_table((settings.lake / path).absolute())
         case UpsertTable(topic=topic):
             location = Location.of(topic, settings)

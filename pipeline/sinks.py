@@ -1,4 +1,4 @@
-"""Where result rows go: a compacted topic in JSON or Avro, the dead letters, a table of Parquet files."""
+"""Where result rows go: a compacted topic in JSON or Avro, the dead letters, an archive of Parquet files or in Delta."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +69,8 @@ class DeadLetterTopic:
 
 
 @dataclass(frozen=True)
-class ParquetTable:
-    """A folder of Parquet files under the lake, each row exactly once for readers that go by Spark's metadata log.
+class Archive:
+    """A folder under the lake to which rows are only added, each exactly once, with a folder a value of `partition_by`.
 
     Columns topic, partition and offset, by these names behind `origin_prefix`, say which record a row comes from.
     """
@@ -79,13 +79,30 @@ class ParquetTable:
     partition_by: str
     origin_prefix: str = ""
 
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Files of all columns, a folder a value of `partition_by`."""
-        return rows.writeStream.format("parquet").option("path", str(self.folder(settings))).partitionBy(self.partition_by)
-
     def folder(self, settings: Settings) -> Path:
         """Where the files are."""
         return (settings.lake / self.path).absolute()
+
+    def _writer(self, rows: DataFrame, settings: Settings, form: str) -> DataStreamWriter:
+        return rows.writeStream.format(form).option("path", str(self.folder(settings))).partitionBy(self.partition_by)
+
+
+@dataclass(frozen=True)
+class ParquetArchive(Archive):
+    """Parquet files; exactly once holds for readers that go by Spark's metadata log."""
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Files of all columns."""
+        return self._writer(rows, settings, "parquet")
+
+
+@dataclass(frozen=True)
+class DeltaArchive(Archive):
+    """A Delta table; exactly once holds for every reader of Delta."""
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """All columns; one that the table lacks, as the code has become newer, is added."""
+        return self._writer(rows, settings, "delta").option("mergeSchema", "true")
 
 
 def keyed_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:

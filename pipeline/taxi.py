@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.dead_letters import dead_letters, json_reason
 from pipeline.query import Query
-from pipeline.sinks import CompactedTopic, DeadLetterTopic, ParquetTable
+from pipeline.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
 from pipeline.static_tables import StaticTable, fields_of
 from streamgauge.settings import Settings
 from streamgauge.topics import NYC_TAXI, TAXI_BOROUGH_STATS
@@ -153,7 +153,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             decode=decode,
             transform=with_zones,
             static_tables=(ZONES,),
-            sink=ParquetTable("taxi/trips", partition_by="date"),
+            sink=ParquetArchive("taxi/trips", partition_by="date"),
             mode="append",
             trigger_seconds=30,
         ),

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pipeline.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.dead_letters import dead_letters
 from pipeline.query import Query
-from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
+from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetArchive
 from streamgauge.settings import Settings
 from streamgauge.topics import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
@@ -169,7 +169,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         copies(
             "wikimedia-archive",
             decode=changes,
-            sink=ParquetTable("wikimedia/changes", partition_by="date", origin_prefix="kafka_"),
+            sink=ParquetArchive("wikimedia/changes", partition_by="date", origin_prefix="kafka_"),
             trigger_seconds=30,
         ),
         copies("wikimedia-dead-letters", decode=unusable, sink=DeadLetterTopic(), trigger_seconds=5),

@@ -177,6 +177,12 @@ class Settings:
         expected="true or false",
     )
 
+    delta_archives: str = _setting(
+        "STREAMGAUGE_DELTA_ARCHIVES",
+        "",
+        "archives that `streamgauge run` writes as Delta tables and not as Parquet files: names of queries, such as `nest-archive taxi-archive`, or all",
+    )
+
     restart_limit: int = _setting(
         "STREAMGAUGE_RESTART_LIMIT",
         3,

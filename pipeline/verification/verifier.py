@@ -18,7 +18,7 @@ from pipeline.failures import DATA_LOSS
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
-from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetTable
+from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
 from pipeline.sources import first_and_end_offsets, records_between, source_partitions
 from pipeline.verification.archive import Archive, SparkFailure, is_of_files, named
 from pipeline.verification.expectation import Expectation
@@ -80,8 +80,10 @@ class Verifier:
         match query.sink:
             case CompactedTopic() | CompactedAvroTopic():
                 return self._check_table(query, folder, schemas, outcome)
-            case ParquetTable():
+            case ParquetArchive():
                 return self._check_archive(query, folder, schemas, outcome)
+            case DeltaArchive():
+                return self._check_delta_archive(query, folder, schemas, outcome)
             case DeadLetterTopic():
                 return self._check_letters(query, folder, schemas, outcome)
             case UpsertTable():
@@ -142,7 +144,7 @@ class Verifier:
 
     def _check_archive(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
         sink, prefix = query.sink, self._committed(folder)
-        if not isinstance(sink, ParquetTable):
+        if not isinstance(sink, ParquetArchive):
             raise TypeError(sink)
 
         def expected(starts: Offsets, ends: Offsets) -> DataFrame:
@@ -169,6 +171,18 @@ class Verifier:
         ]
         differences = self._differences(comparison, lambda *part: rows_by_origin(expected(*part), sink.origin_prefix), found)
         return self._with_comparison(outcome, prefix, comparison, differences, faults)
+
+    def _check_delta_archive(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
+        sink, prefix = query.sink, self._committed(folder)
+        if not isinstance(sink, DeltaArchive):
+            raise TypeError(sink)
+
+        def expected(starts: Offsets, ends: Offsets) -> DataFrame:
+            return rows_by_origin(query.result(records_between(self.spark, self.settings, starts, ends), schemas), sink.origin_prefix)
+
+        found = rows_by_origin(self.spark.read.format("delta").load(str(sink.folder(self.settings))), sink.origin_prefix)
+        comparison = compare(expected(prefix.starts, prefix.ends), found, prefix)
+        return self._with_comparison(outcome, prefix, comparison, self._differences(comparison, expected, found), [])
 
     def _check_letters(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
         prefix = self._committed(folder)
@@ -303,7 +317,7 @@ def _is_of(origin: Origin) -> Any:  # noqa: ANN401 - a column
 
 def _sink_name(query: Query) -> str:
     match query.sink:
-        case ParquetTable(path=path):
+        case ParquetArchive(path=path) | DeltaArchive(path=path):
             return f"lake/{path}"
         case CompactedTopic(topic=topic) | CompactedAvroTopic(topic=topic) | DeadLetterTopic(topic=topic):
             return f"topic {topic.name}"
