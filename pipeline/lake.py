@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.errors import StreamgaugeError
@@ -36,11 +37,11 @@ class LakeTable:
             if self.format == "delta":
                 return spark.read.format("delta").load(str(self.path))
             return spark.read.option("mergeSchema", "true").parquet(str(self.path))
-        except AnalysisException as error:
+        except (PySparkException, Py4JJavaError) as error:  # the latter when a file that its log names is gone
             if any(sign in str(error) for sign in _WITHOUT_COLUMNS):
                 msg = f"table {self.name} in {self.path} has no columns yet: nothing was written to it; start again when its query has run"
             else:
-                msg = f"table {self.name} in {self.path} cannot be read: {str(error).splitlines()[0]}"
+                msg = f"table {self.name} in {self.path} cannot be read: {_first_line(error)}"
             raise StreamgaugeError(msg) from error
 
 
@@ -94,3 +95,8 @@ def register(spark: SparkSession, chosen: Iterable[LakeTable]) -> None:
     """Makes each a temporary view of its name."""
     for table in chosen:
         table.rows(spark).createOrReplaceTempView(f"`{table.name}`")
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return next(iter(text.splitlines()), type(error).__name__)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -85,14 +86,14 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
 
     Raises StreamgaugeError when Spark fails at it, as after several conflicts with other writers.
     """
-    before = delta_weight(table, spark)
+    before = _delta_weight(table, _live_files(table, spark))
     _optimize(table, spark)
-    after = delta_weight(table, spark)
-    # VACUUM writes two entries into the table's log, also when there is nothing to delete.
-    if after.files_on_disk > after.live_files:
+    live = _live_files(table, spark)
+    # VACUUM writes two entries into the table's log, also when there is nothing to delete. What it deletes is older than its retention.
+    if any(path not in live and status.st_mtime < time.time() - retain_seconds for path, status in _data_files(table.path)):
         with _retention_check(spark, is_on=retain_seconds >= DELTA_RETENTION_SECONDS):
             _run(table, spark, f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
-    return Report(table, before, delta_weight(table, spark))
+    return Report(table, before, _delta_weight(table, live))
 
 
 def maintain_archive(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
@@ -129,16 +130,11 @@ def writer_of(table: LakeTable, settings: Settings) -> Query | None:
     return next((one for one in known(settings) if isinstance(one.sink, ParquetArchive) and one.sink.folder(settings) == table.path), None)
 
 
-def delta_weight(table: LakeTable, spark: SparkSession) -> Weight:
-    """The files of a Delta table. Raises StreamgaugeError when it cannot be read."""
-    (detail,) = _run(table, spark, f"DESCRIBE DETAIL {_sql_name(table)}")
-    return Weight(detail["numFiles"], detail["sizeInBytes"], *_on_disk(table.path))
-
-
 def archive_weight(table: LakeTable) -> Weight:
     """The files of an archive."""
     live = ArchiveLog(table.path).live()
-    return Weight(len(live), sum(entry["size"] for entry in live), *_on_disk(table.path))
+    sizes = [status.st_size for _, status in _data_files(table.path)]
+    return Weight(len(live), sum(entry["size"] for entry in live), len(sizes), sum(sizes))
 
 
 def _optimize(table: LakeTable, spark: SparkSession) -> None:
@@ -183,16 +179,27 @@ def _sql_name(table: LakeTable) -> str:
     return f"delta.`{path}`"
 
 
-def _on_disk(folder: Path) -> tuple[int, int]:
-    """How many data files there are, and their bytes; logs and checksums do not count."""
-    sizes = []
+def _live_files(table: LakeTable, spark: SparkSession) -> set[Path]:
+    """The files of the current version of a Delta table."""
+    try:
+        return {Path(unquote(urlsplit(uri).path)) for uri in spark.read.format("delta").load(str(table.path)).inputFiles()}
+    except (PySparkException, Py4JJavaError) as error:
+        raise _failure(table, error) from error
+
+
+def _delta_weight(table: LakeTable, live: set[Path]) -> Weight:
+    on_disk = {path: status.st_size for path, status in _data_files(table.path)}
+    return Weight(len(live), sum(on_disk.get(path, 0) for path in live), len(on_disk), sum(on_disk.values()))
+
+
+def _data_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """The files that hold rows, of the current version or not; logs and checksums do not."""
     for where, below, names in os.walk(folder):
         below[:] = [name for name in below if name not in {"_delta_log", "_spark_metadata"}]
         for name in names:
             with contextlib.suppress(FileNotFoundError):
                 if not name.startswith((".", "_")):
-                    sizes.append(Path(where, name).stat().st_size)
-    return len(sizes), sum(sizes)
+                    yield Path(where, name), Path(where, name).stat()
 
 
 def _files(count: int, size_bytes: int) -> str:

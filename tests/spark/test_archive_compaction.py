@@ -10,7 +10,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from pipeline.archive_compaction import ArchiveLog, clear, compact
+from pipeline.lake import LakeTable
 from pipeline.verification.archive import Archive
+from streamgauge.errors import StreamgaugeError
 
 SCHEMA = "id long, more string"
 
@@ -166,9 +168,13 @@ def test_a_reader_that_began_before_ends_with_all_rows(archive):
 
 def test_a_day_that_was_deleted_by_hand_stays_told_and_the_others_are_compacted(archive):
     archive.write(10)
+    schema = archive.spark.read.parquet(str(archive.folder)).schema
     for path in (archive.folder / "date=2026-01-01").glob("*.parquet"):
         path.unlink()
     assert archive.compact() == 10
-    rows = Archive(archive.spark, archive.folder, archive.spark.read.parquet(str(archive.folder)).schema)
+    with pytest.raises(StreamgaugeError, match=r"table numbers in .* cannot be read: .*") as told:
+        LakeTable("numbers", archive.folder, "parquet").rows(archive.spark)
+    assert len(str(told.value).splitlines()) == 1
+    rows = Archive(archive.spark, archive.folder, schema)
     assert len(rows.gone()) == 10
     assert sorted(row.id for row in rows.rows().collect()) == list(range(1, 100, 2))

@@ -32,7 +32,7 @@ def test_fewer_files_hold_the_same_rows_and_earlier_versions_stay(spark, table):
     versions = len(list((table.path / "_delta_log").glob("*.json")))
     maintain_delta(LakeTable("numbers", table.path, "delta"), spark, 7 * DAY)
     assert numbers(table, spark) == list(range(120))
-    assert len(list((table.path / "_delta_log").glob("*.json"))) <= versions + 2
+    assert len(list((table.path / "_delta_log").glob("*.json"))) == versions, "a round with nothing to do writes nothing"
 
 
 def test_a_short_retention_deletes_what_no_longer_belongs_to_the_table(spark, table):
