@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from pipeline import commands as pipeline_commands
-from pipeline import table_commands
+from pipeline.lake import commands as table_commands
 from producers.commands import produce
 from streamgauge import operations
 from streamgauge.errors import StreamgaugeError

@@ -13,6 +13,8 @@ from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
 SCHEMA_ENDING = ".schema.json"
+DELETIONS = "_deletions"
+"""The folder of the lake for the tables of deletions; its name says that it is internal."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Location:
     def of(cls, topic: str, settings: Settings) -> "Location":
         """By the topic's name: `nyc-taxi` has the table `nyc_taxi`. Raises StreamgaugeError when another topic's table has that name."""
         name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII), settings.lake.absolute()
-        location = cls(topic, lake / name, lake / "_deletions" / name, lake / f"{name}{SCHEMA_ENDING}")
+        location = cls(topic, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
         known = TableSchema.read(location.schema)
         if known is not None and known.topic != topic:
             msg = f"table {name} in {lake} is that of topic {known.topic}, so topic {topic} cannot have it; use another STREAMGAUGE_HOME for one of them"

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.ad_hoc_sql import answer
-from pipeline.lake import tables
+from pipeline.lake.ad_hoc_sql import answer
+from pipeline.lake.tables import tables
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 

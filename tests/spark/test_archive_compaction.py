@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from pipeline.archive_compaction import ArchiveLog, clear, compact
-from pipeline.lake import LakeTable
+from pipeline.lake.archive_compaction import ArchiveLog, clear, compact
+from pipeline.lake.tables import LakeTable
 from pipeline.verification.archive import Archive
 from streamgauge.errors import StreamgaugeError
 

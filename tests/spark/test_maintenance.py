@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.lake import LakeTable
-from pipeline.maintenance import maintain_delta
+from pipeline.lake.maintenance import maintain_delta
+from pipeline.lake.tables import LakeTable
 from streamgauge.errors import StreamgaugeError
 
 DAY = 86_400

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.lake import LakeTable, named_tables, tables
+from pipeline.lake.tables import LakeTable, named_tables, tables
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 

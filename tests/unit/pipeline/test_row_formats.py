@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from rich.console import Console
 
-from pipeline.row_formats import as_csv, as_json, as_table
+from pipeline.lake.row_formats import as_csv, as_json, as_table
 from streamgauge.errors import StreamgaugeError
 
 COLUMNS = ["name", "fare", "at", "window", "raw", "nothing", "is_it"]

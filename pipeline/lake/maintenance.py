@@ -13,9 +13,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from pipeline.archive_compaction import ArchiveLog, clear, compact
 from pipeline.catalog import known
-from pipeline.lake import LakeTable
+from pipeline.ingest.location import DELETIONS
+from pipeline.lake.archive_compaction import ArchiveLog, clear, compact
+from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.reset import checkpoints_held
 from pipeline.sinks import ParquetArchive
@@ -63,6 +64,9 @@ def maintain(table: LakeTable, spark: SparkSession, settings: Settings, retain_s
     Raises StreamgaugeError when it cannot be done.
     """
     if table.format == "delta":
+        deletions = settings.lake.absolute() / DELETIONS / table.path.name
+        if deletions.exists():  # of the same batches, and so of as many files
+            maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
         return maintain_delta(table, spark, retain_seconds)
     return maintain_archive(table, spark, settings, retain_seconds)
 

@@ -18,7 +18,7 @@ from streamgauge.stop_signals import stop_requested
 if TYPE_CHECKING:  # Spark takes a second or more to import
     from pyspark.sql import SparkSession
 
-    from pipeline.lake import LakeTable
+    from pipeline.lake.tables import LakeTable
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -35,9 +35,9 @@ def query(
     output_format: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
 ) -> None:
     """Ask the tables of the lake by SQL, or list them. Nothing but a query is taken."""
-    from pipeline import row_formats
-    from pipeline.ad_hoc_sql import answer
-    from pipeline.lake import existing_tables
+    from pipeline.lake import row_formats
+    from pipeline.lake.ad_hoc_sql import answer
+    from pipeline.lake.tables import existing_tables
     from pipeline.session import spark_session, stopping
 
     if output_format not in row_formats.FORMATS:
@@ -83,7 +83,7 @@ def maintain(
         options = ["--retain", retain, *(["--allow-short-retention"] if allow_short_retention else [])]
         _maintain_again_and_again(durations.seconds(every, "--every"), [*(table or []), *options])
         return
-    from pipeline.lake import named_tables
+    from pipeline.lake.tables import named_tables
 
     settings = Settings.from_environment()
     chosen = named_tables(table or [], settings)
@@ -99,7 +99,7 @@ def maintain(
 
 def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: float) -> list[str]:
     """Prints a line a table. Returns what went wrong; the other tables are maintained nevertheless."""
-    from pipeline import maintenance
+    from pipeline.lake import maintenance
     from pipeline.session import spark_session, stopping
 
     idle = [report for one in chosen if one.format == "parquet" and (report := maintenance.left_alone(one, settings))]

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.lake import LakeTable, register
+from pipeline.lake.tables import LakeTable, register
 from streamgauge.errors import StreamgaugeError
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"

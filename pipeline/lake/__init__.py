@@ -1,0 +1,1 @@
+"""The tables of the lake: what they are called, SQL over them, and their maintenance."""
