@@ -56,6 +56,10 @@ def clean(
         out.print(str(entry), markup=False)
     if settings.kafka_bootstrap_servers:
         out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay", markup=False)
+    if settings.lake_uri and settings.lake.exists():
+        out.print(
+            f"the tables in {settings.lake} stay: delete them too before queries run anew, or their rows come a second time", markup=False
+        )
     if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
         out.print(f"the downloads in {settings.cache} stay", markup=False)
     if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}?", yes=yes):

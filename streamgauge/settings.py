@@ -54,6 +54,12 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _folder(text: str) -> str:
+    if "://" in text and not text.startswith("file:///"):
+        raise ValueError(text)
+    return text.removeprefix("file://")
+
+
 def _setting(
     variable: str,
     default: Any,  # noqa: ANN401 - as `field`
@@ -83,6 +89,13 @@ class Settings:
         "jars and downloads, shared by all homes",
         read=Path,
         shown="the user's cache folder",
+    )
+    lake_uri: str = _setting(
+        "LAKE_URI",
+        "",
+        "the folder of the tables, if it is to be another one than `lake` in STREAMGAUGE_HOME",
+        read=_folder,
+        expected="a folder, as a path or file:///path; object stores such as s3a:// are not supported yet",
     )
     java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", "a Java 17 or 21 to use instead of the one that was installed with Streamgauge")
     maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", "the Maven repository that jars are fetched from")
@@ -256,4 +269,4 @@ class Settings:
     @property
     def lake(self) -> Path:
         """Where tables of files are kept."""
-        return self.home / "lake"
+        return Path(self.lake_uri) if self.lake_uri else self.home / "lake"

@@ -65,6 +65,15 @@ def test_everything_goes_and_the_home_with_it(settings):
     assert (again.returncode, again.stdout) == (0, f"nothing to delete in {settings.home}\n")
 
 
+def test_tables_elsewhere_stay_and_it_says_what_follows(settings, tmp_path):
+    lake = tmp_path / "tables"
+    lake.mkdir()
+    done = streamgauge("clean", "--yes", settings=settings, LAKE_URI=str(lake))
+    assert done.returncode == 0, done.stderr
+    assert lake.exists()
+    assert f"the tables in {lake} stay: delete them too before queries run anew" in done.stdout
+
+
 @pytest.mark.parametrize(("answer", "code", "stays"), [("y", 0, False), ("n", 1, True), ("", 1, True)])
 def test_it_asks_and_no_is_the_default(settings, answer, code, stays):
     found, shown = typed(answer, settings, "clean")

@@ -33,6 +33,11 @@ def test_a_kafka_of_ones_own_goes_before_the_embedded_one():
     assert Settings.from_environment({"KAFKA_BOOTSTRAP_SERVERS": "kafka:9092"}).bootstrap_servers == "kafka:9092"
 
 
+@pytest.mark.parametrize(("text", "lake"), [("", "/data/lake"), ("/tables", "/tables"), ("file:///tables", "/tables")])
+def test_the_lake_is_in_the_home_or_where_it_is_said_to_be(text, lake):
+    assert Settings.from_environment({"STREAMGAUGE_HOME": "/data", "LAKE_URI": text}).lake == Path(lake)
+
+
 def test_another_process_can_be_given_the_same_settings():
     settings = Settings(home=Path("elsewhere"), fail_on_data_loss=False, max_offsets_per_trigger=None, trigger_seconds=0.5)
     assert Settings.from_environment(settings.environment()) == settings
@@ -45,6 +50,7 @@ def test_another_process_can_be_given_the_same_settings():
         ("STREAMGAUGE_KAFKA_PORT", "65535", "a port, 1 to 65534"),
         ("STREAMGAUGE_SHUFFLE_PARTITIONS", "0", "a whole number from 1"),
         ("STREAMGAUGE_FAIL_ON_DATA_LOSS", "perhaps", "true or false"),
+        ("LAKE_URI", "s3a://bucket/lake", "a folder, as a path or file:///path; object stores such as s3a:// are not supported yet"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):
