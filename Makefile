@@ -62,6 +62,7 @@ bench: .venv/.ready ## figures of this machine; takes some minutes
 	$(RUN)python -m benchmarks.nest
 	$(RUN)python -m benchmarks.wikimedia
 	$(RUN)python -m benchmarks.tables
+	$(RUN)python -m benchmarks.neighbours
 	$(RUN)python -m benchmarks.demo
 
 jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)

@@ -1,0 +1,57 @@
+"""Measures what a query that fails again and again costs its neighbour: `python -m benchmarks.neighbours`.
+
+Batch times of `nest-camera-stats` at 200 documents/s, a minute each: beside `nest-archive` as it is, and beside one whose checkpoint is damaged, so
+that it fails at each start and is started again at once, far more often than the supervisor would let it.
+"""
+
+import shutil
+import statistics
+import subprocess
+import time
+from dataclasses import replace
+
+import orjson
+
+from benchmarks.measuring import ME, environment, fresh_platform, messages, say, say_machine
+from streamgauge.checkpoint_names import CheckpointName
+from streamgauge.settings import Settings
+
+NEIGHBOUR, MEASURED = "nest-archive", "nest-camera-stats"
+SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 60, 200
+
+
+def main() -> None:
+    """Prints a line a figure."""
+    say_machine()
+    for what in ("well", "failing"):
+        with fresh_platform() as settings:
+            measure(settings, what)
+
+
+def measure(settings: Settings, what: str) -> None:
+    """Runs both queries for WARM_UP_SECONDS and SECONDS."""
+    if what == "failing":
+        subprocess.run([*ME, "run", NEIGHBOUR, "--once"], env=environment(settings), check=True, stderr=subprocess.DEVNULL)
+        checkpoint = CheckpointName(NEIGHBOUR, 1, "append").folder(settings)
+        (checkpoint / "offsets").mkdir(exist_ok=True)
+        (checkpoint / "offsets" / "0").write_text("rubbish")
+        shutil.rmtree(checkpoint / "commits", ignore_errors=True)
+    own = {**environment(settings), **replace(settings, restart_limit=1000, restart_seconds=0.5, trigger_seconds=1).environment()}
+    with subprocess.Popen([*ME, "run", MEASURED, NEIGHBOUR], env=own, stderr=subprocess.PIPE, text=True) as pipeline:
+        count = str(DOCUMENTS_A_SECOND * (WARM_UP_SECONDS + SECONDS))
+        produce = [*ME, "produce", "nest", "--rate", str(DOCUMENTS_A_SECOND), "--limit", count, "--speed-up", "60"]
+        subprocess.run(produce, env=environment(settings), check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        time.sleep(2)
+        pipeline.terminate()
+        starts = pipeline.communicate()[1].count(f"{NEIGHBOUR} starts again")
+    events = [orjson.loads(message.value() or b"{}") for message in messages(settings, "streaming-metrics")]
+    batches = [event["batch_ms"] for event in events if event["query"] == MEASURED and event["event"] == "progress" and event["input_rows"]]
+    measured = sorted(batches[-SECONDS:])
+    say(
+        f"beside a neighbour that is {what} ({starts} restarts): {len(measured)} batches, median {statistics.median(measured):,.0f} ms, "
+        f"p95 {measured[int(len(measured) * 0.95)]:,.0f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()
