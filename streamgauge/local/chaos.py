@@ -125,8 +125,8 @@ class Round:
         self._tell("the pipeline is told to stop")
         pipeline = self._running_pipeline
         pipeline.popen.send_signal(signal.SIGTERM)
-        # The second: it had only just been started, and Python was not ready to hear a signal.
-        if _wait_for_its_end(pipeline) not in {0, 128 + signal.SIGTERM}:
+        # The others: it had only just been started, and the pipeline, or its guard, was not ready to hear a signal.
+        if _wait_for_its_end(pipeline) not in {0, 128 + signal.SIGTERM, -signal.SIGTERM}:
             wrong.append(f"the pipeline ended with {pipeline.popen.returncode}: {log_tail(pipeline.log)}")
         self._tell("what is left is taken")
         self._command("drain", "run", "--once")

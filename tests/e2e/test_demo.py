@@ -53,7 +53,7 @@ def still_there(processes):
     return [f"{p.pid} {p.name()}" for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
 def test_it_ends_in_time_and_leaves_nothing(idle, how):
     demo = start_demo(idle)
     eventually(lambda: without_rows(idle) == [], "a row in each story's result topics", seconds=240)

@@ -25,7 +25,7 @@ def batches_done(settings):
     return [record["batch_id"] for record in records if record["event"] == "progress" and record["query"] == "nest-camera-stats"]
 
 
-@pytest.mark.parametrize("victim", ["python", "java"])
+@pytest.mark.parametrize("victim", [pytest.param("python", marks=pytest.mark.long), "java"])
 def test_killed_in_the_middle_and_started_again(fresh, victim):
     rng = random.Random(3)
     sightings = [(f"cam-{rng.randrange(300)}", START + timedelta(seconds=number)) for number in range(60_000)]
@@ -45,7 +45,7 @@ def test_killed_in_the_middle_and_started_again(fresh, victim):
     assert results(fresh) == counts_of((device, time.isoformat()) for device, time in sightings)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
 def test_stopped_while_spark_starts(fresh, number):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:

@@ -87,6 +87,7 @@ def orders(rng, count, keys, first=0):
     return sent
 
 
+@pytest.mark.long
 def test_five_runs_give_what_one_gives_and_a_dictionary(topic, tmp_path):
     rng = random.Random(5)
     for part in range(5):
@@ -159,6 +160,7 @@ def test_a_type_that_changes_gives_the_query_up_and_says_what_to_do(topic):
     assert [(letter["reader"], letter["topic"]) for letter in letters] == [(f"ingest-{TOPIC}", TOPIC)]
 
 
+@pytest.mark.long
 def test_debug_shows_schema_plan_and_rows_and_infer_schema_what_is_new(topic):
     send(topic, [("a", {"n": 1, "gone": None})])
     said = ingest(topic, "--once", "--debug").stderr
