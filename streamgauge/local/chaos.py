@@ -195,16 +195,23 @@ def _wait_for_its_end(process: GuardedProcess, seconds: float = STOP_SECONDS) ->
 
 
 def _kill(guard: psutil.Process | None, name: str) -> None:
-    """Kills the first process below `guard` whose name has `name` in it; one that has only just been started may not be there yet."""
+    """Kills every process below `guard` whose name has `name` in it, until the guard ends too.
+
+    One that has only just been started may not be there yet, and the first java below a pipeline is Spark's launcher, which is nothing to it.
+    """
     deadline = time.monotonic() + STOP_SECONDS
-    while guard is not None and guard.is_running() and time.monotonic() < deadline:
-        for process in guard.children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if name in process.name():
-                    process.kill()
-                    return
+    while guard is not None and time.monotonic() < deadline:
+        try:
+            if guard.status() == psutil.STATUS_ZOMBIE:
+                return
+            for process in guard.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if name in process.name():
+                        process.kill()
+        except psutil.NoSuchProcess:
+            return
         time.sleep(RETRY_SECONDS)
-    msg = f"no {name} came up below {guard} within {STOP_SECONDS} s, to be killed"
+    msg = f"{guard} did not end within {STOP_SECONDS} s of killing every {name} below it"
     raise StreamgaugeError(msg)
 
 
