@@ -93,8 +93,15 @@ def decode_state(value: bytes) -> Row:
     for name in ("error", "error_detail"):
         _expect(row[name], str | None, name)
     times = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
-    _expect_counts(row["source_offsets"], "source_offsets")
-    return row | times | {"error_at": _moment_or_none(row["error_at"]), "progress": _decoded_progress(row["progress"])}
+    # A row that an earlier version left behind says it of the last batch only.
+    offsets = row["source_offsets"] if "source_offsets" in row else (row["progress"] or {}).get("source_offsets", {})
+    _expect_counts(offsets, "source_offsets")
+    return (
+        row
+        | times
+        | {"source_offsets": offsets}
+        | {"error_at": _moment_or_none(row["error_at"]), "progress": _decoded_progress(row["progress"])}
+    )
 
 
 def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]) -> list[QueryStatus]:

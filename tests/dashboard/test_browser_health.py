@@ -30,7 +30,7 @@ def states(settings):
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
         row = {"query": query, "state": kind, "since": now, "time": now, "started_at": now, "process": {"host": "here", "pid": 7}}
         nothing = dict.fromkeys(("run_id", "error", "error_detail", "error_at", "progress"))
-        write(QUERY_STATES.name, query, orjson.dumps(row | nothing | fields))
+        write(QUERY_STATES.name, query, orjson.dumps(row | {"source_offsets": {}} | nothing | fields))
 
     state.letter = lambda value, reason: write(
         DEAD_LETTERS.name, "key", value, headers=[("topic", b"nest-logs"), ("partition", b"0"), ("offset", b"3"), ("reason", reason)]

@@ -48,7 +48,6 @@ class Kafka:
             "watermark": ago(minutes=10),
             "rows_dropped_by_watermark_total": 3,
             "source_lag": {"nest-logs-0": 5},
-            "source_offsets": {"nest-logs-0": 0},
         }
         row = {
             "query": query,
@@ -61,6 +60,7 @@ class Kafka:
             "error": None,
             "error_detail": None,
             "error_at": None,
+            "source_offsets": {"nest-logs-0": 0},
             "progress": progress,
         }
         self.write("states", query, orjson.dumps(row | fields))

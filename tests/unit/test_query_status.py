@@ -104,6 +104,14 @@ def test_a_query_that_goes_on_from_a_checkpoint_has_a_lag_before_its_first_batch
     assert (found.lag, found.worst_partition, found.worst_partition_lag, found.batch_ms) == (7, "a-0", 7, None)
 
 
+def test_a_row_of_an_earlier_version_is_read_too():
+    row = orjson.loads(value(progress=progress(source_offsets={"a-0": 10, "a-1": 20})))
+    del row["source_offsets"]
+    assert decode_state(orjson.dumps(row))["source_offsets"] == {"a-0": 10, "a-1": 20}
+    del row["progress"]["source_offsets"]
+    assert decode_state(orjson.dumps(row))["source_offsets"] == {}
+
+
 @pytest.mark.parametrize("told", ["running", "idle"])
 def test_a_query_that_ran_and_is_not_heard_of_is_silent(told):
     limit = SILENT_AFTER.total_seconds()
