@@ -5,7 +5,7 @@ UV := .uv/bin/uv
 RUN := .venv/bin/
 PYTEST = $(RUN)python -m pytest $(SELECTED)
 # Tests that wait for servers leave cores idle: so many files at a time.
-ABREAST := --dist loadfile --numprocesses 2
+ABREAST := --dist loadfile --no-loadscope-reorder --numprocesses 2
 
 .PHONY: help setup demo check format test test-quick test-unit test-spark test-kafka test-e2e test-dashboard chaos bench jars-lock clean
 
