@@ -87,6 +87,7 @@ def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
         again.wait(30)
 
 
+@pytest.mark.long
 def test_it_ends_by_itself_after_so_many_seconds(idle):
     done = streamgauge("demo", "--no-dashboard", "--for", "12", settings=idle)
     assert done.returncode == 0, done.stderr

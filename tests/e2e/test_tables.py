@@ -69,6 +69,7 @@ def test_an_archive_is_the_same_after_maintenance_that_was_killed(fresh):
     assert rows == listed > before[0]
 
 
+@pytest.mark.long
 def test_an_archive_is_left_alone_while_its_query_runs(fresh):
     archived(fresh, 1)
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
@@ -82,6 +83,7 @@ def test_an_archive_is_left_alone_while_its_query_runs(fresh):
     assert "left alone: query nest-archive runs" in done.stdout
 
 
+@pytest.mark.long
 def test_tables_are_listed_with_their_columns_and_a_limit_is_told(fresh):
     archived(fresh, 1)
     listed = streamgauge("query", "--format", "json", settings=fresh)

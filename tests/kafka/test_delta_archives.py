@@ -30,6 +30,7 @@ def reports(settings):
     )
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_each_reader_has_each_row_once(fresh):
     write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 50}", START) for number in range(4000)))
     batches = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "300"}
