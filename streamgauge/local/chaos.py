@@ -102,8 +102,9 @@ class Round:
             self.kafka.stop()
             self.kafka.start(detached=False)
         elif blow.what in {KILL_PYTHON, KILL_JVM}:
-            _kill(psutil.Process(self._running_pipeline.pid), "java" if blow.what == KILL_JVM else "python")
-            _wait_for_its_end(self._running_pipeline)
+            pipeline = self._running_pipeline
+            _kill(psutil.Process(pipeline.pid), "java" if blow.what == KILL_JVM else "python")
+            _wait_for_its_end(pipeline)
             self._start_pipeline()
         elif blow.what == STOP_REGISTRY:
             self.registry.stop()
