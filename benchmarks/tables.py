@@ -1,6 +1,7 @@
 """Measures tables on this machine: `python -m benchmarks.tables [ingest archive]`, both by default.
 
-ingest   records/s of `streamgauge ingest`, of 200,000 over 20,000 keys, in 1, 10 and 50 batches; on a session that has done it once before
+ingest   records/s of `streamgauge ingest`, of 200,000 over 20,000 keys, in 1, 10 and 50 batches; on a session that has done it once before;
+         then the files of the table of 50 batches before and after maintenance
 archive  an ad-hoc query over 100,000 Nest documents as JSON lines and over their archive; bytes of both
 """
 
@@ -24,6 +25,8 @@ from pipeline.catalog import chosen as queries_named
 from pipeline.ingest.inference import infer
 from pipeline.ingest.location import Location
 from pipeline.ingest.queries import queries_of
+from pipeline.lake.maintenance import DELTA_RETENTION_SECONDS, maintain_delta
+from pipeline.lake.tables import LakeTable
 from pipeline.nest import DOCUMENT
 from pipeline.runner import Runner, RunOptions
 from pipeline.session import spark_session
@@ -49,7 +52,8 @@ def main() -> None:
 
 def measure_ingest(spark: SparkSession, settings: Settings) -> None:
     """Ingests the same topic into a new home each time; the first time warms the session up."""
-    AdminClient({"bootstrap.servers": settings.bootstrap_servers}).create_topics([NewTopic(TOPIC, 3)])[TOPIC].result(30)
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    admin.create_topics([NewTopic(TOPIC, 3)])[TOPIC].result(30)
     producer, rng = Producer({"bootstrap.servers": settings.bootstrap_servers, "queue.buffering.max.messages": 1_000_000}), random.Random(1)
     for number in range(RECORDS):
         order = {"n": number, "price": rng.random(), "customer": {"id": rng.randrange(1000), "name": "somebody"}, "lines": [{"item": "a"}]}
@@ -62,6 +66,9 @@ def measure_ingest(spark: SparkSession, settings: Settings) -> None:
         seconds = timed(lambda own=own: Runner(spark, own, RunOptions(once=True)).run(queries_of(TOPIC)[:1]))  # type: ignore[misc]
         what = "the first of its process" if attempt == 0 else "warm"
         say(f"ingest, {batches} batches, {what}: {RECORDS / seconds:,.0f} records/s ({seconds:.1f} s, {seconds / batches:.1f} s a batch)")
+    table = LakeTable(TOPIC, Location.of(TOPIC, own).table, "delta")
+    seconds = timed(lambda: say(f"maintain: {maintain_delta(table, spark, DELTA_RETENTION_SECONDS)}"))
+    say(f"maintain took {seconds:.1f} s")
 
 
 def measure_archive(spark: SparkSession, settings: Settings) -> None:
