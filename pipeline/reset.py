@@ -53,7 +53,7 @@ def named(name: str, settings: Settings) -> Query:
 @contextmanager
 def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
     """Keeps the query from being started. Raises StreamgaugeError when it runs."""
-    current = settings.checkpoints.absolute() / str(CheckpointName(query.name, query.version, query.mode))
+    current = query.checkpoint_name.folder(settings)
     folders = {path.with_name(str(CheckpointName.of(path))) for path in files_of(query.name, settings)} | {current}
     with ExitStack() as locks:
         for folder in sorted(folders):

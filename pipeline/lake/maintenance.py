@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -15,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS
-from pipeline.lake.archive_compaction import ArchiveLog, clear, compact
+from pipeline.lake.archive_compaction import ArchiveLog, clear, compact, path_of
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.reset import checkpoints_held
@@ -186,7 +185,7 @@ def _sql_name(table: LakeTable) -> str:
 def _live_files(table: LakeTable, spark: SparkSession) -> set[Path]:
     """The files of the current version of a Delta table."""
     try:
-        return {Path(unquote(urlsplit(uri).path)) for uri in spark.read.format("delta").load(str(table.path)).inputFiles()}
+        return {path_of({"path": uri}) for uri in spark.read.format("delta").load(str(table.path)).inputFiles()}
     except (PySparkException, Py4JJavaError) as error:
         raise _failure(table, error) from error
 

@@ -1,17 +1,17 @@
 """The rows of a Parquet table, as Spark's metadata log has them: each once, and those of unfinished batches not."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
+
+from pipeline.lake.archive_compaction import ArchiveLog, path_of
 
 SparkFailure = (PySparkException, Py4JJavaError)
 """PySpark has a class for what fails in a query's plan and tasks, and none for what Spark's scheduler itself throws."""
@@ -34,13 +34,7 @@ class Archive:
 
     def files(self) -> list[Path]:
         """The files that the log names: those of its newest summary, which it writes every ten batches, and of the batches since."""
-        log = self.folder / "_spark_metadata"
-        summaries = [int(path.name.removesuffix(".compact")) for path in log.glob("*.compact") if path.stem.isdigit()]
-        newest = max(summaries, default=-1)
-        batches = sorted(int(path.name) for path in log.glob("*") if path.name.isdigit() and int(path.name) > newest)
-        names = [*([f"{newest}.compact"] if summaries else []), *map(str, batches)]
-        lines = [line for name in names for line in (log / name).read_text().splitlines()[1:]]
-        return [Path(unquote(urlsplit(json.loads(line)["path"]).path)) for line in lines]
+        return [path_of(entry) for entry in ArchiveLog(self.folder).live()]
 
     def gone(self) -> list[Path]:
         """Those of them that are not there."""
@@ -49,7 +43,7 @@ class Archive:
     def unreadable(self, failure: str) -> list[Path]:
         """Those that are there, and are no Parquet, or not the one that was written; `failure` is what Spark said."""
         broken = [path for path in self.files() if path.exists() and not _is_parquet(path)]
-        told = [Path(unquote(urlsplit(name).path)) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
+        told = [path_of({"path": name}) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
         return broken + [path for path in told if path not in broken]
 
 

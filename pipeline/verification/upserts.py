@@ -13,6 +13,7 @@ from pipeline.checkpoints import Offsets
 from pipeline.ingest.json_types import RESERVED
 from pipeline.ingest.location import Location
 from pipeline.ingest.records import newest, rows
+from pipeline.ingest.upsert import ORIGIN
 from pipeline.sources import first_and_end_offsets, records_between
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, RowCounts
 from pipeline.verification.prefix import Prefix
@@ -70,7 +71,7 @@ class HeldTable:
 
     def _held(self, version: int | None) -> DataFrame:
         if version is None:
-            return self.spark.createDataFrame([], "kafka_key string, kafka_partition int, kafka_offset bigint, kafka_timestamp timestamp")
+            return self.spark.createDataFrame([], ORIGIN)
         path = str(Location.of(self.topic, self.settings).table)
         return self.spark.read.format("delta").option("versionAsOf", version).load(path)
 
