@@ -70,4 +70,4 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
 
 
 def _stories(settings: Settings) -> tuple[Query, ...]:
-    return (*nest.QUERIES, *taxi.queries(settings), *wikimedia.queries(settings))
+    return (*nest.queries(settings), *taxi.queries(settings), *wikimedia.queries(settings))

@@ -17,6 +17,7 @@ from streamgauge.settings import Settings
 
 PREVIOUS_DRIVER_SECONDS = 15
 ANSWER_SECONDS = 10
+_FILES = "files:"
 
 
 class TopicCreatedAnew(StreamgaugeError):  # noqa: N818 - it says what is the case
@@ -78,14 +79,35 @@ class CheckpointUse:
         Raises KafkaAway when Kafka does not answer, and TopicCreatedAnew when one has another id now, unless settings.fail_on_data_loss is off: Spark alone would not notice once the
         new topic holds as many records as the old one did.
         """
-        remembered_in = beside(self.folder, ".topics")
+        old = self._sources
+        if of_files := [name for name in old if name.startswith(_FILES)]:
+            raise self._of_another_source(of_files[0], f"topic {', '.join(sorted(topics))}")
         ids = _topic_ids(topics, settings)
-        old = orjson.loads(remembered_in.read_bytes()) if remembered_in.exists() and not self.is_new else {}
         anew = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
         if anew and settings.fail_on_data_loss:
             msg = f"topic {', '.join(anew)} was deleted and created anew"
             raise TopicCreatedAnew(msg)
-        remembered_in.write_bytes(orjson.dumps({**old, **ids}))
+        self._remember({**old, **ids})
+
+    def check_files(self, name: str) -> None:
+        """Remembers the folder, as `files:/folder`, that the checkpoint is of. Raises StreamgaugeError when it is of another source."""
+        if others := [other for other in self._sources if other != name]:
+            raise self._of_another_source(", ".join(others), name)
+        self._remember({name: ""})
+
+    @property
+    def _sources(self) -> dict[str, str]:
+        """What the checkpoint has read: topics and their ids, or a folder."""
+        remembered_in = beside(self.folder, ".topics")
+        return orjson.loads(remembered_in.read_bytes()) if remembered_in.exists() and not self.is_new else {}
+
+    def _remember(self, sources: dict[str, str]) -> None:
+        beside(self.folder, ".topics").write_bytes(orjson.dumps(sources))
+
+    def _of_another_source(self, was: str, now: str) -> StreamgaugeError:
+        return StreamgaugeError(
+            f"query {self.query} has read {was} and is now to read {now}; what it has counted is of one source: set STREAMGAUGE_NEST_SOURCE as it was, or `streamgauge reset {self.query}` and count anew"
+        )
 
 
 def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:

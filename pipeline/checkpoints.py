@@ -15,13 +15,15 @@ from streamgauge.errors import StreamgaugeError
 Partition = tuple[str, int]
 """Topic and number."""
 Offsets = Mapping[Partition, int]
+FILES: Partition = ("files", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """A planned micro-batch.
 
-    ends: the offset behind the last record of each partition that it takes. watermark_ms: since 1970, by which it drops what it remembers; the
+    ends: the offset behind the last record of each partition that it takes; of files the number of entries (taken.TakenFile), as a single partition
+    FILES. watermark_ms: since 1970, by which it drops what it remembers; the
     batch after it drops late rows by the same one.
     """
 
@@ -85,7 +87,9 @@ class Checkpoint:
 
 
 def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int]:
-    """Offsets by partition, of Kafka offsets as Spark's JSON nests them: {"topic": {"0": 17}}."""
+    """Offsets by partition, of Kafka offsets as Spark's JSON nests them: {"topic": {"0": 17}}, or of its number of the last entry of files."""
+    if isinstance(entry := by_topic.get("logOffset"), int):
+        return {FILES: entry + 1}
     return {(topic, int(number)): offset for topic, numbers in by_topic.items() for number, offset in numbers.items()}
 
 

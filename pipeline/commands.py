@@ -117,8 +117,8 @@ def verify(
 ) -> None:
     """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
     from pipeline.catalog import chosen, run_here
+    from pipeline.inputs import input_of
     from pipeline.session import spark_session, stopping
-    from pipeline.sources import source_partitions
     from pipeline.verification.show import as_json, show
     from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
 
@@ -134,7 +134,7 @@ def verify(
     if mode is not None:
         to_verify = [replace(one, mode=mode) for one in to_verify]  # type: ignore[arg-type]
     raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
-    source_partitions(settings, to_verify[0].source.name)  # before Spark starts: whether there is a Kafka
+    input_of(to_verify[0]).partitions(settings)  # before Spark starts: whether there is a Kafka
     outcomes = []
     spark = spark_session(settings)
     try:

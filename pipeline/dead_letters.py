@@ -3,19 +3,22 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from pipeline.files.source import PROBLEM
 from pipeline.json_format import canonical_json
 
 
 def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:
     """The records that have a reason, as topic `dead-letters` takes them.
 
-    records: columns of sources.RECORD. reason: string, null for a record that is fine. reader: who could not use them, for a topic that more
+    records: columns of sources.RECORD, and PROBLEM when they are of files; that goes before `reason`. reason: string, null for a record that is fine. reader: who could not use them, for a topic that more
     than its story reads; it is part of the key then, so that the letters of one reader do not replace another's.
     Returns key (string), value (binary, the raw bytes), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
     """
     key = ("offset", "partition", *(("reader",) if reader else ()), "topic")
     origin = {name: F.col(name).cast("string") for name in ("topic", "partition", "offset")}
     headers = {**origin, "timestamp": F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), "reason": F.col("reason")}
+    if PROBLEM in records.columns:
+        reason = F.coalesce(PROBLEM, reason)
     return (
         records.withColumns({"reason": reason, "reader": F.lit(reader)})
         .where(F.col("reason").isNotNull())

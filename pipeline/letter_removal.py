@@ -1,4 +1,4 @@
-"""Takes the dead letters of one source out of the topic that all sources share.
+"""Takes the dead letters of one source, a topic or a folder of files, out of the topic that all sources share.
 
 Kafka deletes records only from a topic's beginning. So the letters that are to stay are written again, with their own times, and then
 all that was there before them is deleted. Letters that arrive meanwhile stand behind and stay. Cut off in between, some letters are there
@@ -26,12 +26,12 @@ SILENCE_SECONDS = 30
 
 
 def count_letters(source: str, reader: str, settings: Settings) -> int:
-    """How many letters `reader` has written about records of topic `source`."""
+    """How many letters `reader` has written about records of `source`."""
     return sum(is_of_source(letter.key(), source, reader) for letter in _letters(settings, _ends(settings)))
 
 
 def remove_letters(source: str, reader: str, settings: Settings) -> None:
-    """Takes the letters that `reader` has written about records of topic `source` out of the topic; those that a producer wrote stay.
+    """Takes the letters that `reader` has written about records of `source` out of the topic; those that a producer wrote stay.
 
     Raises StreamgaugeError when Kafka does not do as it is told; it can be done again.
     """
@@ -54,11 +54,12 @@ def remove_letters(source: str, reader: str, settings: Settings) -> None:
 
 
 def is_of_source(key: bytes | None, source: str, reader: str = "") -> bool:
-    """Whether a letter with that key was written by a query that calls itself `reader`, about a record of topic `source`."""
+    """Whether a letter with that key was written by a query that calls itself `reader`, about a record of `source`: a topic, or `files:/folder`."""
     try:
         origin = orjson.loads(key or b"")
-        return origin["topic"] == source and origin["offset"] >= 0 and origin.get("reader", "") == reader
-    except (ValueError, KeyError, TypeError):
+        is_of_it = origin["topic"] == source or origin["topic"].startswith(f"{source}/")  # topics have no slash
+        return is_of_it and origin["offset"] >= 0 and origin.get("reader", "") == reader
+    except (ValueError, KeyError, TypeError, AttributeError):
         return False
 
 

@@ -74,7 +74,8 @@ def _partitions(offsets: object) -> dict[str, int]:
     """Offsets by partition ("topic-0"), of a Kafka source's {topic: {partition: offset}}; none of any other source."""
     if not isinstance(offsets, dict):
         return {}
-    return {f"{topic}-{number}": offset for topic, partitions in offsets.items() for number, offset in partitions.items()}
+    by_topic = {topic: partitions for topic, partitions in offsets.items() if isinstance(partitions, dict)}
+    return {f"{topic}-{number}": offset for topic, partitions in by_topic.items() for number, offset in partitions.items()}
 
 
 def _without_secrets(text: str) -> str:

@@ -4,13 +4,18 @@ A document reports a home: devices{cameras{id: camera}}. A camera's `last_event`
 from one start_time on is one sighting, however often it is reported.
 """
 
+from dataclasses import replace
+from pathlib import Path
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.dead_letters import dead_letters, json_reason
+from pipeline.files.source import Files
 from pipeline.query import Query
 from pipeline.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
 from pipeline.static_tables import StaticTable, fields_of
+from streamgauge.settings import Settings
 from streamgauge.topics import NEST_CAMERA_STATS, NEST_LOGS
 
 DEVICE_LOCATIONS = StaticTable("device_locations.csv", schema="device_id string, zip_code string", unique="device_id")
@@ -122,6 +127,14 @@ def _device_id() -> Column:
 
 def _as_it_is(rows: DataFrame) -> DataFrame:
     return rows
+
+
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """The queries of this story, on the source that `settings.nest_source` names."""
+    if not settings.nest_source:
+        return QUERIES
+    landing = Files(Path(settings.nest_source.removeprefix("files:")).absolute())
+    return tuple(replace(query, source=landing) for query in QUERIES)
 
 
 QUERIES = (

@@ -7,6 +7,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from pipeline.confluent_avro import Subject, WriterSchemas
+from pipeline.files.source import Files
 from pipeline.sinks import Sink
 from pipeline.static_tables import StaticTable
 from streamgauge.checkpoint_names import CheckpointName
@@ -17,7 +18,7 @@ OutputMode = Literal["append", "update", "complete"]
 
 @dataclass(frozen=True)
 class Query:
-    """From a source topic to a sink.
+    """From a source, a topic or a folder of files, to a sink.
 
     The rows of `source` go through `decode`, a watermark on `event_time` if one is named, and `transform`, which is also handed the
     `static_tables`; all three are lazy and free of side effects, so a batch over the same records gives the same rows.
@@ -34,7 +35,7 @@ class Query:
     """
 
     name: str
-    source: Topic
+    source: Topic | Files
     decode: Callable[..., DataFrame]
     transform: Callable[..., DataFrame]
     sink: Sink

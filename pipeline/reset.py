@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 from pipeline.catalog import known
 from pipeline.console import on_console
+from pipeline.files.source import Files
 from pipeline.ingest.location import Location
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.letter_removal import count_letters, remove_letters
@@ -82,6 +83,8 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
 
 def notes(query: Query, settings: Settings) -> list[str]:
     """What a person should know before a reset of the query."""
+    if isinstance(query.source, Files):
+        return [f"the next run reads all files that are in {query.source.folder} then"]
     gone = _records_gone(query.source.name, settings)
     lines = []
     if gone:
@@ -117,9 +120,7 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
         case DeadLetterTopic(reader=reader):
             source = query.source.name
             count = count_letters(source, reader, settings)
-            what = (
-                f"topic {DEAD_LETTERS.name}: the {count} letters about records of {source}; those of other topics, and of producers, stay"
-            )
+            what = f"topic {DEAD_LETTERS.name}: the {count} letters about records of {source}; those of others, and of producers, stay"
             return [Deletion(what, partial(remove_letters, source, reader, settings))] if count else []
         case ParquetArchive(path=path) | DeltaArchive(path=path):
             return _of_table((settings.lake / path).absolute())

@@ -18,11 +18,12 @@ from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
 from pipeline.checkpoints import Checkpoint
 from pipeline.confluent_avro import schema_ids, unknown_ids
 from pipeline.failures import Remedy, diagnosis, records_gone
+from pipeline.inputs import Input, input_of
 from pipeline.measures import Failure, failure_of
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
-from pipeline.sources import KafkaAway, records_from, source_partitions, stream_of_records
+from pipeline.sources import KafkaAway, records_from
 from pipeline.supervisor import RestartPolicy
 from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
@@ -129,6 +130,9 @@ class Runner:
     def _checkpoint(self, name: str) -> CheckpointUse:
         return CheckpointUse.of(self.queries[name], self.settings)
 
+    def _input(self, name: str) -> Input:
+        return input_of(self.queries[name], self.options.pattern)
+
     def _wait_for_first_batch(self, name: str) -> None:
         running, deadline = self.running.get(name), time.monotonic() + FIRST_BATCH_SECONDS
         while running and running.isActive and running.lastProgress is None and "Waiting for data" not in running.status["message"]:
@@ -209,7 +213,7 @@ class Runner:
 
     def _restart(self, name: str, what: str, detail: str) -> None:
         try:
-            source_partitions(self.settings, self.queries[name].source.name, pattern=self.options.pattern)
+            self._input(name).partitions(self.settings)
         except KafkaAway:
             self._due[name] = Due()
             return
@@ -241,13 +245,13 @@ class Runner:
             return set()
 
     def _start(self, query: Query) -> StreamingQuery:
-        checkpoint, source = self._checkpoint(query.name), query.source.name
+        checkpoint, source = self._checkpoint(query.name), self._input(query.name)
         schemas = None if query.subject is None else self._schemas.of(query.subject)
-        partitions = source_partitions(self.settings, source, pattern=self.options.pattern)
-        checkpoint.check_topics({topic for topic, _ in partitions}, self.settings)
-        records = stream_of_records(self.spark, self.settings, source, pattern=self.options.pattern)
+        partitions = source.partitions(self.settings)
+        source.check(checkpoint, partitions, self.settings)
+        records = source.stream(self.spark, self.settings)
         if query.event_time is not None:
-            self._journals.follow(checkpoint.folder, self.settings, partitions)
+            self._journals.follow(checkpoint.folder, self.settings, partitions if source.is_in_kafka else ())
         delay = query.watermark or self.settings.watermark
         watermarked = partial(
             with_partition_watermarks,
@@ -258,7 +262,7 @@ class Runner:
         )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         committed = Checkpoint(checkpoint.folder).batch(Checkpoint(checkpoint.folder).last_committed)
-        self._progress.stands_at(query.name, {} if committed is None else committed.ends)
+        self._progress.stands_at(query.name, committed.ends if committed and source.is_in_kafka else {})
         writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
         pause_ms = round(max(query.trigger_seconds, self.settings.trigger_seconds) * 1000)

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,6 +45,9 @@ def spark_session(settings: Settings) -> SparkSession:
     Raises StreamgaugeError when its JVM does not come up.
     """
     os.environ["JAVA_HOME"] = str(java_home(settings))
+    # Where Spark runs Python itself: this one, which has what is needed, and not the first on the PATH.
+    if settings.spark_master.startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = [str(path.absolute()) for path in jars.fetch("spark", settings)]
     log = settings.logs.absolute() / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -60,6 +60,12 @@ def _folder(text: str) -> str:
     return text.removeprefix("file://")
 
 
+def _landing(text: str) -> str:
+    if not text.startswith("files:") or "://" in text or not text.removeprefix("files:"):
+        raise ValueError(text)
+    return text
+
+
 def _setting(
     variable: str,
     default: Any,  # noqa: ANN401 - as `field`
@@ -174,6 +180,27 @@ class Settings:
         "records a micro-batch takes at most; unset: all there are",
         read=_count,
         expected="a whole number from 1",
+    )
+    nest_source: str = _setting(
+        "STREAMGAUGE_NEST_SOURCE",
+        "",
+        "a folder, as `files:/data/landing`: the Nest queries read the documents that land there, and not topic `nest-logs`, which is the default",
+        read=_landing,
+        expected="files: and a folder, such as files:/data/landing",
+    )
+    max_files_per_trigger: int | None = _setting(
+        "STREAMGAUGE_MAX_FILES_PER_TRIGGER",
+        None,
+        "files a micro-batch takes at most; unset: all there are",
+        read=_count,
+        expected="a whole number from 1",
+    )
+    latest_first: bool = _setting(
+        "STREAMGAUGE_LATEST_FIRST",
+        default=False,
+        meaning="of files that wait, read the newest ones first",
+        read=_truth,
+        expected="true or false",
     )
     fail_on_data_loss: bool = _setting(
         "STREAMGAUGE_FAIL_ON_DATA_LOSS",

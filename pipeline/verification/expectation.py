@@ -1,27 +1,27 @@
 """What a compacted topic should hold: the prefix as a batch."""
 
-from functools import partial
+from collections.abc import Callable
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from pipeline.checkpoints import Offsets
 from pipeline.confluent_avro import WriterSchemas
 from pipeline.query import Query
 from pipeline.sinks import keyed_rows
-from pipeline.sources import records_between
 from pipeline.verification.lateness import IS_AHEAD, LATE, LATENESS, UNTOLD, lateness_of, stretches, with_lateness
 from pipeline.verification.outcome import Lateness
 from pipeline.verification.prefix import Prefix
-from streamgauge.settings import Settings
 
 
 class Expectation:
     """What a compacted topic should hold, computed once from the source and kept on disk meanwhile."""
 
-    def __init__(self, query: Query, spark: SparkSession, settings: Settings, prefix: Prefix, schemas: WriterSchemas | None) -> None:
-        self._query, self._prefix = query, prefix
-        self._records = partial(records_between, spark, settings)
+    def __init__(
+        self, query: Query, records: Callable[[Offsets, Offsets], DataFrame], prefix: Prefix, schemas: WriterSchemas | None
+    ) -> None:
+        self._query, self._records, self._prefix = query, records, prefix
         self._schemas = schemas
         self._flagged: DataFrame | None = None
         if query.event_time is not None:

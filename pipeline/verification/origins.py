@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -14,6 +15,7 @@ from pipeline.verification.prefix import Prefix
 ORIGIN = ("topic", "partition", "offset")
 CONTENT = "content"
 """The row as text; equal rows have equal texts."""
+_FIRST_LEFT, _PREFIX_END = "_first_left", "_prefix_end"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
@@ -58,8 +60,10 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Ma
     kept_from: where the sink itself forgets: missing rows of records before this offset of their partition are not checkable; every partition
     that is not in it has lost all. None: it forgets nothing.
     """
-    taken = found.where(~_is_ahead(prefix))
-    is_left = F.coalesce(F.col("offset") >= _offset_of(prefix.starts, 0), F.lit(True))  # noqa: FBT003
+    bounded = _with_bounds(found, prefix)
+    is_ahead = F.coalesce(prefix.is_of_source(F.col("topic")) & (F.col("offset") >= F.col(_PREFIX_END)), F.lit(False))  # noqa: FBT003
+    taken = bounded.where(~is_ahead)
+    is_left = F.coalesce(F.col("offset") >= F.col(_FIRST_LEFT), F.lit(True))  # noqa: FBT003
     sides = _side(expected, 1, 0).unionAll(_side(taken.where(is_left), 0, 1))
     # By record, so that both groupings find their rows where they are.
     per_row = sides.repartition(*ORIGIN).groupBy(*ORIGIN, "hash").agg(F.sum("expected").alias("expected"), F.sum("found").alias("found"))
@@ -83,14 +87,16 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Ma
     return OriginComparison(counts, tuple(Origin(row.topic, row.partition, row.offset) for row in where))
 
 
-def _is_ahead(prefix: Prefix) -> Column:
-    """Whether a row is of a record behind the prefix. Without an origin, or of a topic that the query does not read, it is not: it is wrong.
-
-    A query that reads a pattern of topics may find a new one at any time, so only of one that reads a single topic it is known which it reads.
-    """
-    topics = sorted({topic for topic, _ in prefix.ends})
-    is_of_source = F.col("topic").isin(topics) if len(topics) == 1 else F.lit(True)  # noqa: FBT003
-    return F.coalesce(is_of_source & (F.col("offset") >= _offset_of(prefix.ends, 0)), F.lit(False))  # noqa: FBT003
+def _with_bounds(rows: DataFrame, prefix: Prefix) -> DataFrame:
+    """`rows` with the bounds of the prefix in their partitions, [_FIRST_LEFT, _PREFIX_END); of a partition that it does not know, 0."""
+    bounds = pd.DataFrame(
+        [(topic, number, start, prefix.ends[topic, number]) for (topic, number), start in prefix.starts.items()],
+        columns=["_topic", "_partition", _FIRST_LEFT, _PREFIX_END],
+    )
+    frame = rows.sparkSession.createDataFrame(bounds, f"_topic string, _partition int, {_FIRST_LEFT} bigint, {_PREFIX_END} bigint")
+    same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition"))
+    joined = rows.join(F.broadcast(frame), same, how="left")
+    return joined.select(*rows.columns, *(F.coalesce(name, F.lit(0)).alias(name) for name in (_FIRST_LEFT, _PREFIX_END)))
 
 
 def _side(rows: DataFrame, expected: int, found: int) -> DataFrame:

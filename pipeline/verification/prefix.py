@@ -1,15 +1,16 @@
 """What a query has committed, and what of it the source topic still has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 from typing import TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.batch_journal import known_batches
-from pipeline.checkpoints import Batch, Checkpoint, Offsets, Partition
+from pipeline.checkpoints import FILES, Batch, Checkpoint, Offsets, Partition
 from pipeline.query import Query
 from pipeline.sources import first_and_end_offsets
 from pipeline.verification.outcome import Cut
@@ -51,6 +52,24 @@ class Prefix:
         )
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the source has lost a part of it."""
+        return bool(self.cuts)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of the source."""
+        return []
+
+    def is_of_source(self, topic: Column) -> Column:
+        """Whether a row's topic is one that the query reads.
+
+        A query that reads a pattern of topics may find a new one at any time, so only of one that reads a single topic it is known which it reads.
+        """
+        topics = sorted({topic for topic, _ in self.ends})
+        return topic.isin(topics) if len(topics) == 1 else F.lit(True)  # noqa: FBT003
+
+    @property
     def watermark_ms(self) -> int:
         """By which the last committed batch called windows final."""
         return _watermark_at(self.batches, self.committed)
@@ -83,22 +102,16 @@ def prefix_of(folder: Path, settings: Settings, committed: int, planned: int) ->
 
     Raises StreamgaugeError when the topic holds less than was committed: then it is not the one that was read.
     """
-    checkpoint = Checkpoint(folder)
-    first = checkpoint.first_offsets()
     batches = tuple(batch for batch in known_batches(folder) if batch.number <= planned)
-    by_number = {batch.number: batch for batch in batches}
-    lacking = [number for number in (committed, planned) if number >= 0 and number not in by_number]
-    if lacking:
-        msg = (
-            f"{folder} has no offsets of batch {lacking[0]}, which it has committed: it is damaged; restore it, or delete it to count anew"
-        )
+    if any(FILES in batch.ends for batch in batches):
+        msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE as it was then"
         raise StreamgaugeError(msg)
-    planned_ends = by_number[planned].ends if planned >= 0 else first
+    first = Checkpoint(folder).first_offsets()
+    committed_ends, planned_ends = (
+        batch_numbered(number, batches, folder).ends if number >= 0 else first for number in (committed, planned)
+    )
     # A batch names every partition that it knew; one that the next batch is the first to know has given nothing yet.
-    ends = {
-        which: by_number[committed].ends.get(which, first.get(which, 0)) if committed >= 0 else first.get(which, 0)
-        for which in planned_ends
-    }
+    ends = {which: committed_ends.get(which, first.get(which, 0)) for which in planned_ends}
     kept = first_and_end_offsets(settings, planned_ends)
     for (topic, number), end in planned_ends.items():
         if kept[topic, number][1] < end:
@@ -106,6 +119,15 @@ def prefix_of(folder: Path, settings: Settings, committed: int, planned: int) ->
             raise StreamgaugeError(msg)
     starts = {which: min(max(first.get(which, 0), kept[which][0]), end) for which, end in planned_ends.items()}
     return Prefix(committed, planned, first, starts, ends, planned_ends, batches)
+
+
+def batch_numbered(number: int, batches: Sequence[Batch], folder: Path) -> Batch:
+    """The batch of `batches` with that number. Raises StreamgaugeError when it is not there: the checkpoint in `folder` is damaged."""
+    for batch in reversed(batches):
+        if batch.number == number:
+            return batch
+    msg = f"{folder} has no offsets of batch {number}, which it has committed: it is damaged; restore it, or delete it to count anew"
+    raise StreamgaugeError(msg)
 
 
 def newest_cut_ms(prefix: Prefix, folder: Path, spark: SparkSession, query: Query, settings: Settings) -> int | None:

@@ -25,6 +25,7 @@ from pipeline.verification.expectation import Expectation
 from pipeline.verification.origins import CONTENT, ORIGIN, Origin, OriginComparison, compare, letters_by_origin, rows_by_origin
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Lateness, Outcome
 from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms, prefix_of
+from pipeline.verification.source import Taken, taken_by
 from pipeline.verification.tables import Comparison, Excuses, Tables, json_row
 from pipeline.verification.topic_table import TopicTable, read_table
 from pipeline.verification.upserts import HeldTable
@@ -94,11 +95,12 @@ class Verifier:
     # --- compacted topics
 
     def _check_table(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
+        taken = taken_by(query, self.spark, self.settings)
         for attempt in range(ATTEMPTS):
             committed, planned, limits = looked_at(folder, partial(self._ends, query.sink.topic.name))  # type: ignore[attr-defined]
             found = read_table(self.settings, limits)
-            prefix = prefix_of(folder, self.settings, committed, planned)
-            result, comparison = self._compare_table(query, folder, prefix, schemas, found)
+            prefix = taken.prefix(committed, planned)
+            result, comparison = self._compare_table(query, folder, taken, prefix, schemas, found)
             if not comparison.unsettled or attempt == ATTEMPTS - 1:
                 break
         faults = [f"{found.keyless} records without a key, which belong to no row"] if found.keyless else []
@@ -111,19 +113,19 @@ class Verifier:
             rows=comparison.counts,
             differences=comparison.differences,
             faults=faults,
-            notes=[*outcome.notes, *_gaps(prefix, result)],
+            notes=[*outcome.notes, *prefix.notes, *_gaps(prefix, result)],
         )
 
     def _compare_table(
-        self, query: Query, folder: Path, prefix: Prefix, schemas: WriterSchemas | None, found: TopicTable
+        self, query: Query, folder: Path, taken: Taken, prefix: Prefix, schemas: WriterSchemas | None, found: TopicTable
     ) -> tuple[Lateness | None, Comparison]:
-        expectation = Expectation(query, self.spark, self.settings, prefix, schemas)
+        expectation = Expectation(query, taken.between, prefix, schemas)
         try:
             lateness = expectation.lateness()
             excuses = Excuses(
                 untold=expectation.untold_keys() if lateness and lateness.untold_rows else frozenset(),
-                is_cut=bool(prefix.cuts),
-                newest_cut_ms=newest_cut_ms(prefix, folder, self.spark, query, self.settings) if prefix.cuts else None,
+                is_cut=prefix.is_cut,
+                newest_cut_ms=newest_cut_ms(prefix, folder, self.spark, query, self.settings) if prefix.is_cut else None,
                 growing=query.growing,
                 kept_for=timedelta(seconds=durations.seconds(self.settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
             )
@@ -143,12 +145,13 @@ class Verifier:
     # --- sinks whose rows say which record they come from
 
     def _check_archive(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
-        sink, prefix = query.sink, self._committed(folder)
+        sink, taken = query.sink, taken_by(query, self.spark, self.settings)
+        prefix = _committed(taken, folder)
         if not isinstance(sink, ParquetArchive):
             raise TypeError(sink)
 
         def expected(starts: Offsets, ends: Offsets) -> DataFrame:
-            return query.result(records_between(self.spark, self.settings, starts, ends), schemas)
+            return query.result(taken.between(starts, ends), schemas)
 
         archive = Archive(self.spark, sink.folder(self.settings), expected(prefix.starts, prefix.ends).schema)
         gone, unreadable = archive.gone(), []
@@ -170,25 +173,27 @@ class Verifier:
             if paths
         ]
         differences = self._differences(comparison, lambda *part: rows_by_origin(expected(*part), sink.origin_prefix), found)
-        return self._with_comparison(outcome, prefix, comparison, differences, faults)
+        return self._with_comparison(outcome, prefix, comparison, differences, [*faults, *taken.strangers(found)])
 
     def _check_delta_archive(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
-        sink, prefix = query.sink, self._committed(folder)
+        sink, taken = query.sink, taken_by(query, self.spark, self.settings)
+        prefix = _committed(taken, folder)
         if not isinstance(sink, DeltaArchive):
             raise TypeError(sink)
 
         def expected(starts: Offsets, ends: Offsets) -> DataFrame:
-            return rows_by_origin(query.result(records_between(self.spark, self.settings, starts, ends), schemas), sink.origin_prefix)
+            return rows_by_origin(query.result(taken.between(starts, ends), schemas), sink.origin_prefix)
 
         found = rows_by_origin(self.spark.read.format("delta").load(str(sink.folder(self.settings))), sink.origin_prefix)
         comparison = compare(expected(prefix.starts, prefix.ends), found, prefix)
-        return self._with_comparison(outcome, prefix, comparison, self._differences(comparison, expected, found), [])
+        return self._with_comparison(outcome, prefix, comparison, self._differences(comparison, expected, found), taken.strangers(found))
 
     def _check_letters(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
-        prefix = self._committed(folder)
+        taken = taken_by(query, self.spark, self.settings)
+        prefix = _committed(taken, folder)
 
         def expected(starts: Offsets, ends: Offsets) -> DataFrame:
-            return letters_by_origin(query.result(records_between(self.spark, self.settings, starts, ends), schemas), reader)
+            return letters_by_origin(query.result(taken.between(starts, ends), schemas), reader)
 
         topic, reader = query.sink.topic.name, query.sink.reader  # type: ignore[attr-defined]
         bounds = first_and_end_offsets(self.settings, source_partitions(self.settings, topic))
@@ -208,7 +213,7 @@ class Verifier:
             else []
         )
         outcome = replace(outcome, notes=[*outcome.notes, *notes])
-        return self._with_comparison(outcome, prefix, comparison, self._differences(comparison, expected, found), [])
+        return self._with_comparison(outcome, prefix, comparison, self._differences(comparison, expected, found), taken.strangers(found))
 
     # --- tables that hold the newest record of each key
 
@@ -230,10 +235,6 @@ class Verifier:
             faults=comparison.faults,
         )
 
-    def _committed(self, folder: Path) -> Prefix:
-        committed = Checkpoint(folder).last_committed
-        return prefix_of(folder, self.settings, committed, committed)
-
     def _with_comparison(
         self, outcome: Outcome, prefix: Prefix, comparison: OriginComparison, differences: list[Difference], faults: list[str]
     ) -> Outcome:
@@ -245,6 +246,7 @@ class Verifier:
             rows=comparison.counts,
             differences=differences,
             faults=faults,
+            notes=[*outcome.notes, *prefix.notes],
         )
 
     def _differences(
@@ -283,6 +285,11 @@ def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, 
         other = f"; {notes[0]}" if are_named and (notes := _other_checkpoints(one, settings)) else ""
         msg = f"{what} with STREAMGAUGE_HOME {settings.home}: there is nothing to compare{other}. Run it first, with `streamgauge run`"
         raise StreamgaugeError(msg)
+
+
+def _committed(taken: Taken, folder: Path) -> Prefix:
+    committed = Checkpoint(folder).last_committed
+    return taken.prefix(committed, committed)
 
 
 def _gaps(prefix: Prefix, lateness: Lateness | None) -> list[str]:

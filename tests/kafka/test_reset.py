@@ -69,7 +69,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
     for query, what in {
         "nest-camera-stats": f"topic nest-camera-stats: its {len(counted)} rows, by null values",
         "nest-archive": f"table {fresh.lake / 'nest' / 'cameras'}, ",
-        "nest-dead-letters": "topic dead-letters: the 3 letters about records of nest-logs; those of other topics, and of producers, stay",
+        "nest-dead-letters": "topic dead-letters: the 3 letters about records of nest-logs; those of others, and of producers, stay",
     }.items():
         done = ok(streamgauge("reset", query, "--yes", settings=fresh))
         assert what in done.stdout

@@ -1,0 +1,154 @@
+"""The prefix of a query that reads files: those that its batches took, by what Spark's file source remembers.
+
+To the rest of verification a file is a partition of its own, topic `files:<path>` and number 0, whose offsets are lines.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.batch_journal import known_batches
+from pipeline.checkpoints import FILES, Batch, Offsets, Partition
+from pipeline.files.source import PROBLEM, Files, records_of
+from pipeline.files.taken import TakenFile, taken_files
+from pipeline.verification.outcome import Cut
+from pipeline.verification.prefix import Prefix, batch_numbered
+from streamgauge.errors import StreamgaugeError
+
+END = 2**31
+"""Behind the last line of any file."""
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class FilesPrefix(Prefix):
+    """folder: as `files:/folder`. documents: how many are left, of the committed batches. gone, changed: paths of files, since they were taken."""
+
+    folder: str
+    documents: int
+    gone: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def records(self) -> int:
+        """The documents."""
+        return self.documents
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """None: a file is there or it is not."""
+        return ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a file is gone."""
+        return bool(self.gone)
+
+    @property
+    def notes(self) -> list[str]:
+        """What has become of the files."""
+        told = (
+            (self.gone, "no longer there: what came of them cannot be checked"),
+            (self.changed, "changed since: the query has read what they held before"),
+        )
+        return [f"{len(paths)} files that were read are {what} ({_named(paths)})" for paths, what in told if paths]
+
+    def is_of_source(self, topic: Column) -> Column:
+        """Whether a row is of a file in the folder."""
+        return topic.startswith(f"{self.folder}/")
+
+
+@dataclass(frozen=True)
+class TakenFiles:
+    """What a query has taken of `source`, by its checkpoint in `checkpoint`."""
+
+    spark: SparkSession
+    source: Files
+    checkpoint: Path
+
+    def prefix(self, committed: int, planned: int) -> FilesPrefix:
+        """The prefix at those batches, as far as the files are still there.
+
+        Raises StreamgaugeError when the query has read something else, or the checkpoint is damaged.
+        """
+        found, batches = self._found, tuple(batch for batch in known_batches(self.checkpoint) if batch.number <= planned)
+        if any(FILES not in batch.ends for batch in batches if batch.ends) or any(
+            not Path(file.path).is_relative_to(self.source.folder) for file in found
+        ):
+            msg = f"the query has not read {self.source.name} but another source; set STREAMGAUGE_NEST_SOURCE as it was then, or leave it out for topic nest-logs"
+            raise StreamgaugeError(msg)
+        ends, planned_ends = (
+            batch_numbered(number, batches, self.checkpoint).ends.get(FILES, 0) if number >= 0 else 0 for number in (committed, planned)
+        )
+        taken = [file for file in found if file.entry < planned_ends]
+        modified = {file.path: _modified_ms(file.path) for file in taken}
+        starts = {_partition(file): 0 if modified[file.path] is not None else END for file in taken}
+        of_committed = {_partition(file): END if file.entry < ends else 0 for file in taken}
+        return FilesPrefix(
+            committed,
+            planned,
+            first={},
+            starts=starts,
+            ends=of_committed,
+            planned_ends={_partition(file): END for file in taken},
+            batches=_by_file(batches, taken),
+            folder=self.source.name,
+            documents=self.between(starts, of_committed).where(f"{PROBLEM} IS NULL").count(),
+            gone=tuple(path for path, now in modified.items() if now is None),
+            changed=tuple(file.path for file in taken if modified[file.path] not in {None, file.modified_ms}),
+        )
+
+    def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
+        """Columns of sources.RECORD, and PROBLEM: the lines of each file from that in `starts` to before that in `ends`."""
+        ranges = {which: (starts.get(which, 0), end) for which, end in ends.items() if starts.get(which, 0) < end}
+        by_partition = {_partition(file): file for file in self._found}
+        records = records_of(
+            self.spark, {by_partition[which].path: by_partition[which].modified_ms for which in ranges if which in by_partition}
+        )
+        if len(ranges) == 1:
+            ((start, end),) = ranges.values()
+            return records.where(F.col("offset").between(start, end - 1))
+        return records
+
+    def strangers(self, rows: DataFrame) -> list[str]:
+        """Names the files that rows are of and that the query has never found."""
+        known = {_partition(file)[0] for file in taken_files(self.checkpoint)}
+        unknown = sorted(row.topic for row in rows.select("topic").distinct().collect() if row.topic is not None and row.topic not in known)
+        return [f"rows are of {len(unknown)} files that the query has not read ({_named(unknown)})"] if unknown else []
+
+    @property
+    def _found(self) -> list[TakenFile]:
+        return taken_files(self.checkpoint)
+
+
+def _by_file(batches: Sequence[Batch], taken: Sequence[TakenFile]) -> tuple[Batch, ...]:
+    """`batches`, each with the files that it was the first to take."""
+    by_entry: dict[int, list[TakenFile]] = {}
+    for file in taken:
+        by_entry.setdefault(file.entry, []).append(file)
+    found, before = [], 0
+    for batch in batches:
+        end = batch.ends.get(FILES, before)
+        files = [file for entry in range(before, end) for file in by_entry.get(entry, [])]
+        found.append(Batch(batch.number, {_partition(file): END for file in files}, batch.watermark_ms))
+        before = end
+    return tuple(found)
+
+
+def _partition(file: TakenFile) -> Partition:
+    return f"files:{file.path}", 0
+
+
+def _modified_ms(path: str) -> int | None:
+    try:
+        return Path(path).stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return None
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = len(paths) - _MOST_NAMED
+    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,57 @@
+"""Where a query's records came from, as verification asks for it: what was taken, and to read it again."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.checkpoints import Offsets
+from pipeline.files.source import Files
+from pipeline.query import Query
+from pipeline.sources import records_between
+from pipeline.verification.files import TakenFiles
+from pipeline.verification.prefix import Prefix, prefix_of
+from streamgauge.settings import Settings
+
+
+class Taken(Protocol):
+    """What a query has taken from its source."""
+
+    def prefix(self, committed: int, planned: int) -> Prefix:
+        """The prefix at those batches. Raises StreamgaugeError when it is not the source that was read."""
+
+    def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
+        """The records of each partition from its offset in `starts` to before its one in `ends`."""
+
+    def strangers(self, rows: DataFrame) -> list[str]:
+        """What is wrong with `rows`, which have a column `topic`: that some are of a source that the query has not read."""
+
+
+@dataclass(frozen=True)
+class TakenRecords:
+    """Of a topic."""
+
+    spark: SparkSession
+    settings: Settings
+    checkpoint: Path
+
+    def prefix(self, committed: int, planned: int) -> Prefix:
+        """As Kafka has it now."""
+        return prefix_of(self.checkpoint, self.settings, committed, planned)
+
+    def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
+        """Columns of sources.RECORD."""
+        return records_between(self.spark, self.settings, starts, ends)
+
+    def strangers(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as files do
+        """None that the comparison does not find: a row behind the prefix is of a partition that Kafka has."""
+        return []
+
+
+def taken_by(query: Query, spark: SparkSession, settings: Settings) -> Taken:
+    """What the query has taken, by its checkpoint."""
+    folder = query.checkpoint_name.folder(settings)
+    if isinstance(query.source, Files):
+        return TakenFiles(spark, query.source, folder)
+    return TakenRecords(spark, settings, folder)

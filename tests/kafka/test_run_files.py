@@ -1,0 +1,167 @@
+"""The Nest queries on files that land in a folder, instead of a topic."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.parquet as pq
+import pytest
+from plain import counts_of, folded, one_camera, read_topic, results, sightings_of
+from running import environment, eventually, streamgauge, streamgauge_here
+
+NEST = ("nest-camera-stats", "nest-archive", "nest-dead-letters")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DOCUMENTS = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number)) for number in range(600)]
+
+
+@pytest.fixture
+def landing(tmp_path):
+    """Lands `content` under a name that is not read, and renames it."""
+    folder = tmp_path / "landing"
+    folder.mkdir()
+
+    def land(name, content):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        draft = path.with_name(f"_{path.name}")
+        draft.write_bytes(content)
+        return draft.rename(path)
+
+    land.folder = folder
+    return land
+
+
+def of_files(landing, **more):
+    return {"STREAMGAUGE_NEST_SOURCE": f"files:{landing.folder}", **more}
+
+
+def run_once(settings, landing, **more):
+    done = streamgauge_here("run", *NEST, "--once", settings=settings, **of_files(landing, **more))
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def verified(settings, landing, *queries):
+    done = streamgauge_here("verify", *queries, "--format", "json", settings=settings, **of_files(landing))
+    assert done.stdout, done.stderr
+    return {outcome["query"]: outcome for outcome in json.loads(done.stdout)}
+
+
+def letters(settings):
+    """Reason by file name and line."""
+    told = [dict(letter.headers()) for letter in read_topic(settings, "dead-letters")]
+    return {(one["topic"].decode().rpartition("/")[2], int(one["offset"])): one["reason"].decode() for one in told}
+
+
+def archived(settings):
+    """Rows by file name and line, of the files that Spark's log names."""
+    folder = settings.lake / "nest" / "cameras"
+    rows = pq.read_table(folder, columns=["topic", "offset"]).to_pylist()
+    return Counter((row["topic"].rpartition("/")[2], row["offset"]) for row in rows)
+
+
+def lines(documents):
+    return b"\n".join(documents) + b"\n"
+
+
+def test_files_count_once_each_and_what_is_broken_is_named_and_stops_nothing(fresh, landing):
+    landing("a.json", lines(DOCUMENTS[:200]))
+    landing("2026-01-01/b c.jsonl.gz", gzip.compress(lines(DOCUMENTS[200:400])))
+    landing("one.json", json.dumps(json.loads(DOCUMENTS[400]), indent=2).encode())
+    landing("cut.json.gz", gzip.compress(lines(DOCUMENTS[401:500]))[:-20])
+    landing("odd.ndjson", lines([DOCUMENTS[500], b"rubbish", b'{"devices": 1}']))
+    (landing.folder / "half.json.part").write_bytes(DOCUMENTS[599][:50])
+    (landing.folder / "_half.json").write_bytes(DOCUMENTS[599][:50])
+    run_once(fresh, landing, STREAMGAUGE_MAX_FILES_PER_TRIGGER="2")
+
+    used = [*DOCUMENTS[:401], DOCUMENTS[500]]
+    assert results(fresh) == counts_of(set().union(*map(sightings_of, used)))
+    found = letters(fresh)
+    assert found.pop(("cut.json.gz", 0)).startswith("the file cannot be read to its end, and nothing of it was used")
+    assert found == {("odd.ndjson", 2): "not JSON", ("odd.ndjson", 3): "no devices"}
+    assert sum(archived(fresh).values()) == len(archived(fresh)) == len(used)
+    assert (archived(fresh)["a.json", 1], archived(fresh)["b c.jsonl.gz", 200], archived(fresh)["one.json", 1]) == (1, 1, 1)
+
+    outcomes = verified(fresh, landing)
+    assert {name: outcomes[name]["verdict"] for name in NEST} == dict.fromkeys(NEST, "right"), outcomes
+    assert outcomes["nest-archive"]["records"] == len(used) + 2
+    assert outcomes["nest-archive"]["rows"]["equal"] == len(used)
+
+    # What lands later is added, and a file that was taken is not taken again.
+    landing("again.json.gz", gzip.compress(lines(DOCUMENTS[401:500])))
+    run_once(fresh, landing)
+    run_once(fresh, landing)
+    assert results(fresh) == counts_of(set().union(*map(sightings_of, DOCUMENTS[:501])))
+    assert {name: one["verdict"] for name, one in verified(fresh, landing, *NEST).items()} == dict.fromkeys(NEST, "right")
+
+    # Files that went, or changed, are told; a row that no file gave is wrong.
+    (landing.folder / "a.json").unlink()
+    landing("one.json", DOCUMENTS[599])
+    gone = verified(fresh, landing, "nest-archive")["nest-archive"]
+    assert gone["rows"]["not_checkable"] == 200
+    assert f"1 files that were read are no longer there: what came of them cannot be checked ({landing.folder}/a.json)" in gone["notes"]
+    assert any(note.startswith("1 files that were read are changed since") for note in gone["notes"]), gone["notes"]
+    assert (gone["verdict"], gone["rows"]["different"]) == ("wrong", 1)
+
+
+def test_a_checkpoint_is_of_one_source(fresh, landing):
+    landing("a.json", lines(DOCUMENTS[:10]))
+    run_once(fresh, landing)
+    refused = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+    assert refused.returncode == 2
+    assert (
+        f"query nest-camera-stats has read files:{landing.folder} and is now to read topic nest-logs; what it has counted is of one source"
+        in refused.stderr
+    )
+    unchecked = streamgauge_here("verify", "nest-camera-stats", settings=fresh)
+    assert unchecked.returncode == 2
+    assert "the query has read files, not a topic" in unchecked.stdout
+
+    reset = streamgauge("reset", "nest-dead-letters", "--yes", settings=fresh, **of_files(landing))
+    assert reset.returncode == 0, reset.stderr
+    reset = streamgauge("reset", "nest-camera-stats", "--yes", settings=fresh, **of_files(landing))
+    assert reset.returncode == 0, reset.stderr
+    assert f"the next run reads all files that are in {landing.folder} then" in reset.stdout
+    assert folded(fresh, "nest-camera-stats") == {}
+    again = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            "files:/no/such/folder",
+            "files are to land in /no/such/folder, which cannot be read (No such file or directory); create that folder",
+        ),
+        ("/data", "STREAMGAUGE_NEST_SOURCE is '/data'; expected files: and a folder, such as files:/data/landing"),
+        ("files:s3a://bucket", "STREAMGAUGE_NEST_SOURCE is 'files:s3a://bucket'; expected files: and a folder"),
+    ],
+)
+def test_what_is_no_folder_is_one_clear_line(settings, tmp_path, source, said):
+    refused = streamgauge(
+        "run", "nest-archive", "--once", settings=settings, STREAMGAUGE_NEST_SOURCE=source, STREAMGAUGE_HOME=str(tmp_path)
+    )
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.long
+def test_a_stream_of_files_is_killed_and_goes_on(fresh, landing):
+    """Files land while it runs, two a batch and a batch a second; killed with -9 in between, every line counts once."""
+    paced = of_files(landing, STREAMGAUGE_MAX_FILES_PER_TRIGGER="2", STREAMGAUGE_TRIGGER_SECONDS="1")
+    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats", "nest-archive"]
+    for number in range(0, 300, 20):
+        landing(f"{number:03}.json", lines(DOCUMENTS[number : number + 20]))
+    with subprocess.Popen(command, env=environment(fresh, **paced), stderr=subprocess.DEVNULL) as pipeline:
+        eventually(lambda: results(fresh), "rows of the first files", 180)
+        pipeline.kill()
+    for number in range(300, 600, 20):
+        landing(f"{number:03}.json.gz", gzip.compress(lines(DOCUMENTS[number : number + 20])))
+    run_once(fresh, landing, STREAMGAUGE_MAX_FILES_PER_TRIGGER="4")
+    assert results(fresh) == counts_of(set().union(*map(sightings_of, DOCUMENTS)))
+    assert {name: one["verdict"] for name, one in verified(fresh, landing, *NEST).items()} == dict.fromkeys(NEST, "right")

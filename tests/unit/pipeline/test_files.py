@@ -1,0 +1,107 @@
+"""The documents of a file, and which files a checkpoint says were taken."""
+
+import gzip
+import json
+
+import pytest
+
+from pipeline.checkpoints import FILES, Checkpoint
+from pipeline.files.documents import LARGEST_DOCUMENT_BYTES, Line, lines_of
+from pipeline.files.source import path_of
+from pipeline.files.taken import TakenFile, taken_files
+from streamgauge.errors import StreamgaugeError
+
+
+@pytest.fixture
+def landed(tmp_path):
+    def land(content, name="landed.json"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return path
+
+    return land
+
+
+class TestLines:
+    def test_a_document_a_line_with_the_line_s_number(self, landed):
+        assert list(lines_of(landed(b'{"a":1}\n\n  \r\n{"a":2}'))) == [Line(1, b'{"a":1}'), Line(4, b'{"a":2}')]
+
+    def test_gzipped_by_its_content_and_not_by_its_name(self, landed):
+        assert list(lines_of(landed(gzip.compress(b'{"a":1}\n{"a":2}\n')))) == [Line(1, b'{"a":1}'), Line(2, b'{"a":2}')]
+
+    def test_one_document_over_many_lines_is_one_document(self, landed):
+        document = json.dumps({"devices": {"cameras": {}}}, indent=2).encode()
+        assert list(lines_of(landed(document))) == [Line(1, document)]
+
+    def test_a_first_line_that_is_no_json_does_not_hide_the_others(self, landed):
+        assert list(lines_of(landed(b'{"a":\n{"a":2}\n'))) == [Line(1, b'{"a":'), Line(2, b'{"a":2}')]
+
+    def test_a_gzip_that_was_cut_off_gives_no_document_and_says_why(self, landed):
+        (line,) = lines_of(landed(gzip.compress(b'{"a":1}\n' * 1000)[:-9]))
+        assert (line.number, line.value) == (0, b"")
+        assert line.problem.startswith("the file cannot be read to its end, and nothing of it was used: Compressed file ended")
+
+    def test_a_damaged_gzip_gives_no_document_and_says_why(self, landed):
+        content = bytearray(gzip.compress(json.dumps(list(range(5000))).encode()))
+        content[len(content) // 2] ^= 0xFF
+        (line,) = lines_of(landed(bytes(content)))
+        assert line.number == 0
+        assert "nothing of it was used" in line.problem
+
+    def test_a_file_that_is_gone_and_one_that_is_a_folder_say_so(self, tmp_path):
+        ((gone,), (folder,)) = lines_of(tmp_path / "gone.json"), lines_of(tmp_path)
+        assert gone.problem.endswith("it is no longer there")
+        assert folder.problem.endswith("Is a directory")
+
+    def test_a_line_that_is_too_long_for_a_dead_letter_is_named_and_its_neighbours_are_read(self, landed):
+        first, long, last = lines_of(landed(b'{"a":1}\n' + b"x" * (LARGEST_DOCUMENT_BYTES + 1) + b'\n{"a":3}\n'))
+        assert (first, last) == (Line(1, b'{"a":1}'), Line(3, b'{"a":3}'))
+        assert (long.number, long.problem) == (2, "a line of more than 5 MiB; here is how it begins")
+        assert len(long.value) == 1024
+
+    def test_the_largest_line_that_passes_passes(self, landed):
+        largest = b'"' + b"x" * (LARGEST_DOCUMENT_BYTES - 2) + b'"'
+        assert list(lines_of(landed(largest))) == [Line(1, largest)]
+
+    def test_blank_lines_alone_are_no_document_and_no_bytes_are_nothing(self, landed):
+        assert [line.problem for line in lines_of(landed(b"\n \n"))] == ["there is no document in the file"]
+        assert list(lines_of(landed(b""))) == []
+
+
+@pytest.mark.parametrize("uri", ["file:/a b/c%20.json", "file:///a b/c%20.json"])
+def test_a_path_of_binary_file_is_not_percent_encoded(uri):
+    assert str(path_of(uri)) == "/a b/c%20.json"
+
+
+class TestTaken:
+    def entry(self, path, number):
+        return json.dumps({"path": f"file://{path}", "timestamp": 17, "batchId": number})
+
+    def log(self, checkpoint, name, *entries):
+        folder = checkpoint / "sources" / "0"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("\n".join(["v1", *entries]))
+
+    def test_before_the_first_batch_there_is_none(self, tmp_path):
+        assert taken_files(tmp_path) == []
+
+    def test_those_of_a_summary_and_of_what_came_after_it_each_once(self, tmp_path):
+        self.log(tmp_path, "8", self.entry("/in/old.json", 8))
+        self.log(tmp_path, "9.compact", self.entry("/in/old.json", 8), self.entry("/in/a%20b.json", 9))
+        self.log(tmp_path, "10", self.entry("/in/new.json", 10))
+        self.log(tmp_path, ".10.crc", "no entry")
+        assert taken_files(tmp_path) == [
+            TakenFile("/in/old.json", 17, 8),
+            TakenFile("/in/a b.json", 17, 9),
+            TakenFile("/in/new.json", 17, 10),
+        ]
+
+    def test_a_damaged_log_is_named(self, tmp_path):
+        self.log(tmp_path, "0", '{"path":')
+        with pytest.raises(StreamgaugeError, match="sources/0/0 is not as Spark writes it"):
+            taken_files(tmp_path)
+
+    def test_a_batch_of_files_ends_behind_its_last_entry(self, tmp_path):
+        (tmp_path / "offsets").mkdir()
+        (tmp_path / "offsets" / "3").write_text('v1\n{"batchWatermarkMs":5}\n{"logOffset":6}')
+        assert Checkpoint(tmp_path).batch(3).ends == {FILES: 7}
