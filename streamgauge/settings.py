@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import platformdirs
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -247,8 +248,13 @@ class Settings:
         return [(f.metadata["variable"], f.metadata["shown"] or _shown(f.default), f.metadata["meaning"]) for f in fields(cls)]
 
     @cached_property
-    def bootstrap_servers(self) -> str:
+    def kafka(self) -> KafkaCluster:
         """The Kafka that every program talks to: the user's own, or the embedded broker on loopback."""
+        return KafkaCluster(self.bootstrap_servers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where that Kafka is asked first, for a person to read."""
         return self.kafka_bootstrap_servers or f"127.0.0.1:{self.kafka_port}"
 
     @cached_property

@@ -85,7 +85,7 @@ class Round:
             ends.callback(self.kafka.stop)
             self.kafka.start(detached=False)
             self.registry.start(detached=False)
-            create_topics(self.settings.bootstrap_servers)
+            create_topics(self.settings.kafka)
             ends.callback(self._stop_children)
             self._start_pipeline()
             self._start_producers()
