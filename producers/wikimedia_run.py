@@ -101,7 +101,7 @@ class WikimediaRun:
         return self.changes.repeated if self.changes else 0
 
     def _events(self, idle: Idle) -> Iterator[Event]:
-        encode = encoder(SchemaRegistry(self.settings.registry_url), WIKIMEDIA.name, self.order.schema, self._notice, idle)
+        encode = encoder(SchemaRegistry(self.settings.registry), WIKIMEDIA.name, self.order.schema, self._notice, idle)
         if encode is None:
             return
         self.changes = Changes(encode, _source(self.order.stream))

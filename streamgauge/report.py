@@ -61,7 +61,7 @@ def _decoder(report: Report, settings: Settings) -> Decode:
         return decode_json
     from streamgauge.schema_registry import SchemaRegistry, avro_rows
 
-    return avro_rows(SchemaRegistry(settings.registry_url))
+    return avro_rows(SchemaRegistry(settings.registry))
 
 
 def as_json(rows: Sequence[Row]) -> str:

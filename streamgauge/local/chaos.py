@@ -181,6 +181,8 @@ def _settings_of_a_round(settings: Settings, home: Path) -> Settings:
         home=home,
         kafka_bootstrap_servers="",
         schema_registry_url="",
+        kafka_client_properties=None,
+        schema_registry_properties=None,
         alert_webhook_url="",
         kafka_port=kafka_port,
         registry_port=registry_port,

@@ -74,7 +74,7 @@ class Platform:
         return _line("Kafka", f"{address} ({_started(self._kafka.start(detached=detached))})")
 
     def _registry_line(self, *, detached: bool) -> str:
-        address = self.settings.registry_url
+        address = self.settings.registry
         if self._registry_start is None:
             if not registry.answers(address):
                 self.warnings.append(
