@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Message, TopicPartition
 
 from streamgauge.local.platform import Platform
 from streamgauge.settings import Settings
@@ -51,7 +51,7 @@ def resident_bytes(processes: list[psutil.Process]) -> int:
 
 def messages(settings: Settings, topic: str, last: int | None = None) -> list[Message]:
     """Everything in `topic`, or the `last` of each partition."""
-    consumer = Consumer({"bootstrap.servers": settings.bootstrap_servers, "group.id": "bench", "enable.auto.commit": False, "log_level": 0})
+    consumer = settings.kafka.consumer()
     found: list[Message] = []
     try:
         starts, ends = [], {}

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -52,9 +51,9 @@ def main() -> None:
 
 def measure_ingest(spark: SparkSession, settings: Settings) -> None:
     """Ingests the same topic into a new home each time; the first time warms the session up."""
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    admin = settings.kafka.admin()
     admin.create_topics([NewTopic(TOPIC, 3)])[TOPIC].result(30)
-    producer, rng = Producer({"bootstrap.servers": settings.bootstrap_servers, "queue.buffering.max.messages": 1_000_000}), random.Random(1)
+    producer, rng = settings.kafka.producer({"queue.buffering.max.messages": 1_000_000}), random.Random(1)
     for number in range(RECORDS):
         order = {"n": number, "price": rng.random(), "customer": {"id": rng.randrange(1000), "name": "somebody"}, "lines": [{"item": "a"}]}
         producer.produce(TOPIC, json.dumps(order), f"order-{rng.randrange(KEYS)}")

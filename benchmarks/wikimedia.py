@@ -78,7 +78,7 @@ def measure_producer(settings: Settings) -> None:
     texts = list(islice(simulate(Simulation(START)), CHANGES_ALONE))
     say(f"          simulating alone: {CHANGES_ALONE / (time.monotonic() - started):,.0f} changes/s")
     schema = schema_text(data_file("schemas/wikimedia-value.avsc"))
-    encode = encoder(SchemaRegistry(settings.registry_url), "wikimedia", schema, say, Idle(time.sleep, lambda: False))
+    encode = encoder(SchemaRegistry(settings.registry), "wikimedia", schema, say, Idle(time.sleep, lambda: False))
     started = time.monotonic()
     edits = [edit_event(orjson.loads(text)) for text in texts]
     say(f"          reading their JSON alone: {CHANGES_ALONE / (time.monotonic() - started):,.0f} changes/s")
@@ -108,7 +108,7 @@ def measure_pipeline(settings: Settings) -> None:
         seconds = seconds_of(lambda runner=runner: runner.run(stats))
         say(f"pipeline, {what}, {QUERY} alone: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
     records = records_from(spark, settings, "wikimedia", "earliest")
-    schemas = SchemaBook(SchemaRegistry(settings.registry_url)).of(SUBJECT)
+    schemas = SchemaBook(SchemaRegistry(settings.registry)).of(SUBJECT)
     parts: dict[str, DataFrame] = {
         "raw Kafka read": records,
         "the fields that edits use": edits(records, schemas),

@@ -64,16 +64,16 @@ def _overview() -> None:
     snapshot = snapshot_under("Health", TOPIC, decode_state, _WAITING)
     if snapshot is None:
         return
-    ends = source_ends(snapshot.bootstrap_servers).of(source_partitions(snapshot.rows))
+    ends = source_ends(snapshot.kafka).of(source_partitions(snapshot.rows))
     now = datetime.now(UTC)
     found = statuses(snapshot.rows, now, ends)
-    alerts = follow_recent(snapshot.bootstrap_servers, ALERTS_TOPIC, NEWEST_ALERTS, decode_alert).snapshot
+    alerts = follow_recent(snapshot.kafka, ALERTS_TOPIC, NEWEST_ALERTS, decode_alert).snapshot
     _show_troubles(found, now)
-    _show_totals(found, alerts, letters_snapshot(snapshot.bootstrap_servers), now)
+    _show_totals(found, alerts, letters_snapshot(snapshot.kafka), now)
     with st.container(border=True, gap="xsmall"):
         _show_queries(found, now)
     with st.container(border=True, gap="xsmall"):
-        _show_history(follow_recent(snapshot.bootstrap_servers, METRICS_TOPIC, RECENT, decode_point).snapshot)
+        _show_history(follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot)
     with st.container(border=True, gap="xsmall"):
         _show_alerts(alerts)
 

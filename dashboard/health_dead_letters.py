@@ -10,6 +10,7 @@ from dashboard import formats
 from dashboard.reader import Snapshot, follow_recent
 from streamgauge.dead_letters import EXCERPT_BYTES, LARGEST_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.recent_records import Recent
 from streamgauge.result_table import Row
 from streamgauge.settings import Settings
@@ -20,19 +21,19 @@ NEWEST = Recent(records=500)
 _HELD = "health-letters"
 
 
-def letters_snapshot(bootstrap_servers: str) -> Snapshot:
+def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
     """The newest dead letters, the oldest first."""
-    return follow_recent(bootstrap_servers, TOPIC, NEWEST, letter_of).snapshot
+    return follow_recent(kafka, TOPIC, NEWEST, letter_of).snapshot
 
 
 @st.fragment(run_every="5s")
 def dead_letters() -> None:
     """Draws the section. The list stands still once it is there, so that nothing moves under the eyes; newer ones are asked for."""
     try:
-        bootstrap_servers = Settings.from_environment().bootstrap_servers
+        kafka = Settings.from_environment().kafka
     except StreamgaugeError:
         return  # the head of the page says it
-    snapshot = letters_snapshot(bootstrap_servers)
+    snapshot = letters_snapshot(kafka)
     if not snapshot.is_read and not snapshot.error:
         return
     with st.container(border=True, gap="xsmall"):
@@ -43,7 +44,7 @@ def dead_letters() -> None:
         if not held:
             st.caption("None in the last 30 days: every record could be used.")
         else:
-            _show(held, bootstrap_servers)
+            _show(held, kafka)
 
 
 def _held(snapshot: Snapshot) -> tuple[Row, ...]:
@@ -59,7 +60,7 @@ def _held(snapshot: Snapshot) -> tuple[Row, ...]:
     return held
 
 
-def _show(held: Sequence[Row], bootstrap_servers: str) -> None:
+def _show(held: Sequence[Row], kafka: KafkaCluster) -> None:
     by_reason, by_source = st.columns(2)
     reasons = by_reason.multiselect("Reasons", sorted({row["reason"] for row in held}), placeholder="all", key="health-reasons")
     sources = by_source.multiselect("Sources", sorted({str(row["topic"]) for row in held}), placeholder="all", key="health-sources")
@@ -73,7 +74,7 @@ def _show(held: Sequence[Row], bootstrap_servers: str) -> None:
         _show_list(listed)
     with right:
         _show_counts(listed)
-    _show_letter(listed, bootstrap_servers)
+    _show_letter(listed, kafka)
 
 
 def _show_list(listed: Sequence[Row]) -> None:
@@ -105,7 +106,7 @@ def _show_counts(listed: Sequence[Row]) -> None:
     st.dataframe(counts, hide_index=True, height=300, column_config={"Letters": bar})
 
 
-def _show_letter(listed: Sequence[Row], bootstrap_servers: str) -> None:
+def _show_letter(listed: Sequence[Row], kafka: KafkaCluster) -> None:
     by_offset = {row["letter_offset"]: row for row in listed}
     chosen = st.selectbox(
         "Look at",
@@ -122,11 +123,11 @@ def _show_letter(listed: Sequence[Row], bootstrap_servers: str) -> None:
     text = row["text"]
     with st.container(horizontal=True, vertical_alignment="center"):
         if is_cut and st.toggle(f"Show more than the first {formats.count(EXCERPT_BYTES)} bytes", key=f"health-more-{chosen}"):
-            text = _more_of(bootstrap_servers, chosen) or text
+            text = _more_of(kafka, chosen) or text
         if row["bytes"]:
             st.download_button(
                 "Download its bytes",
-                data=partial(_bytes_of, bootstrap_servers, chosen),
+                data=partial(_bytes_of, kafka, chosen),
                 file_name=f"dead-letter-{chosen}.bin",
                 mime="application/octet-stream",
                 on_click="ignore",
@@ -139,13 +140,13 @@ def _show_letter(listed: Sequence[Row], bootstrap_servers: str) -> None:
 
 
 @st.cache_data(max_entries=16, show_spinner="reading it from Kafka")
-def _whole(bootstrap_servers: str, topic: str, letter_offset: int) -> bytes:
-    return whole_letter(bootstrap_servers, topic, letter_offset) or b""
+def _whole(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes:
+    return whole_letter(kafka, topic, letter_offset) or b""
 
 
-def _more_of(bootstrap_servers: str, letter_offset: int) -> str | None:
+def _more_of(kafka: KafkaCluster, letter_offset: int) -> str | None:
     try:
-        whole = _whole(bootstrap_servers, TOPIC, letter_offset)
+        whole = _whole(kafka, TOPIC, letter_offset)
     except StreamgaugeError as error:
         st.error(str(error))
         return None
@@ -154,5 +155,5 @@ def _more_of(bootstrap_servers: str, letter_offset: int) -> str | None:
     return readable(whole)
 
 
-def _bytes_of(bootstrap_servers: str, letter_offset: int) -> bytes:
-    return _whole(bootstrap_servers, TOPIC, letter_offset)
+def _bytes_of(kafka: KafkaCluster, letter_offset: int) -> bytes:
+    return _whole(kafka, TOPIC, letter_offset)

@@ -36,7 +36,7 @@ def snapshots_under(title: str, settings: Settings, decoders: Mapping[str, Decod
 
     decoders: each topic's. Returns the tables as they stand, of which some may be without rows; none while all are.
     """
-    snapshots = tuple(follow(settings.bootstrap_servers, topic, decode).snapshot for topic, decode in decoders.items())
+    snapshots = tuple(follow(settings.kafka, topic, decode).snapshot for topic, decode in decoders.items())
     first, now = snapshots[0], datetime.now(UTC)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(title, anchor=False, width="content")

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.recent_records import DecodeMessage, Recent, RecentReader
 from streamgauge.result_table import Decode, Row, TableReader, decode_json
 
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 class Snapshot:
     """A result topic as of one moment. It never changes, and is compared and hashed by identity, so what is made of it can be cached."""
 
-    bootstrap_servers: str
+    kafka: KafkaCluster
     topic: str
     is_read: bool = False
     """Whether the topic was read to its end, so that `rows` is a whole table."""
@@ -46,9 +47,9 @@ class Snapshot:
 class Follower:
     """Reads one topic in a thread, for ever: as a table, or by what `open_reader` opens. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
-        self._open_reader = open_reader or (lambda: TableReader.open(bootstrap_servers, topic, decode))
-        self._snapshot = Snapshot(bootstrap_servers, topic)
+    def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
+        self._open_reader = open_reader or (lambda: TableReader.open(kafka, topic, decode))
+        self._snapshot = Snapshot(kafka, topic)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
         self._thread.start()
@@ -88,7 +89,7 @@ class Follower:
 
     def _publish(self, reader: TableReader) -> None:
         self._snapshot = Snapshot(
-            self._snapshot.bootstrap_servers,
+            self._snapshot.kafka,
             self._snapshot.topic,
             is_read=True,
             rows=tuple(reader.table.rows()),
@@ -101,12 +102,12 @@ class Follower:
 
 
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)
-def follow(bootstrap_servers: str, topic: str, _decode: Decode = decode_json) -> Follower:
+def follow(kafka: KafkaCluster, topic: str, _decode: Decode = decode_json) -> Follower:
     """The one follower of `topic` in this process, started at the first call. A topic is always followed with the same decoder."""
-    return Follower(bootstrap_servers, topic, _decode)
+    return Follower(kafka, topic, _decode)
 
 
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)
-def follow_recent(bootstrap_servers: str, topic: str, recent: Recent, _decode: DecodeMessage) -> Follower:
+def follow_recent(kafka: KafkaCluster, topic: str, recent: Recent, _decode: DecodeMessage) -> Follower:
     """The one follower of the newest records of `topic` in this process; its rows are theirs, the oldest first."""
-    return Follower(bootstrap_servers, topic, open_reader=lambda: RecentReader.open_recent(bootstrap_servers, topic, recent, _decode))
+    return Follower(kafka, topic, open_reader=lambda: RecentReader.open_recent(kafka, topic, recent, _decode))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.topic_ends import TopicEnds
 
 ASK_SECONDS = 2
@@ -13,8 +14,8 @@ ASK_SECONDS = 2
 class SourceEnds:
     """Asks Kafka again and again for the ends of the partitions that were named last."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._topic_ends = TopicEnds(bootstrap_servers)
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self._topic_ends = TopicEnds(kafka)
         self._partitions: tuple[str, ...] = ()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="source ends", daemon=True)
@@ -36,6 +37,6 @@ class SourceEnds:
 
 
 @st.cache_resource(show_spinner=False, on_release=SourceEnds.stop)
-def source_ends(bootstrap_servers: str) -> SourceEnds:
+def source_ends(kafka: KafkaCluster) -> SourceEnds:
     """The one of this process."""
-    return SourceEnds(bootstrap_servers)
+    return SourceEnds(kafka)

@@ -60,7 +60,7 @@ def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_pa
     """
     state = state_of(snapshot, now)
     if state is State.CONNECTING:
-        text = f"Reading topic {snapshot.topic} from Kafka at {snapshot.bootstrap_servers}."
+        text = f"Reading topic {snapshot.topic} from Kafka at {snapshot.kafka}."
         _without_rows("sync", "Connecting", text, has_page=has_page)
     elif state is State.EMPTY:
         text = what_starts_it if has_page else f"Topic {snapshot.topic} is empty."

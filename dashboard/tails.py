@@ -3,10 +3,11 @@
 import logging
 import threading
 import time
-import uuid
 
 import streamlit as st
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from streamgauge.kafka_cluster import KafkaCluster
 
 LOOK_SECONDS = 3
 ANSWER_SECONDS = 5
@@ -19,8 +20,8 @@ class Tail:
     While Kafka is away it keeps what it saw last: what is wrong with Kafka, the page's tables say.
     """
 
-    def __init__(self, bootstrap_servers: str, topic: str, count: int) -> None:
-        self._bootstrap_servers, self._topic, self._count = bootstrap_servers, topic, count
+    def __init__(self, kafka: KafkaCluster, topic: str, count: int) -> None:
+        self._kafka, self._topic, self._count = kafka, topic, count
         self._records: tuple[Message, ...] = ()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"tail {topic}", daemon=True)
@@ -37,16 +38,7 @@ class Tail:
         self._thread.join()
 
     def _run(self) -> None:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "group.id": f"streamgauge-{uuid.uuid4()}",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "log_level": 0,
-                "error_cb": lambda _: None,
-            }
-        )
+        consumer = self._kafka.consumer({"enable.partition.eof": True, "error_cb": lambda _: None})
         try:
             while not self._stopping.is_set():
                 try:
@@ -85,6 +77,6 @@ class Tail:
 
 
 @st.cache_resource(show_spinner=False, on_release=Tail.stop)
-def tail(bootstrap_servers: str, topic: str, count: int) -> Tail:
+def tail(kafka: KafkaCluster, topic: str, count: int) -> Tail:
     """The one tail of that length of `topic` in this process, started at the first call."""
-    return Tail(bootstrap_servers, topic, count)
+    return Tail(kafka, topic, count)

@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import charts, formats, page_head, wikimedia_stream
 from dashboard.reader import Snapshot
+from streamgauge.registry_server import RegistryServer
 from streamgauge.result_table import Decode, Row, decode_json
 from streamgauge.schema_registry import SchemaRegistry, avro_rows
 from streamgauge.settings import Settings
@@ -34,13 +35,13 @@ _WAITING = (
 
 
 @lru_cache(maxsize=1)
-def edits_decoder(registry_url: str) -> Decode:
+def edits_decoder(registry: RegistryServer) -> Decode:
     """Decodes a record of wikimedia.processed to start, end (UTC), requested_by, counts.
 
     The decoder raises RegistryAway when the registry has to be asked for a schema and is away, and KeyError, TypeError or ValueError for
     what is no such record.
     """
-    of_avro = avro_rows(SchemaRegistry(registry_url))
+    of_avro = avro_rows(SchemaRegistry(registry))
 
     def decode(value: bytes) -> Row:
         row = of_avro(value)
@@ -137,7 +138,7 @@ def page() -> None:
     settings = page_head.settings_or_error()
     if settings is None:
         return
-    decoders = {TOPIC: edits_decoder(settings.registry_url), WIKIS_TOPIC: decode_wiki}
+    decoders = {TOPIC: edits_decoder(settings.registry), WIKIS_TOPIC: decode_wiki}
     snapshots = page_head.snapshots_under("Wikimedia edits", settings, decoders, _WAITING)
     if not snapshots:
         return

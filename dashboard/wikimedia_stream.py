@@ -51,7 +51,7 @@ def sources_of(records: Iterable[Message]) -> list[str]:
 
 def show_source(settings: Settings, now: datetime) -> None:
     """Badges: where the records of the source topic come from, and how long ago the last one was written."""
-    records = tail(settings.bootstrap_servers, SOURCE_TOPIC, 1).records
+    records = tail(settings.kafka, SOURCE_TOPIC, 1).records
     if not records:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -62,7 +62,7 @@ def show_source(settings: Settings, now: datetime) -> None:
 
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
     """Label, number and meaning: the records that the query had still to read when it last said something of itself."""
-    records = tail(settings.bootstrap_servers, METRICS_TOPIC, METRICS_RECORDS).records
+    records = tail(settings.kafka, METRICS_TOPIC, METRICS_RECORDS).records
     last = newest_report(records)
     if last is None:
         return _LAG, _NOTHING, "the pipeline says nothing of itself"

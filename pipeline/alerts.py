@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 import requests
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
@@ -28,9 +28,7 @@ class Alerts:
     """Sends alerts from a thread of its own: whoever raises one never waits, and is never disturbed by what becomes of it."""
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
-        self._producer = Producer(
-            {"bootstrap.servers": settings.bootstrap_servers, "log_level": 0, "queue.buffering.max.messages": MOST_WAITING}
-        )
+        self._producer = settings.kafka.producer({"queue.buffering.max.messages": MOST_WAITING})
         self._webhook = settings.alert_webhook_url
         self._say = say
         self._waiting: queue.Queue[bytes | None] = queue.Queue(MOST_WAITING)

@@ -6,7 +6,6 @@ from pathlib import Path
 import orjson
 import psutil
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 from filelock import FileLock, Timeout
 
 from pipeline.query import Query
@@ -111,12 +110,12 @@ class CheckpointUse:
 
 
 def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    admin = settings.kafka.admin()
     described = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=ANSWER_SECONDS)
     try:
         return {name: str(future.result().topic_id) for name, future in described.items()}
     except KafkaException as error:
-        msg = f"Kafka at {settings.bootstrap_servers} does not describe topic {', '.join(sorted(topics))}: {error.args[0].str()}"
+        msg = f"Kafka at {settings.kafka} does not describe topic {', '.join(sorted(topics))}: {error.args[0].str()}"
         raise KafkaAway(msg) from error
 
 

@@ -6,13 +6,11 @@ twice, as after a batch that was run again: the same record has the same key.
 """
 
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_errors import no_kafka, reason
@@ -36,7 +34,7 @@ def remove_letters(source: str, reader: str, settings: Settings) -> None:
     Raises StreamgaugeError when Kafka does not do as it is told; it can be done again.
     """
     ends = _ends(settings)
-    writer = TopicWriter(settings.bootstrap_servers, DEAD_LETTERS.name)
+    writer = TopicWriter(settings.kafka, DEAD_LETTERS.name)
     for letter in _letters(settings, ends):
         if not is_of_source(letter.key(), source, reader):
             writer.write(letter.key(), letter.value(), headers=letter.headers(), timestamp=timestamp_ms_of(letter) or 0)
@@ -44,7 +42,7 @@ def remove_letters(source: str, reader: str, settings: Settings) -> None:
     if undelivered:
         msg = f"Kafka did not take the letters that are to stay in topic {DEAD_LETTERS.name} ({why}); nothing was deleted: see that it runs, and try again"
         raise StreamgaugeError(msg)
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    admin = settings.kafka.admin()
     try:
         for done in admin.delete_records([TopicPartition(DEAD_LETTERS.name, number, end) for number, end in ends.items()]).values():
             done.result(ANSWER_SECONDS)
@@ -72,7 +70,7 @@ def _ends(settings: Settings) -> dict[int, int]:
                 number: consumer.get_watermark_offsets(TopicPartition(DEAD_LETTERS.name, number), ANSWER_SECONDS) for number in numbers
             }
         except KafkaException as error:
-            raise StreamgaugeError(no_kafka(settings.bootstrap_servers, error)) from error
+            raise StreamgaugeError(no_kafka(settings.kafka, error)) from error
     return {number: end for number, (first, end) in offsets.items() if first < end}
 
 
@@ -85,7 +83,7 @@ def _letters(settings: Settings, ends: dict[int, int]) -> Iterator[Message]:
             message = consumer.poll(0.5)
             if message is None:
                 if time.monotonic() - heard_at > SILENCE_SECONDS:
-                    msg = f"Kafka at {settings.bootstrap_servers} fell silent for {SILENCE_SECONDS} s before the end of topic {DEAD_LETTERS.name}; see the broker's log"
+                    msg = f"Kafka at {settings.kafka} fell silent for {SILENCE_SECONDS} s before the end of topic {DEAD_LETTERS.name}; see the broker's log"
                     raise StreamgaugeError(msg)
                 continue
             heard_at = time.monotonic()
@@ -97,13 +95,4 @@ def _letters(settings: Settings, ends: dict[int, int]) -> Iterator[Message]:
 
 
 def _consumer(settings: Settings) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": settings.bootstrap_servers,
-            "group.id": f"streamgauge-{uuid.uuid4()}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.message.max.bytes": LARGEST_RECORD_BYTES,
-            "log_level": 0,
-        }
-    )
+    return settings.kafka.consumer({"enable.partition.eof": True, "fetch.message.max.bytes": LARGEST_RECORD_BYTES})

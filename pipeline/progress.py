@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -39,12 +39,10 @@ class ProgressToKafka(StreamingQueryListener):
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._producer = Producer(
-            {"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 20, "queue.buffering.max.messages": 10_000, "log_level": 0}
-        )
+        self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
         self._process = {"host": socket.gethostname(), "pid": os.getpid()}
         self._states = QueryStates()
-        self._topic_ends = TopicEnds(settings.bootstrap_servers)
+        self._topic_ends = TopicEnds(settings.kafka)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._look_around, name="query states", daemon=True)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 from filelock import FileLock, Timeout
 
 from pipeline.catalog import known
@@ -114,9 +114,9 @@ def _remove_all(paths: list[Path]) -> None:
 def _of_result(query: Query, settings: Settings) -> list[Deletion]:
     match query.sink:
         case CompactedTopic(topic=topic) | CompactedAvroTopic(topic=topic):
-            keys = read_keys(settings.bootstrap_servers, topic.name)
+            keys = read_keys(settings.kafka, topic.name)
             what = f"topic {topic.name}: its {len(keys)} rows, by null values"
-            return [Deletion(what, partial(delete_rows, settings.bootstrap_servers, topic.name, keys))] if keys else []
+            return [Deletion(what, partial(delete_rows, settings.kafka, topic.name, keys))] if keys else []
         case DeadLetterTopic(reader=reader):
             source = query.source.name
             count = count_letters(source, reader, settings)
@@ -142,7 +142,7 @@ def _of_table(folder: Path) -> list[Deletion]:
 
 def _records_gone(source: str, settings: Settings) -> int:
     """How many records the topic has had that are no longer there; 0 if Kafka does not tell."""
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    admin = settings.kafka.admin()
     try:
         partitions = admin.list_topics(source, timeout=ANSWER_SECONDS).topics[source].partitions
         earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]

@@ -81,7 +81,7 @@ class Runner:
         self._due: dict[str, Due] = {}
         self._away_since: dict[str, float] = {}
         self._restarts = RestartPolicy(settings.restart_limit, settings.restart_seconds)
-        self._schemas = SchemaBook(SchemaRegistry(settings.registry_url))
+        self._schemas = SchemaBook(SchemaRegistry(settings.registry))
         self._in_use: list[tuple[CheckpointUse, FileLock]] = []
         self._journals = BatchJournals()
 

@@ -48,7 +48,7 @@ class CompactedAvroTopic:
 
         Raises RegistryAway when the schema cannot be registered because the registry does not answer.
         """
-        schema_id = SchemaRegistry(settings.registry_url).register(self.subject.name, self.subject.schema)
+        schema_id = SchemaRegistry(settings.registry).register(self.subject.name, self.subject.schema)
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), self.topic, settings)
 

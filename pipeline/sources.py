@@ -26,7 +26,7 @@ class KafkaAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and
 
 def kafka_options(settings: Settings) -> dict[str, str]:
     """Options that reading and writing Kafka share."""
-    return {"kafka.bootstrap.servers": settings.bootstrap_servers}
+    return settings.kafka.spark_options()
 
 
 def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pattern: str | None = None) -> DataFrame:
@@ -85,13 +85,13 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
 
     Raises KafkaAway when Kafka does not answer, or has no such partition (yet: a topic that is new is led a moment after it exists).
     """
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    admin = settings.kafka.admin()
     wanted = [TopicPartition(topic, number) for topic, number in partitions]
     try:
         first, end = (_listed(admin, wanted, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))  # type: ignore[no-untyped-call]
     except (KafkaException, TimeoutError) as error:
         names = ", ".join(sorted({of.topic for of in wanted}))
-        msg = f"Kafka at {settings.bootstrap_servers} does not tell the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; see that it runs, and `streamgauge up` for its topics"
+        msg = f"Kafka at {settings.kafka} does not tell the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; see that it runs, and `streamgauge up` for its topics"
         raise KafkaAway(msg) from error
     return {which: (first[which], end[which]) for which in first}
 
@@ -106,13 +106,13 @@ def source_partitions(settings: Settings, topic: str, *, pattern: str | None = N
 
     Raises KafkaAway when Kafka does not answer, StreamgaugeError when there is no such topic.
     """
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    admin = settings.kafka.admin()
     try:
         topics = admin.list_topics(timeout=METADATA_SECONDS).topics
     except KafkaException as error:
-        raise KafkaAway(no_kafka(settings.bootstrap_servers, error)) from error
+        raise KafkaAway(no_kafka(settings.kafka, error)) from error
     chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
     if not chosen:
-        msg = f"no topic {f'matches {pattern!r}' if pattern else topic} at {settings.bootstrap_servers}; create the topics with `streamgauge up`"
+        msg = f"no topic {f'matches {pattern!r}' if pattern else topic} at {settings.kafka}; create the topics with `streamgauge up`"
         raise StreamgaugeError(msg)
     return [(name, number) for name in chosen for number in sorted(topics[name].partitions)]

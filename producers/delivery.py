@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.kafka_errors import no_kafka
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
@@ -34,17 +35,16 @@ class _Refused(NamedTuple):
 
 
 class Delivery:
-    """A producer to the Kafka at `bootstrap_servers`. `notice` is given a line for a person: Kafka is away, Kafka is back."""
+    """A producer to the Kafka at `kafka`. `notice` is given a line for a person: Kafka is away, Kafka is back."""
 
-    def __init__(self, bootstrap_servers: str, notice: Callable[[str], None], *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._bootstrap_servers, self._notice, self._patience_seconds = bootstrap_servers, notice, patience_seconds
+    def __init__(self, kafka: KafkaCluster, notice: Callable[[str], None], *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._kafka, self._notice, self._patience_seconds = kafka, notice, patience_seconds
         self._sent = self._reported = 0
         self._refused: _Refused | None = None
         self._fatal: KafkaError | None = None
         self._away_since: float | None = None
-        self._producer = Producer(
+        self._producer = kafka.producer(
             {
-                "bootstrap.servers": bootstrap_servers,
                 "enable.idempotence": True,
                 "acks": "all",
                 "compression.type": "lz4",
@@ -56,7 +56,6 @@ class Delivery:
                 "partitioner": "murmur2_random",
                 "delivery.timeout.ms": int(patience_seconds * 1000),
                 "reconnect.backoff.max.ms": 1000,
-                "log_level": 0,  # what it would print is told by `notice` or an error
                 "error_cb": self._on_error,
             }
         )
@@ -71,9 +70,9 @@ class Delivery:
         try:
             topics = self._producer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException as error:
-            raise StreamgaugeError(no_kafka(self._bootstrap_servers, error)) from error
+            raise StreamgaugeError(no_kafka(self._kafka, error)) from error
         if topic not in topics:
-            msg = f"Kafka at {self._bootstrap_servers} has no topic {topic}; `streamgauge up` creates it"
+            msg = f"Kafka at {self._kafka} has no topic {topic}; `streamgauge up` creates it"
             raise StreamgaugeError(msg)
         self._away_since = None
 
@@ -137,7 +136,7 @@ class Delivery:
         if error is not None:
             self._refuse(_Refused(message.topic() or "", message.key(), len(message.value() or b""), error))
         elif self._away_since is not None:
-            self._notice(f"Kafka at {self._bootstrap_servers} is back after {time.monotonic() - self._away_since:.0f} s")
+            self._notice(f"Kafka at {self._kafka} is back after {time.monotonic() - self._away_since:.0f} s")
             self._away_since = None
 
     def _on_error(self, error: KafkaError) -> None:
@@ -145,7 +144,7 @@ class Delivery:
             self._fatal = error
         elif error.code() in _AWAY and self._away_since is None and self._sent:
             self._away_since = time.monotonic()
-            self._notice(f"Kafka at {self._bootstrap_servers} does not answer; waiting for it, up to {self._patience_seconds:.0f} s")
+            self._notice(f"Kafka at {self._kafka} does not answer; waiting for it, up to {self._patience_seconds:.0f} s")
 
     def _refuse(self, refused: _Refused) -> None:
         # A broker refuses a whole batch for its largest record: that one is the one to name.
@@ -154,13 +153,13 @@ class Delivery:
 
     def _raise_if_refused(self) -> None:
         if self._fatal is not None:
-            msg = f"Kafka at {self._bootstrap_servers} cannot go on with this producer ({self._fatal.str()}); start the producer again"
+            msg = f"Kafka at {self._kafka} cannot go on with this producer ({self._fatal.str()}); start the producer again"
             raise StreamgaugeError(msg)
         if self._refused is None:
             return
         topic, key, size_bytes, error = self._refused
         if error.code() == KafkaError._MSG_TIMED_OUT:
-            msg = f"Kafka at {self._bootstrap_servers} was away for more than {self._patience_seconds:.0f} s, {self.undelivered + 1} records were not delivered; start it with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS, and start the producer again"
+            msg = f"Kafka at {self._kafka} was away for more than {self._patience_seconds:.0f} s, {self.undelivered + 1} records were not delivered; start it with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS, and start the producer again"
             raise StreamgaugeError(msg)
         advice = (
             f"; the topic's max.message.bytes is smaller than the record, or it is above {LARGEST_RECORD_BYTES}"

@@ -1,11 +1,11 @@
 """Where a stream goes on: after the newest event that its topic holds, so that a simulation that is started again is not late."""
 
-import uuid
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.kafka_errors import no_kafka
 
 ANSWER_SECONDS = 10
@@ -13,21 +13,19 @@ LOOK_BACK_RECORDS = 500
 """How many of the last records of each partition are looked at: the very last may have been sent late, or be damaged."""
 
 
-def newest_event_ms(bootstrap_servers: str, topic: str, event_time_ms: Callable[[bytes], int | None]) -> int | None:
+def newest_event_ms(kafka: KafkaCluster, topic: str, event_time_ms: Callable[[bytes], int | None]) -> int | None:
     """The newest event time in `topic`, ms since 1970; None when it is empty.
 
     event_time_ms: reads the time of a value, None for one that has none. Raises StreamgaugeError when Kafka does not answer.
     """
-    values = (message.value() for message in last_records(bootstrap_servers, topic, LOOK_BACK_RECORDS))
+    values = (message.value() for message in last_records(kafka, topic, LOOK_BACK_RECORDS))
     times_ms = [time_ms for value in values if value and (time_ms := event_time_ms(value)) is not None]
     return max(times_ms, default=None)
 
 
-def last_records(bootstrap_servers: str, topic: str, count: int) -> list[Message]:
+def last_records(kafka: KafkaCluster, topic: str, count: int) -> list[Message]:
     """The last `count` records of each partition; raises StreamgaugeError when Kafka does not answer."""
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap_servers, "group.id": f"streamgauge-{uuid.uuid4()}", "enable.auto.commit": False, "log_level": 0}
-    )
+    consumer = kafka.consumer()
     messages: list[Message] = []
     try:
         starts, ends = _where_they_are(consumer, topic, count)
@@ -35,7 +33,7 @@ def last_records(bootstrap_servers: str, topic: str, count: int) -> list[Message
         while starts and any(position.offset < ends[position.partition] for position in consumer.position(starts)):
             messages += [message for message in consumer.consume(count, timeout=0.5) if message.error() is None]
     except KafkaException as error:
-        raise StreamgaugeError(no_kafka(bootstrap_servers, error)) from error
+        raise StreamgaugeError(no_kafka(kafka, error)) from error
     finally:
         consumer.close()
     return messages

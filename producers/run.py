@@ -16,6 +16,7 @@ from producers.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
 from producers.pacing import paced, paced_by_event_time
 from producers.summary import Summary, Tally
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 
 STOP_SECONDS = 10
 """After a signal, how long to wait for what was already sent to be acknowledged."""
@@ -65,7 +66,7 @@ class Run:
     acknowledged: is told the mark of each event that Kafka has.
     """
 
-    bootstrap_servers: str
+    kafka: KafkaCluster
     topic: str
     faults: Faults
     corrupt: Corrupt
@@ -82,7 +83,7 @@ def produce(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]
     events: those of a stream that has to wait, for a server say, are given as what makes them when it is told how to wait.
     Raises StreamgaugeError when no Kafka answers, it has no such topic, or it refuses a record.
     """
-    delivery = Delivery(run.bootstrap_servers, lambda line: console.print(line, markup=False))
+    delivery = Delivery(run.kafka, lambda line: console.print(line, markup=False))
     delivery.check(run.topic)
     tally = Tally(None if run.is_finite else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
     start = time.monotonic()
@@ -143,8 +144,8 @@ def _progress(console: Console, total: int | None) -> Iterator[Callable[[int], N
         yield lambda completed: progress.update(task, completed=completed)
 
 
-def raise_if_undelivered(summary: Summary, bootstrap_servers: str) -> None:
+def raise_if_undelivered(summary: Summary, kafka: KafkaCluster) -> None:
     """Raises StreamgaugeError when Kafka has not acknowledged everything."""
     if summary.undelivered:
-        msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {bootstrap_servers} before the end; see that it runs (`streamgauge up`), and start the producer again"
+        msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {kafka} before the end; see that it runs (`streamgauge up`), and start the producer again"
         raise StreamgaugeError(msg)

@@ -23,6 +23,7 @@ from producers.wikimedia_position import Position, RecentIds
 from producers.wikimedia_recording import replay
 from producers.wikimedia_simulation import Simulation, simulate
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.schema_registry import SchemaRegistry
 from streamgauge.settings import Settings
 from streamgauge.topics import WIKIMEDIA
@@ -67,7 +68,7 @@ class WikimediaRun:
             is_finite = isinstance(order.stream, Path) or order.limit is not None
             told = self.position.acknowledged if self.position else None
             run = Run(
-                self.settings.bootstrap_servers,
+                self.settings.kafka,
                 WIKIMEDIA.name,
                 order.faults,
                 corrupt,
@@ -77,7 +78,7 @@ class WikimediaRun:
                 acknowledged=told,
             )
             summary = run_producer(run, self._events, self.console)
-        raise_if_undelivered(summary, self.settings.bootstrap_servers)
+        raise_if_undelivered(summary, self.settings.kafka)
         return summary
 
     def as_json(self, summary: Summary) -> str:
@@ -100,12 +101,12 @@ class WikimediaRun:
         return self.changes.repeated if self.changes else 0
 
     def _events(self, idle: Idle) -> Iterator[Event]:
-        encode = encoder(SchemaRegistry(self.settings.registry_url), WIKIMEDIA.name, self.order.schema, self._notice, idle)
+        encode = encoder(SchemaRegistry(self.settings.registry), WIKIMEDIA.name, self.order.schema, self._notice, idle)
         if encode is None:
             return
         self.changes = Changes(encode, _source(self.order.stream))
         if self.position is not None:
-            self.changes.recent = RecentIds(_ids_in_topic(self.settings.bootstrap_servers))
+            self.changes.recent = RecentIds(_ids_in_topic(self.settings.kafka))
             self.changes.needs_no_record = self.position.acknowledged
         yield from islice(self.changes.events(self._arrivals(idle)), self.order.limit)
 
@@ -152,6 +153,6 @@ def _source(stream: str | Path | Simulation) -> Source:
     return Source.RECORDED if isinstance(stream, Path) else Source.LIVE
 
 
-def _ids_in_topic(bootstrap_servers: str) -> list[str]:
-    headers = (dict(message.headers() or []) for message in last_records(bootstrap_servers, WIKIMEDIA.name, LOOK_BACK_RECORDS))
+def _ids_in_topic(kafka: KafkaCluster) -> list[str]:
+    headers = (dict(message.headers() or []) for message in last_records(kafka, WIKIMEDIA.name, LOOK_BACK_RECORDS))
     return [event_id.decode() for one in headers if isinstance(event_id := one.get(EVENT_ID), bytes)]

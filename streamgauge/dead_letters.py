@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.kafka_errors import no_kafka
 from streamgauge.recent_records import Recent, RecentReader
 from streamgauge.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
@@ -77,30 +78,28 @@ def newest_letters(settings: Settings, limit: int, reason: str | None = None) ->
 
     Raises StreamgaugeError when Kafka cannot be asked.
     """
-    with RecentReader.open_recent(settings.bootstrap_servers, DEAD_LETTERS.name, Recent(limit), letter_of) as reader:
+    with RecentReader.open_recent(settings.kafka, DEAD_LETTERS.name, Recent(limit), letter_of) as reader:
         reader.read_to_end()
         return [row for row in reversed(reader.table.rows()) if reason is None or reason in row["reason"]]
 
 
-def whole_letter(bootstrap_servers: str, topic: str, letter_offset: int) -> bytes | None:
+def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes | None:
     """The raw bytes of one dead letter, by its own offset; None for a null value.
 
     Raises StreamgaugeError when Kafka does not answer, or does not have it any more.
     """
-    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "streamgauge-dead-letters", "enable.auto.commit": False, "auto.offset.reset": "error", "log_level": 0})  # fmt: skip
+    consumer = kafka.consumer({"auto.offset.reset": "error"})
     try:
         consumer.assign([TopicPartition(topic, 0, letter_offset)])
         message = consumer.poll(ANSWER_SECONDS)
         error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
         if message is None or error is not None or message.offset() != letter_offset:
             why = "it is gone" if error is None else error.str()
-            msg = (
-                f"dead letter {letter_offset} of topic {topic} at {bootstrap_servers} cannot be read ({why}); letters are kept for 30 days"
-            )
+            msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"
             raise StreamgaugeError(msg)
         return message.value()
     except KafkaException as error:
-        raise StreamgaugeError(no_kafka(bootstrap_servers, error)) from error
+        raise StreamgaugeError(no_kafka(kafka, error)) from error
     finally:
         consumer.close()
 

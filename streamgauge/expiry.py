@@ -86,10 +86,10 @@ def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
     """
     retention = retention_seconds(settings)
     for topic in TABLES:
-        keys = read_keys(settings.bootstrap_servers, topic.name)
+        keys = read_keys(settings.kafka, topic.name)
         found = expiry_of(topic.name, keys, retention)
         if found.expired and found.doubt is None and not dry_run:
-            delete_rows(settings.bootstrap_servers, topic.name, found.expired)
+            delete_rows(settings.kafka, topic.name, found.expired)
         yield found
 
 

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.kafka_errors import no_kafka, reason
 from streamgauge.topics import TOPICS, Topic
 
@@ -16,18 +17,18 @@ TIMEOUT_SECONDS = 30
 RETRY_SECONDS = 0.05
 
 
-def create_topics(bootstrap_servers: str, topics: Sequence[Topic] = TOPICS) -> list[str]:
+def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS) -> list[str]:
     """Creates what is missing; returns a warning for each existing topic that has other settings, which it leaves alone.
 
     Raises StreamgaugeError when the broker does not answer or refuses.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    existing = _existing_partitions(admin, bootstrap_servers)
+    admin = kafka.admin()
+    existing = _existing_partitions(admin, kafka)
     missing = [topic for topic in topics if topic.name not in existing]
     requests = [NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config)) for topic in missing]
     for name, created in (admin.create_topics(requests) if requests else {}).items():
         _wait_for_creation(name, created)
-    _wait_for_leaders(bootstrap_servers, missing)
+    _wait_for_leaders(kafka, missing)
     return differences(admin, [topic for topic in topics if topic.name in existing], existing)
 
 
@@ -70,23 +71,23 @@ def deviations(
     return found
 
 
-def is_compacted(bootstrap_servers: str, topic: str) -> bool:
+def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
     """Whether the broker keeps only the last record of each key. Raises StreamgaugeError when it does not say."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin = kafka.admin()
     described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=TIMEOUT_SECONDS)
     try:
         (config,) = (future.result(TIMEOUT_SECONDS) for future in described.values())
     except (KafkaException, TimeoutError) as error:
-        msg = f"Kafka at {bootstrap_servers} does not tell the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
+        msg = f"Kafka at {kafka} does not tell the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
         raise StreamgaugeError(msg) from error
     return "compact" in (config["cleanup.policy"].value or "")
 
 
-def _existing_partitions(admin: AdminClient, bootstrap_servers: str) -> dict[str, int]:
+def _existing_partitions(admin: AdminClient, kafka: KafkaCluster) -> dict[str, int]:
     try:
         return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}
     except KafkaException as error:
-        raise StreamgaugeError(no_kafka(bootstrap_servers, error)) from error
+        raise StreamgaugeError(no_kafka(kafka, error)) from error
 
 
 def _wait_for_creation(name: str, created: "Future[None]") -> None:
@@ -101,14 +102,14 @@ def _wait_for_creation(name: str, created: "Future[None]") -> None:
         raise StreamgaugeError(msg) from error
 
 
-def _wait_for_leaders(bootstrap_servers: str, topics: Sequence[Topic]) -> None:
+def _wait_for_leaders(kafka: KafkaCluster, topics: Sequence[Topic]) -> None:
     """A topic exists a moment before the broker leads its partitions; until then it answers questions about them by errors."""
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     partitions = {TopicPartition(topic.name, number): latest for topic in topics for number in range(topic.partitions)}
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while partitions:
         # A client of its own each time: one that has been told "no leader" goes on believing it.
-        admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        admin = kafka.admin()
         try:
             for offset in admin.list_offsets(partitions).values():
                 offset.result(TIMEOUT_SECONDS)

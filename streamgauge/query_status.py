@@ -143,12 +143,12 @@ def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> li
 
     topic_ends: to be given by who asks again and again. Raises StreamgaugeError when Kafka cannot be asked.
     """
-    table = read_to_end(settings.bootstrap_servers, QUERY_STATES.name, decode_state)
+    table = read_to_end(settings.kafka, QUERY_STATES.name, decode_state)
     if table.unreadable:
         key, reason = next(iter(table.unreadable.items()))
         msg = f"{len(table.unreadable)} rows of topic {QUERY_STATES.name} cannot be read, the first with key {key!r}: {reason}; a pipeline of another version wrote them, or delete them by null values"
         raise StreamgaugeError(msg)
-    ends = topic_ends or TopicEnds(settings.bootstrap_servers)
+    ends = topic_ends or TopicEnds(settings.kafka)
     ends.ask(source_partitions(table.rows()))
     return statuses(table.rows(), datetime.now(UTC), ends.ends)
 

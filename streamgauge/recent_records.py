@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.result_table import ANSWER_SECONDS, Row, TableReader, timestamp_ms_of
 
 DecodeMessage = Callable[[Message], Row]
@@ -64,16 +65,16 @@ class RecentReader(TableReader):
 
     table: RecentRows  # type: ignore[assignment]
 
-    def __init__(self, bootstrap_servers: str, topic: str, recent: Recent, decode: DecodeMessage) -> None:
-        super().__init__(bootstrap_servers, topic)
+    def __init__(self, kafka: KafkaCluster, topic: str, recent: Recent, decode: DecodeMessage) -> None:
+        super().__init__(kafka, topic)
         self.table = RecentRows(recent, decode)
         self._recent = recent
 
     @classmethod
     @contextmanager
-    def open_recent(cls, bootstrap_servers: str, topic: str, recent: Recent, decode: DecodeMessage) -> Iterator[Self]:
+    def open_recent(cls, kafka: KafkaCluster, topic: str, recent: Recent, decode: DecodeMessage) -> Iterator[Self]:
         """A reader of the newest records; it is closed in the end. Raises StreamgaugeError as TableReader.open does."""
-        reader = cls(bootstrap_servers, topic, recent, decode)
+        reader = cls(kafka, topic, recent, decode)
         try:
             reader._start()
             yield reader

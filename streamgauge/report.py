@@ -47,7 +47,7 @@ def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]
     if report is None:
         msg = f"no report for {query!r}; there are {', '.join(REPORTS)}"
         raise StreamgaugeError(msg)
-    table = read_to_end(settings.bootstrap_servers, report.topic.name, _decoder(report, settings))
+    table = read_to_end(settings.kafka, report.topic.name, _decoder(report, settings))
     if table.unreadable:
         key, reason = next(iter(table.unreadable.items()))
         msg = f"{len(table.unreadable)} rows of topic {report.topic.name} cannot be read, the first with key {key!r}: {reason}; who wrote them? Delete them by null values"
@@ -61,7 +61,7 @@ def _decoder(report: Report, settings: Settings) -> Decode:
         return decode_json
     from streamgauge.schema_registry import SchemaRegistry, avro_rows
 
-    return avro_rows(SchemaRegistry(settings.registry_url))
+    return avro_rows(SchemaRegistry(settings.registry))
 
 
 def as_json(rows: Sequence[Row]) -> str:

@@ -4,16 +4,16 @@
 """
 
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Self
 
 import orjson
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
@@ -101,34 +101,30 @@ class ResultTable:
 class TableReader:
     """Reads a topic from its beginning into `table`, and goes on from there. It joins no consumer group and commits nothing."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> None:
+    def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> None:
         self.table = ResultTable(decode)
-        self._bootstrap_servers, self._topic = bootstrap_servers, topic
+        self._kafka, self._topic = kafka, topic
         self._ends_ahead: dict[int, int] = {}
         self._next_offsets: dict[int, int] = {}
         self._lost: KafkaError | None = None
-        self._consumer = Consumer(
+        self._consumer = kafka.consumer(
             {
-                "bootstrap.servers": bootstrap_servers,
-                "group.id": f"streamgauge-{uuid.uuid4()}",
-                "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 # A topic that was emptied below the reader is an error, and not a second reading on top of the old rows.
                 "auto.offset.reset": "error",
                 "socket.timeout.ms": 10_000,
-                "log_level": 0,
                 "error_cb": self._note,
             }
         )
 
     @classmethod
     @contextmanager
-    def open(cls, bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> Iterator[Self]:
+    def open(cls, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> Iterator[Self]:
         """A reader at the beginning of `topic`; it is closed in the end.
 
-        Raises StreamgaugeError when no Kafka answers at `bootstrap_servers`, or when it has no such topic.
+        Raises StreamgaugeError when no Kafka answers at `kafka`, or when it has no such topic.
         """
-        reader = cls(bootstrap_servers, topic, decode)
+        reader = cls(kafka, topic, decode)
         try:
             reader._start()
             yield reader
@@ -162,7 +158,7 @@ class TableReader:
             if self.poll(timeout_seconds=0.5):
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
-                msg = f"Kafka at {self._bootstrap_servers} fell silent for {SILENCE_SECONDS} s before the end of topic {self._topic}; see the broker's log"
+                msg = f"Kafka at {self._kafka} fell silent for {SILENCE_SECONDS} s before the end of topic {self._topic}; see the broker's log"
                 raise StreamgaugeError(msg)
 
     def check(self) -> None:
@@ -172,7 +168,7 @@ class TableReader:
         """
         ends = {partition: end for partition, (_, end) in self._first_and_end_offsets().items()}
         if any(ends.get(partition, 0) < offset for partition, offset in self._next_offsets.items()):
-            msg = f"topic {self._topic} at {self._bootstrap_servers} was created anew; it is to be read anew"
+            msg = f"topic {self._topic} at {self._kafka} was created anew; it is to be read anew"
             raise StreamgaugeError(msg)
 
     def _start(self) -> None:
@@ -189,7 +185,7 @@ class TableReader:
         try:
             metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
             if metadata.error is not None and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                msg = f"Kafka at {self._bootstrap_servers} has no topic {self._topic}; `streamgauge up` creates it"
+                msg = f"Kafka at {self._kafka} has no topic {self._topic}; `streamgauge up` creates it"
                 raise StreamgaugeError(msg)
             partitions = [TopicPartition(self._topic, partition) for partition in metadata.partitions]
             return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
@@ -206,7 +202,7 @@ class TableReader:
             # The last offsets of a partition may hold no record: transaction markers, and what a compaction has removed.
             is_at_end = True
         else:
-            msg = f"topic {self._topic} at {self._bootstrap_servers} can no longer be read: {error.str()}; it is to be read anew"
+            msg = f"topic {self._topic} at {self._kafka} can no longer be read: {error.str()}; it is to be read anew"
             raise StreamgaugeError(msg)
         if is_at_end:
             self._ends_ahead.pop(partition, None)
@@ -221,20 +217,20 @@ class TableReader:
 
     def _unreachable(self, error: KafkaError) -> StreamgaugeError:
         return StreamgaugeError(
-            f"no Kafka answers at {self._bootstrap_servers} ({error.str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+            f"no Kafka answers at {self._kafka} ({error.str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
         )
 
 
-def read_keys(bootstrap_servers: str, topic: str) -> list[bytes]:
+def read_keys(kafka: KafkaCluster, topic: str) -> list[bytes]:
     """The keys of the rows of `topic` as it stands, whatever the values hold. Raises StreamgaugeError as `read_to_end`."""
-    return read_to_end(bootstrap_servers, topic, lambda _: {}).keys()
+    return read_to_end(kafka, topic, lambda _: {}).keys()
 
 
-def read_to_end(bootstrap_servers: str, topic: str, decode: Decode = decode_json) -> ResultTable:
+def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> ResultTable:
     """The table of `topic` as it stands: everything that was in it at the call, perhaps a few newer records too.
 
     Raises StreamgaugeError when Kafka does not answer, falls silent before the end, or has no such topic.
     """
-    with TableReader.open(bootstrap_servers, topic, decode) as reader:
+    with TableReader.open(kafka, topic, decode) as reader:
         reader.read_to_end()
         return reader.table

@@ -13,6 +13,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.registry_server import VARIABLE, RegistryServer
 from streamgauge.result_table import Decode, Row
 
 ANSWER_SECONDS = 5
@@ -37,11 +38,11 @@ class RegisteredSchema:
 
 
 class SchemaRegistry:
-    """The registry at `url`. Every method raises RegistryAway while it does not answer."""
+    """What `server` holds. Every method raises RegistryAway while it does not answer."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.client = SchemaRegistryClient({"url": url, "timeout": ANSWER_SECONDS, "max.retries": 0})
+    def __init__(self, server: RegistryServer) -> None:
+        self.url = server.url
+        self.client = SchemaRegistryClient({**server.client_config(), "timeout": ANSWER_SECONDS, "max.retries": 0})
 
     def versions(self, subject: str) -> list[RegisteredSchema]:
         """The Avro schemas of `subject`, oldest first; none when the registry has no such subject."""
@@ -58,6 +59,8 @@ class SchemaRegistry:
         try:
             return self._answered(partial(self.client.register_schema, subject, Schema(text, AVRO)))
         except SchemaRegistryError as error:
+            if error.http_status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+                raise self._refused(error.http_status_code) from error
             msg = f"the schema registry at {self.url} refuses the schema of {subject}: {error.error_message}; a new version must be able to read what older ones wrote"
             raise StreamgaugeError(msg) from error
 
@@ -71,6 +74,8 @@ class SchemaRegistry:
         except SchemaRegistryError as error:
             if error.error_code in NO_SUCH_THING:
                 return None
+            if error.http_status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+                raise self._refused(error.http_status_code) from error
             msg = f"the schema registry at {self.url} does not answer as expected: {error.error_message} (HTTP {error.http_status_code}); see that SCHEMA_REGISTRY_URL leads to a Confluent-compatible API"
             raise StreamgaugeError(msg) from error
 
@@ -84,6 +89,10 @@ class SchemaRegistry:
             raise self._away(reason) from error
         except Exception as error:  # the client lets through whatever its HTTP library raises, and names no class for it
             raise self._away(str(error) or type(error).__name__) from error
+
+    def _refused(self, http_status: int) -> StreamgaugeError:
+        expected = f"correct basic.auth.user.info in the file that {VARIABLE} names, or grant its user the right"
+        return StreamgaugeError(f"the schema registry at {self.url} refuses this client (HTTP {http_status}); {expected}")
 
     def _away(self, reason: str) -> RegistryAway:
         return RegistryAway(

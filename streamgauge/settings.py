@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 import platformdirs
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.registry_server import RegistryServer, refuse_user_info
+from streamgauge.security.client_security import ClientSecurity
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -114,11 +117,23 @@ class Settings:
     )
     dashboard_port: int = _setting("STREAMGAUGE_DASHBOARD_PORT", 8501, "port of the dashboard", read=_port, expected="a port, 1 to 65534")
     kafka_bootstrap_servers: str = _setting("KAFKA_BOOTSTRAP_SERVERS", "", "a Kafka of your own; none is started then")
+    kafka_client_properties: Path | None = _setting(
+        "KAFKA_CLIENT_PROPERTIES",
+        None,
+        "a file of Kafka client properties, by which every client of a Kafka of your own shows who it is: docs/security.md",
+        read=Path,
+    )
     registry_port: int = _setting(
         "STREAMGAUGE_REGISTRY_PORT", 8081, "port of the embedded schema registry", read=_port, expected="a port, 1 to 65534"
     )
     schema_registry_url: str = _setting(
-        "SCHEMA_REGISTRY_URL", "", "a schema registry of your own, Confluent-compatible; none is started then"
+        "SCHEMA_REGISTRY_URL", "", "a schema registry of your own, Confluent-compatible; none is started then", read=refuse_user_info
+    )
+    schema_registry_properties: Path | None = _setting(
+        "SCHEMA_REGISTRY_PROPERTIES",
+        None,
+        "a file of properties, by which every client of a registry of your own shows who it is: docs/security.md",
+        read=Path,
     )
     wikimedia_url: str = _setting(
         "WIKIMEDIA_URL", "https://stream.wikimedia.org/v2/stream/recentchange", "the live stream of wiki edits, server-sent events"
@@ -249,7 +264,10 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Reads the settings; raises StreamgaugeError that names the variable, what it holds and what it may hold."""
+        """Reads the settings, and the files of properties that they name.
+
+        Raises StreamgaugeError that names the variable, what it holds and what it may hold.
+        """
         given: dict[str, Any] = {}
         for setting in fields(cls):
             variable, text = setting.metadata["variable"], environment.get(setting.metadata["variable"], "")
@@ -261,7 +279,13 @@ class Settings:
                 found = "something else" if setting.metadata["is_secret"] else repr(text)
                 msg = f"{variable} is {found}; expected {setting.metadata['expected']}"
                 raise StreamgaugeError(msg) from error
-        return cls(**given)
+        settings = cls(**given)
+        settings._check_access()
+        return settings
+
+    def _check_access(self) -> None:
+        """Reads what clients need for Kafka and the registry, so that what is wrong with it is said before anything is started."""
+        _ = self.kafka, self.registry
 
     def environment(self) -> dict[str, str]:
         """Every variable, so that another process has these settings whatever its environment holds besides."""
@@ -274,14 +298,40 @@ class Settings:
         return [(f.metadata["variable"], f.metadata["shown"] or _shown(f.default), f.metadata["meaning"]) for f in fields(cls)]
 
     @cached_property
+    def kafka(self) -> KafkaCluster:
+        """The Kafka that every program talks to: the user's own, or the embedded broker on loopback.
+
+        Raises StreamgaugeError when its client properties cannot be followed.
+        """
+        if self.kafka_client_properties is None:
+            return KafkaCluster(self.bootstrap_servers)
+        if not self.kafka_bootstrap_servers:
+            msg = "KAFKA_CLIENT_PROPERTIES is for a Kafka of your own, and the embedded broker takes no such clients; name yours by KAFKA_BOOTSTRAP_SERVERS, or unset it"
+            raise StreamgaugeError(msg)
+        return KafkaCluster(self.bootstrap_servers, ClientSecurity.read(self.kafka_client_properties, os.environ))
+
+    @property
     def bootstrap_servers(self) -> str:
-        """The Kafka that every program talks to: the user's own, or the embedded broker on loopback."""
+        """Where that Kafka is asked first, for a person to read."""
         return self.kafka_bootstrap_servers or f"127.0.0.1:{self.kafka_port}"
 
     @cached_property
+    def registry(self) -> RegistryServer:
+        """The schema registry that every program talks to: the user's own, or the embedded one on loopback, under its Confluent-compatible path.
+
+        Raises StreamgaugeError when its properties cannot be followed.
+        """
+        if self.schema_registry_properties is None:
+            return RegistryServer(self.registry_url)
+        if not self.schema_registry_url:
+            msg = "SCHEMA_REGISTRY_PROPERTIES is for a schema registry of your own; name it by SCHEMA_REGISTRY_URL, or unset it"
+            raise StreamgaugeError(msg)
+        return RegistryServer.read(self.registry_url, self.schema_registry_properties, os.environ)
+
+    @property
     def registry_url(self) -> str:
-        """The schema registry that every program talks to: the user's own, or the embedded one on loopback, under its Confluent-compatible path."""
-        return self.schema_registry_url.rstrip("/") or f"http://127.0.0.1:{self.registry_port}/apis/ccompat/v7"
+        """Where that registry is, for a person to read."""
+        return self.schema_registry_url or f"http://127.0.0.1:{self.registry_port}/apis/ccompat/v7"
 
     @property
     def logs(self) -> Path:

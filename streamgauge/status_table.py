@@ -57,7 +57,7 @@ def watch(settings: Settings, console: Console) -> None:
 
     Raises StreamgaugeError when Kafka cannot be asked even once.
     """
-    topic_ends, stopping = TopicEnds(settings.bootstrap_servers), threading.Event()
+    topic_ends, stopping = TopicEnds(settings.kafka), threading.Event()
     shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
     with Live(shown, console=console, auto_refresh=False) as live:
         while not stopping.wait(WATCH_SECONDS):

@@ -3,20 +3,21 @@
 from collections.abc import Iterable
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.topic_writer import TopicWriter
 
 
-def delete_rows(bootstrap_servers: str, topic: str, keys: Iterable[bytes]) -> int:
+def delete_rows(kafka: KafkaCluster, topic: str, keys: Iterable[bytes]) -> int:
     """Writes a null value for each of `keys`, and waits until Kafka has them all; returns how many.
 
     Raises StreamgaugeError when Kafka does not take them; some rows may be deleted then, and doing it again deletes the rest.
     """
-    writer = TopicWriter(bootstrap_servers, topic)
+    writer = TopicWriter(kafka, topic)
     for key in keys:
         # A null in any other partition than the row's would delete nothing.
         writer.write(key, None)
     undelivered, reason = writer.undelivered()
     if undelivered:
-        msg = f"Kafka at {bootstrap_servers} did not take {undelivered} of {writer.written} deletions for topic {topic} ({reason}); see that it runs, and try again"
+        msg = f"Kafka at {kafka} did not take {undelivered} of {writer.written} deletions for topic {topic} ({reason}); see that it runs, and try again"
         raise StreamgaugeError(msg)
     return writer.written

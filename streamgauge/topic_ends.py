@@ -4,7 +4,9 @@ import contextlib
 from collections.abc import Iterable
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
+
+from streamgauge.kafka_cluster import KafkaCluster
 
 ANSWER_SECONDS = 5
 
@@ -12,8 +14,8 @@ ANSWER_SECONDS = 5
 class TopicEnds:
     """The ends of partitions as Kafka last told them. It keeps what it knows while Kafka is away."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self._admin = kafka.admin()
         self.ends: dict[str, int] = {}
         """Of each partition ("topic-0"), the offset that its next record will have. It is replaced as a whole, never changed."""
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message
 
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
 DELIVERY_SECONDS = 60
@@ -12,12 +13,11 @@ DELIVERY_SECONDS = 60
 class TopicWriter:
     """Writes to `topic`; a record goes to the partition that Java's clients, and so Spark, choose for its key."""
 
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+    def __init__(self, kafka: KafkaCluster, topic: str) -> None:
         self.topic, self.written = topic, 0
         self._failures: list[KafkaError] = []
-        self._producer = Producer(
+        self._producer = kafka.producer(
             {
-                "bootstrap.servers": bootstrap_servers,
                 "acks": "all",
                 "linger.ms": 20,
                 "compression.type": "lz4",
@@ -25,7 +25,6 @@ class TopicWriter:
                 "message.max.bytes": LARGEST_RECORD_BYTES,
                 "queue.buffering.max.kbytes": 65_536,
                 "message.timeout.ms": DELIVERY_SECONDS * 1000,
-                "log_level": 0,
             }
         )
 

@@ -1,7 +1,6 @@
 """The table that a compacted topic holds up to given offsets, as raw bytes."""
 
 import time
-import uuid
 from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -42,21 +41,12 @@ def read_table(settings: Settings, limits: Offsets) -> TopicTable:
 
     Raises StreamgaugeError when Kafka does not answer, or falls silent.
     """
-    consumer = Consumer(
-        {
-            "bootstrap.servers": settings.bootstrap_servers,
-            "group.id": f"streamgauge-verify-{uuid.uuid4()}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "log_level": 0,
-        }
-    )
+    consumer = settings.kafka.consumer({"enable.partition.eof": True, "auto.offset.reset": "error"})
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in limits])
     try:
         return _read(consumer, limits)
     except KafkaException as error:
-        msg = f"a result topic at {settings.bootstrap_servers} can no longer be read: {error.args[0].str()}; verify again"
+        msg = f"a result topic at {settings.kafka} can no longer be read: {error.args[0].str()}; verify again"
         raise StreamgaugeError(msg) from error
     finally:
         consumer.close()

@@ -77,7 +77,7 @@ class HeldTable:
 
     def _renewed(self, ends: Offsets) -> DataFrame:
         """Keys with records behind `ends` in a compacted topic, which may have lost those before for it: `kafka_key`, `is_renewed`."""
-        if not is_compacted(self.settings.bootstrap_servers, self.topic):
+        if not is_compacted(self.settings.kafka, self.topic):
             return self.spark.createDataFrame([], "kafka_key string, is_renewed boolean")
         now = {which: end for which, (_, end) in first_and_end_offsets(self.settings, ends).items()}
         behind = records_between(self.spark, self.settings, ends, now)

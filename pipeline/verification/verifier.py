@@ -44,7 +44,7 @@ class Verifier:
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark, self.settings = spark, settings
-        self._registry = SchemaRegistry(settings.registry_url)
+        self._registry = SchemaRegistry(settings.registry)
         self._schemas = SchemaBook(self._registry)
 
     def verify(self, query: Query) -> Outcome:

@@ -1,11 +1,13 @@
 """The broker, where it says that it is reached, and its topics."""
 
 import socket
+from dataclasses import replace
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.doctor.findings import Finding, Level
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.kafka_errors import reason
 from streamgauge.kafka_topics import Deviation, deviations
 from streamgauge.local.kafka import EmbeddedKafka
@@ -18,29 +20,27 @@ ANSWER_SECONDS = 2.0
 
 def broker(settings: Settings) -> list[Finding]:
     """Whether Kafka answers where it is asked first, and at the address that it then tells every client to use."""
-    reasons = {address: unreachable(address) for address in _addresses(settings.bootstrap_servers)}
+    reasons = {address: unreachable(address) for address in _addresses(settings.kafka)}
     if all(reasons.values()):
         return [_no_answer(settings, reasons)]
     try:
-        advertised = _advertised(settings.bootstrap_servers)
+        advertised = _advertised(settings.kafka)
     except KafkaException as error:
         return [_no_kafka(settings, error.args[0].str())]
-    dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(address))}
+    dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(settings.kafka, address))}
     if dead:
         shown = ", ".join(f"{address} ({reason})" for address, reason in dead.items())
-        message = f"a broker answers at {settings.bootstrap_servers}, and tells clients to come to {shown}, which they cannot"
+        message = f"a broker answers at {settings.kafka}, and tells clients to come to {shown}, which they cannot"
         advice = "set the broker's advertised.listeners to an address that this machine reaches, or see that it reaches that one"
         return [Finding("kafka", "problem", message, advice)]
-    return [
-        Finding("kafka", "ok", f"answers at {settings.bootstrap_servers}, and at the address that it advertises, {', '.join(advertised)}")
-    ]
+    return [Finding("kafka", "ok", f"answers at {settings.kafka}, and at the address that it advertises, {', '.join(advertised)}")]
 
 
 def topics(settings: Settings) -> list[Finding]:
     """Whether all topics are there, with the partitions and settings of topics.py."""
-    if all(unreachable(address) for address in _addresses(settings.bootstrap_servers)):
+    if all(unreachable(address) for address in _addresses(settings.kafka)):
         return [Finding("topics", "note", "not looked at: no Kafka answers")]
-    admin = _admin(settings.bootstrap_servers)
+    admin = _admin(settings.kafka)
     try:
         partitions = {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=ANSWER_SECONDS).topics.items()}
         present = [topic for topic in TOPICS if topic.name in partitions]
@@ -72,22 +72,22 @@ def unreachable(address: str) -> str | None:
         return getattr(error, "strerror", None) or f"{address} is no address, host:port expected"
 
 
-def _addresses(bootstrap_servers: str) -> list[str]:
-    return [address.strip().rpartition("://")[2] for address in bootstrap_servers.split(",") if address.strip()]
+def _addresses(kafka: KafkaCluster) -> list[str]:
+    return [address.strip().rpartition("://")[2] for address in str(kafka).split(",") if address.strip()]
 
 
-def _admin(bootstrap_servers: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0, "socket.connection.setup.timeout.ms": 2000})
+def _admin(kafka: KafkaCluster) -> AdminClient:
+    return kafka.admin({"socket.connection.setup.timeout.ms": 2000})
 
 
-def _advertised(bootstrap_servers: str) -> list[str]:
-    brokers = _admin(bootstrap_servers).list_topics(timeout=ANSWER_SECONDS).brokers.values()
+def _advertised(kafka: KafkaCluster) -> list[str]:
+    brokers = _admin(kafka).list_topics(timeout=ANSWER_SECONDS).brokers.values()
     return sorted(f"{broker.host}:{broker.port}" for broker in brokers)
 
 
-def _unanswered(address: str) -> str | None:
+def _unanswered(kafka: KafkaCluster, address: str) -> str | None:
     try:
-        _advertised(address)
+        _advertised(replace(kafka, bootstrap_servers=address))
     except KafkaException as error:
         return f"what listens there does not answer as Kafka, {error.args[0].str()}"
     return None
@@ -106,7 +106,7 @@ def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
     return Finding(
         "kafka",
         "note",
-        f"the embedded broker does not run ({settings.bootstrap_servers})",
+        f"the embedded broker does not run ({settings.kafka})",
         "`streamgauge up` or `streamgauge demo` starts it",
     )
 
@@ -114,17 +114,15 @@ def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
 def _no_kafka(settings: Settings, reason: str) -> Finding:
     own = None if settings.kafka_bootstrap_servers else EmbeddedKafka(settings)
     if own is not None and own.process is not None:
-        message = (
-            f"the embedded broker (pid {own.process.pid}) takes connections at {settings.bootstrap_servers} and does not answer: {reason}"
-        )
+        message = f"the embedded broker (pid {own.process.pid}) takes connections at {settings.kafka} and does not answer: {reason}"
         return Finding("kafka", "problem", message, f"see {own.log}; `streamgauge down` and `streamgauge up` start it anew, with its data")
     advice = "correct KAFKA_BOOTSTRAP_SERVERS" if own is None else own.port_advice
-    return Finding("kafka", "problem", f"what listens at {settings.bootstrap_servers} does not answer as Kafka: {reason}", advice)
+    return Finding("kafka", "problem", f"what listens at {settings.kafka} does not answer as Kafka: {reason}", advice)
 
 
 def _deviating(of: Deviation, settings: Settings) -> Finding:
     level: Level = "warning"
-    tool = f"--bootstrap-server {settings.bootstrap_servers} --alter"
+    tool = f"--bootstrap-server {settings.kafka} --alter"
     if of.setting == "partitions":
         has_more = int(of.found or 0) > int(of.expected)
         advice = (

@@ -7,7 +7,7 @@ import requests
 
 from streamgauge.doctor.findings import Finding
 from streamgauge.local.registry import EmbeddedRegistry
-from streamgauge.local.server import HOST
+from streamgauge.registry_http import registry_session
 from streamgauge.settings import Settings
 
 ANSWER_SECONDS = 2.0
@@ -16,8 +16,7 @@ ANSWER_SECONDS = 2.0
 def registry(settings: Settings) -> list[Finding]:
     """Whether a Confluent-compatible registry answers, which program it is, what it holds and what it demands of new versions."""
     url = settings.registry_url
-    with requests.Session() as session:
-        session.trust_env = not url.startswith(f"http://{HOST}")  # no proxy leads to this machine
+    with registry_session(settings.registry) as session:
         try:
             answer = session.get(f"{url}/subjects", timeout=ANSWER_SECONDS)
         except requests.RequestException as error:

@@ -85,7 +85,7 @@ class Round:
             ends.callback(self.kafka.stop)
             self.kafka.start(detached=False)
             self.registry.start(detached=False)
-            create_topics(self.settings.bootstrap_servers)
+            create_topics(self.settings.kafka)
             ends.callback(self._stop_children)
             self._start_pipeline()
             self._start_producers()
@@ -181,6 +181,8 @@ def _settings_of_a_round(settings: Settings, home: Path) -> Settings:
         home=home,
         kafka_bootstrap_servers="",
         schema_registry_url="",
+        kafka_client_properties=None,
+        schema_registry_properties=None,
         alert_webhook_url="",
         kafka_port=kafka_port,
         registry_port=registry_port,

@@ -6,9 +6,9 @@ import uuid
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.local import jars
 from streamgauge.local.java import java_home
 from streamgauge.local.processes import PidFile
@@ -20,9 +20,9 @@ _LOGGING = Path(__file__).with_name("kafka-log4j2.properties")
 _JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC")
 
 
-def answers(bootstrap_servers: str, timeout_seconds: float = 2) -> bool:
+def answers(kafka: KafkaCluster, timeout_seconds: float = 2) -> bool:
     """Whether a broker answers a metadata request."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin = kafka.admin()
     try:
         admin.list_topics(timeout=timeout_seconds)
     except KafkaException:
@@ -49,7 +49,7 @@ class EmbeddedKafka(EmbeddedServer):
 
     def answers(self) -> bool:
         """Whether it answers a metadata request."""
-        return answers(self.address)
+        return answers(KafkaCluster(self.address))
 
     def _prepare(self) -> Launch:
         java = str(java_home(self.settings) / "bin" / "java")

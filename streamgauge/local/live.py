@@ -1,11 +1,10 @@
 """The figures of the demo's live line: events in, rows out, lag, batch time."""
 
-import uuid
 from typing import Any
 
 import orjson
-from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from streamgauge.settings import Settings
 from streamgauge.topics import STREAMING_METRICS, TOPICS, Topic
@@ -19,15 +18,8 @@ class LiveFigures:
     """Reads what the brokers and the queries say of themselves; a broker that does not answer makes a line that says so."""
 
     def __init__(self, settings: Settings) -> None:
-        self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": settings.bootstrap_servers,
-                "group.id": f"streamgauge-{uuid.uuid4()}",
-                "enable.auto.commit": False,
-                "log_level": 0,
-            }
-        )
+        self._admin = settings.kafka.admin()
+        self._consumer = settings.kafka.consumer()
         self._consumer.assign([TopicPartition(STREAMING_METRICS.name, 0, OFFSET_END)])
         self._before: tuple[int, int] | None = None
         self._progress: dict[str, dict[str, Any]] = {}

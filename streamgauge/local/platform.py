@@ -42,7 +42,7 @@ class Platform:
         if self._registry is not None:
             self._registry_start = _Start(self._registry, detached=detached)
         lines = [self._start_kafka(detached=detached)]
-        self.warnings = create_topics(self.settings.bootstrap_servers)
+        self.warnings = create_topics(self.settings.kafka)
         if self.with_registry:
             lines.append(self._registry_line(detached=detached))
         return lines
@@ -68,13 +68,13 @@ class Platform:
             server.stop()
 
     def _start_kafka(self, *, detached: bool) -> str:
-        address = self.settings.bootstrap_servers
+        address = self.settings.kafka
         if self._kafka is None:
             return _line("Kafka", f"{address} (yours, by KAFKA_BOOTSTRAP_SERVERS)")
         return _line("Kafka", f"{address} ({_started(self._kafka.start(detached=detached))})")
 
     def _registry_line(self, *, detached: bool) -> str:
-        address = self.settings.registry_url
+        address = self.settings.registry
         if self._registry_start is None:
             if not registry.answers(address):
                 self.warnings.append(

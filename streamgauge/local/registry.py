@@ -7,6 +7,8 @@ from streamgauge.local import jars
 from streamgauge.local.java import java_home
 from streamgauge.local.processes import PidFile
 from streamgauge.local.server import HOST, EmbeddedServer, Launch
+from streamgauge.registry_http import registry_session
+from streamgauge.registry_server import RegistryServer
 from streamgauge.settings import Settings
 
 COMPATIBILITY = "BACKWARD"
@@ -36,7 +38,7 @@ class EmbeddedRegistry(EmbeddedServer):
 
     def answers(self) -> bool:
         """Whether it lists its subjects."""
-        return answers(self.address)
+        return answers(RegistryServer(self.address))
 
     def _prepare(self) -> Launch:
         program = jars.unpacked("registry", self.settings)
@@ -70,11 +72,10 @@ class EmbeddedRegistry(EmbeddedServer):
         }
 
 
-def answers(url: str, timeout_seconds: float = 2) -> bool:
-    """Whether a Confluent-compatible registry at `url` lists its subjects."""
-    with requests.Session() as session:
-        session.trust_env = not url.startswith(f"http://{HOST}")  # no proxy leads to this machine
+def answers(server: RegistryServer, timeout_seconds: float = 2) -> bool:
+    """Whether a Confluent-compatible registry lists its subjects."""
+    with registry_session(server) as session:
         try:
-            return session.get(f"{url}/subjects", timeout=timeout_seconds).ok
+            return session.get(f"{server}/subjects", timeout=timeout_seconds).ok
         except requests.RequestException:
             return False

@@ -22,10 +22,10 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 class ResultTopic:
     """Writes camera stats, as the pipeline does, and waits until Kafka has them."""
 
-    def __init__(self, bootstrap_servers, name):
-        self.bootstrap_servers, self.name = bootstrap_servers, name
+    def __init__(self, kafka, name):
+        self.kafka, self.bootstrap_servers, self.name = kafka, kafka.bootstrap_servers, name
         self.keys = set()
-        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+        self._producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 0})
 
     def count(self, zip_code, count, *, start=NOON, age=timedelta(0)):
         """Writes a count, `age` ago by Kafka's timestamp; a count of None deletes the row."""
@@ -61,19 +61,19 @@ def until():
 def topic(settings, monkeypatch, until):
     """An empty topic of the same kind as nest-camera-stats, which the Nest page reads in its stead."""
     name = f"{NEST_CAMERA_STATS.name}-{uuid.uuid4()}"
-    create_topics(settings.bootstrap_servers, [dataclasses.replace(NEST_CAMERA_STATS, name=name)])
+    create_topics(settings.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=name)])
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
     until(lambda: admin.list_topics(timeout=10).topics, lambda topics: name in topics, f"topic {name} was to be there")
     monkeypatch.setattr(nest, "TOPIC", name)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
-    yield ResultTopic(settings.bootstrap_servers, name)
+    yield ResultTopic(settings.kafka, name)
     st.cache_resource.clear()
 
 
 @pytest.fixture
 def camera_stats(settings):
     """The topic nest-camera-stats itself, which another process reads; it is left as empty as it was."""
-    topic = ResultTopic(settings.bootstrap_servers, NEST_CAMERA_STATS.name)
+    topic = ResultTopic(settings.kafka, NEST_CAMERA_STATS.name)
     yield topic
     for key in topic.keys:
         topic.write(key, None)
@@ -82,7 +82,7 @@ def camera_stats(settings):
 @pytest.fixture
 def wikimedia_topics(settings):
     """The topics of the Wikimedia page themselves, by name, for another process; they are left as empty as they were."""
-    topics = {topic.name: ResultTopic(settings.bootstrap_servers, topic.name) for topic in (WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)}
+    topics = {topic.name: ResultTopic(settings.kafka, topic.name) for topic in (WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)}
     yield topics
     for topic in topics.values():
         for key in topic.keys:

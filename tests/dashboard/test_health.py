@@ -85,7 +85,7 @@ class Kafka:
 def kafka(settings, monkeypatch):
     topics = {"states": QUERY_STATES, "metrics": STREAMING_METRICS, "alerts": ALERTS, "letters": DEAD_LETTERS}
     names = {kind: f"{topic.name}-{uuid.uuid4()}" for kind, topic in topics.items()}
-    create_topics(settings.bootstrap_servers, [dataclasses.replace(topic, name=names[kind]) for kind, topic in topics.items()])
+    create_topics(settings.kafka, [dataclasses.replace(topic, name=names[kind]) for kind, topic in topics.items()])
     monkeypatch.setattr(health, "TOPIC", names["states"])
     monkeypatch.setattr(health, "METRICS_TOPIC", names["metrics"])
     monkeypatch.setattr(health, "ALERTS_TOPIC", names["alerts"])

@@ -20,7 +20,7 @@ NOBODY_LISTENS = "127.0.0.1:1"
 
 @pytest.fixture
 def follower(topic):
-    follower = Follower(topic.bootstrap_servers, topic.name)
+    follower = Follower(topic.kafka, topic.name)
     yield follower
     follower.stop()
 
@@ -30,7 +30,7 @@ def counts(rows):
 
 
 def test_an_empty_topic_is_read_to_its_end(topic):
-    assert read_to_end(topic.bootstrap_servers, topic.name).rows() == []
+    assert read_to_end(topic.kafka, topic.name).rows() == []
 
 
 def test_a_topic_is_read_to_its_end(topic):
@@ -39,7 +39,7 @@ def test_a_topic_is_read_to_its_end(topic):
     topic.count("94107", 2)
     topic.count("94110", None)
 
-    assert counts(read_to_end(topic.bootstrap_servers, topic.name).rows()) == {"94107": 2}
+    assert counts(read_to_end(topic.kafka, topic.name).rows()) == {"94107": 2}
 
 
 def test_last_offsets_that_hold_no_record_are_no_reason_to_wait(topic, until):
@@ -50,7 +50,7 @@ def test_last_offsets_that_hold_no_record_are_no_reason_to_wait(topic, until):
     producer.commit_transaction(30)  # leaves a marker behind the record, at an offset that no consumer is given
 
     def rows():
-        return read_to_end(topic.bootstrap_servers, topic.name).rows()
+        return read_to_end(topic.kafka, topic.name).rows()
 
     # The broker writes the marker a moment after it has said that the transaction is committed.
     assert until(rows, bool, "the committed record was to be seen") == [{}]
@@ -58,7 +58,7 @@ def test_last_offsets_that_hold_no_record_are_no_reason_to_wait(topic, until):
 
 def test_a_missing_topic_is_named_with_what_to_do(settings):
     with pytest.raises(StreamgaugeError, match="has no topic no-such-topic; `streamgauge up` creates it"):
-        read_to_end(settings.bootstrap_servers, "no-such-topic")
+        read_to_end(settings.kafka, "no-such-topic")
 
 
 def test_a_kafka_that_does_not_answer_is_named_with_what_to_do():
@@ -85,7 +85,7 @@ def test_a_snapshot_never_changes(topic, follower, until):
 
 
 def test_a_follower_that_is_stopped_leaves_no_thread(topic, until):
-    follower = Follower(topic.bootstrap_servers, topic.name)
+    follower = Follower(topic.kafka, topic.name)
     until(lambda: follower.snapshot, lambda seen: seen.is_read, "the topic was to be read")
     follower.stop()
 
@@ -100,7 +100,7 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
     failed = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of the topic was to be noticed", 60)
     assert counts(failed.rows) == {"94107": 1}
 
-    create_topics(topic.bootstrap_servers, [dataclasses.replace(NEST_CAMERA_STATS, name=topic.name)])
+    create_topics(topic.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=topic.name)])
     topic.count("94110", 5)
     until(
         lambda: (follower.snapshot.error, counts(follower.snapshot.rows)),
@@ -114,7 +114,7 @@ def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(se
     platform = Platform(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]), with_registry=False)
     platform.start(detached=False)
     try:
-        follower = Follower(platform.settings.bootstrap_servers, NEST_CAMERA_STATS.name)
+        follower = Follower(platform.settings.kafka, NEST_CAMERA_STATS.name)
         producer = Producer({"bootstrap.servers": platform.settings.bootstrap_servers, "log_level": 0})
         producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 1}')
         assert producer.flush(10) == 0

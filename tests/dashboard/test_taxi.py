@@ -23,7 +23,7 @@ FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
 def write(settings, monkeypatch):
     """Writes a row, as the pipeline does, to a topic that the page reads."""
     name = f"{TAXI_BOROUGH_STATS.name}-{uuid.uuid4()}"
-    create_topics(settings.bootstrap_servers, [dataclasses.replace(TAXI_BOROUGH_STATS, name=name)])
+    create_topics(settings.kafka, [dataclasses.replace(TAXI_BOROUGH_STATS, name=name)])
     monkeypatch.setattr(taxi, "TOPIC", name)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})

@@ -32,7 +32,7 @@ class Topics:
         self.settings = settings
         topics = (WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, STREAMING_METRICS)
         self.own = {topic.name: dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for topic in topics}
-        create_topics(settings.bootstrap_servers, list(self.own.values()))
+        create_topics(settings.kafka, list(self.own.values()))
         monkeypatch.setattr(wikimedia, "TOPIC", self.own[WIKIMEDIA_PROCESSED.name].name)
         monkeypatch.setattr(wikimedia, "WIKIS_TOPIC", self.own[WIKIMEDIA_WIKI_STATS.name].name)
         monkeypatch.setattr(wikimedia_stream, "SOURCE_TOPIC", self.own[WIKIMEDIA.name].name)

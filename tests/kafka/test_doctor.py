@@ -116,7 +116,7 @@ class TestTopics:
 def test_a_registry_without_a_rule_is_a_warning(fresh_registry):
     from streamgauge.schema_registry import SchemaRegistry
 
-    SchemaRegistry(fresh_registry.registry_url).client.set_compatibility(level="NONE")
+    SchemaRegistry(fresh_registry.registry).client.set_compatibility(level="NONE")
     (found,) = schemas.registry(fresh_registry)
     assert (found.level, found.advice.split(",")[0]) == ("warning", "choose BACKWARD")
 

@@ -44,7 +44,7 @@ def write_rows(settings, topic, days):
 
 
 def days_of(settings, topic):
-    keys = read_to_end(settings.bootstrap_servers, topic, lambda _: {}).keys()
+    keys = read_to_end(settings.kafka, topic, lambda _: {}).keys()
     return sorted((datetime.fromisoformat(json.loads(key)["window"]["start"]) - NOON).days for key in keys)
 
 
@@ -71,7 +71,7 @@ def test_each_table_loses_what_is_older_than_the_retention_behind_its_own_newest
 
 def test_a_page_and_a_report_lose_the_rows_too(fresh):
     write_rows(fresh, "nest-camera-stats", range(40))
-    follower = Follower(fresh.bootstrap_servers, "nest-camera-stats")
+    follower = Follower(fresh.kafka, "nest-camera-stats")
     try:
         eventually(lambda: len(follower.snapshot.rows) == 40, "the page to have all rows")
         assert streamgauge("expire", settings=fresh).returncode == 0
@@ -94,7 +94,7 @@ def test_a_null_reaches_its_row_whatever_the_partitions(fresh):
     for key in keys:
         spark_like.produce("wide", b"{}", key)
     assert spark_like.flush(10) == 0
-    assert delete_rows(fresh.bootstrap_servers, "wide", keys) == 100
+    assert delete_rows(fresh.kafka, "wide", keys) == 100
     where = {}
     for message in read_topic(fresh, "wide"):
         where.setdefault(message.key(), set()).add(message.partition())

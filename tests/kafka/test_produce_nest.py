@@ -86,7 +86,7 @@ def test_the_summary_tells_what_is_in_the_topic(fresh):
 
 
 def test_homes_are_spread_over_all_partitions_as_java_would_spread_them(settings):
-    delivery = Delivery(settings.bootstrap_servers, print)
+    delivery = Delivery(settings.kafka, print)
     # murmur2 of Java's clients: Utils.toPositive(Utils.murmur2(key)) % 3
     expected = {b"structure-1": java_partition(b"structure-1"), b"a": java_partition(b"a"), b"home 77": java_partition(b"home 77")}
     marker = os.urandom(8)
@@ -134,13 +134,13 @@ def test_a_record_that_the_broker_refuses_is_named(fresh):
 
 
 def test_a_record_that_no_broker_would_take_is_refused_before_it_is_sent(settings):
-    delivery = Delivery(settings.bootstrap_servers, print)
+    delivery = Delivery(settings.kafka, print)
     with pytest.raises(StreamgaugeError, match=f"key b'k', {LARGEST_RECORD_BYTES + 1} bytes"):
         delivery.send(NEST_LOGS.name, b"k", b"x" * (LARGEST_RECORD_BYTES + 1))
 
 
 def test_a_document_of_5_mb_passes(settings):
-    delivery, value = Delivery(settings.bootstrap_servers, print), os.urandom(5_000_000)
+    delivery, value = Delivery(settings.kafka, print), os.urandom(5_000_000)
     delivery.send(NEST_LOGS.name, b"k", value)
     assert delivery.flush(30) == 0
     digests = {hashlib.sha256(message.value()).digest() for message in read_topic(settings, NEST_LOGS.name)}
@@ -149,7 +149,7 @@ def test_a_document_of_5_mb_passes(settings):
 
 def test_a_missing_topic_is_named(settings):
     with pytest.raises(StreamgaugeError, match="has no topic no-such-topic; `streamgauge up` creates it"):
-        Delivery(settings.bootstrap_servers, print).check("no-such-topic")
+        Delivery(settings.kafka, print).check("no-such-topic")
 
 
 def test_a_kafka_that_does_not_answer_is_one_line(settings):
@@ -219,7 +219,7 @@ def test_a_broker_that_is_killed_and_comes_back_gets_every_record_once(fresh):
 
 def test_a_broker_that_stays_away_is_told_in_the_end(fresh):
     notices = []
-    delivery = Delivery(fresh.bootstrap_servers, notices.append, patience_seconds=3)
+    delivery = Delivery(fresh.kafka, notices.append, patience_seconds=3)
     delivery.send(NEST_LOGS.name, b"k", b"v")
     assert delivery.flush(30) == 0
     kill(EmbeddedKafka(fresh))

@@ -28,15 +28,15 @@ def idle(tmp_path):
 def restarted(settings):
     """The registry, as it is after a kill -9 and another start."""
     EmbeddedRegistry(settings).process.kill()
-    eventually(lambda: not registries.answers(settings.registry_url, 0.5), "the registry to be gone")
+    eventually(lambda: not registries.answers(settings.registry, 0.5), "the registry to be gone")
     eventually(lambda: EmbeddedRegistry(settings).process is None, "its process to be gone")
     assert EmbeddedRegistry(settings).start(detached=True)
-    return SchemaRegistry(settings.registry_url)
+    return SchemaRegistry(settings.registry)
 
 
 def test_ids_are_what_they_were_after_a_kill(idle):
     assert EmbeddedRegistry(idle).start(detached=True)
-    ids = [SchemaRegistry(idle.registry_url).register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)]
+    ids = [SchemaRegistry(idle.registry).register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)]
     after = restarted(idle)
     assert [after.register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)] == ids
     assert orjson.loads(after.schema(ids[1]).text)["fields"] == orjson.loads(VERSION_2)["fields"]
@@ -45,7 +45,7 @@ def test_ids_are_what_they_were_after_a_kill(idle):
 
 def test_an_id_is_on_disk_when_it_is_given_out(idle):
     EmbeddedRegistry(idle).start(detached=True)
-    before = SchemaRegistry(idle.registry_url).register("a-value", '{"type": "string"}')
+    before = SchemaRegistry(idle.registry).register("a-value", '{"type": "string"}')
     assert restarted(idle).schema(before).text == '{"type": "string"}'
 
 
@@ -57,7 +57,7 @@ def test_a_second_start_finds_the_first(idle):
 
 
 def test_a_new_version_must_read_what_the_old_one_wrote(registry):
-    own = SchemaRegistry(registry.registry_url)
+    own = SchemaRegistry(registry.registry)
     subject = "compatibility-value"
     versions = [VERSION_1, VERSION_2]
     assert len({own.register(subject, text) for text in versions}) == len(versions)
@@ -71,11 +71,11 @@ def test_a_new_version_must_read_what_the_old_one_wrote(registry):
 def test_a_level_that_someone_chose_stays(idle):
     own = EmbeddedRegistry(idle)
     own.start(detached=True)
-    client = SchemaRegistry(idle.registry_url).client
+    client = SchemaRegistry(idle.registry).client
     assert client.get_compatibility() == "BACKWARD"
     client.set_compatibility(level="FULL")
     own.start(detached=True)
-    assert SchemaRegistry(idle.registry_url).client.get_compatibility() == "FULL"
+    assert SchemaRegistry(idle.registry).client.get_compatibility() == "FULL"
 
 
 def test_only_this_machine_reaches_it(registry):
@@ -113,5 +113,5 @@ def test_a_registry_of_ones_own_is_used_and_left_alone(idle, registry):
     assert not up.stderr, up.stderr
     down = streamgauge("down", settings=idle, **own).stdout
     assert "Schema registry left alone: it is yours, by SCHEMA_REGISTRY_URL" in " ".join(down.split())
-    assert registries.answers(registry.registry_url)
+    assert registries.answers(registry.registry)
     assert not (idle.home / "registry").exists()

@@ -143,7 +143,7 @@ def test_rows_that_cannot_be_read_go_too(fresh):
     producer.produce("nest-camera-stats", b"rubbish", b"rubbish")
     assert producer.flush(10) == 0
     ok(streamgauge("reset", "nest-camera-stats", "--yes", settings=fresh))
-    table = read_to_end(fresh.bootstrap_servers, "nest-camera-stats")
+    table = read_to_end(fresh.kafka, "nest-camera-stats")
     assert (table.rows(), table.unreadable) == ([], {})
 
 

@@ -83,7 +83,7 @@ def test_a_query_that_fails_is_failed_with_its_error(fresh):
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
     admin.delete_topics(["nest-logs"])["nest-logs"].result(30)
     eventually(lambda: "nest-logs" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
-    create_topics(fresh.bootstrap_servers)
+    create_topics(fresh.kafka)
     assert streamgauge_here("run", QUERY, "--once", settings=fresh).returncode == 2
     failed = status(fresh)
     assert failed["state"] == "failed"

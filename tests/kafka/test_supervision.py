@@ -34,7 +34,7 @@ def recreate(settings, topic):
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
     admin.delete_topics([topic])[topic].result(30)
     eventually(lambda: topic not in admin.list_topics(timeout=10).topics, f"topic {topic} to be gone")
-    create_topics(settings.bootstrap_servers)
+    create_topics(settings.kafka)
 
 
 @contextmanager

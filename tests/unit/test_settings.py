@@ -56,3 +56,15 @@ def test_another_process_can_be_given_the_same_settings():
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):
     with pytest.raises(StreamgaugeError, match=f"^{variable} is '{text}'; expected {expected}$"):
         Settings.from_environment({variable: text})
+
+
+@pytest.mark.parametrize(
+    ("variable", "address"), [("KAFKA_CLIENT_PROPERTIES", "KAFKA_BOOTSTRAP_SERVERS"), ("SCHEMA_REGISTRY_PROPERTIES", "SCHEMA_REGISTRY_URL")]
+)
+def test_properties_are_for_servers_of_ones_own(variable, address, tmp_path):
+    path = tmp_path / "own.properties"
+    path.write_text("")
+    with pytest.raises(StreamgaugeError, match=f"^{variable} is for .* by {address}, or unset it$"):
+        Settings.from_environment({variable: str(path)})
+    settings = Settings.from_environment({variable: str(path), address: "http://own:1"})
+    assert Settings.from_environment(settings.environment()) == settings

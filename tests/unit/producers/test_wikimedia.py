@@ -19,6 +19,7 @@ from producers.wikimedia_recording import replay
 from producers.wikimedia_simulation import Simulation, simulate
 from streamgauge.data_files import data_file
 from streamgauge.errors import StreamgaugeError
+from streamgauge.registry_server import RegistryServer
 from streamgauge.schema_registry import SchemaRegistry
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -180,7 +181,7 @@ def test_a_recording_that_is_not_there_is_one_sentence(tmp_path):
 
 def test_a_registry_that_is_away_is_waited_for_until_a_stop():
     notices, waits = [], []
-    registry = SchemaRegistry("http://127.0.0.1:9/apis/ccompat/v7")
+    registry = SchemaRegistry(RegistryServer("http://127.0.0.1:9/apis/ccompat/v7"))
     made = encoder(
         registry,
         "wikimedia",

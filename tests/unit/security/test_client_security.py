@@ -1,0 +1,169 @@
+"""From Kafka's own properties to what librdkafka's clients and Spark's are told."""
+
+import pytest
+from certificates import Authority
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.security.client_security import ClientSecurity
+from streamgauge.security.jaas import login_module
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+SECRET = "correct-horse"
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Authority("tests")
+
+
+@pytest.fixture
+def read(tmp_path):
+    def of(text, **environment):
+        path = tmp_path / "client.properties"
+        path.write_text(text)
+        return ClientSecurity.read(path, environment)
+
+    return of
+
+
+def refusal(read, text, **environment):
+    with pytest.raises(StreamgaugeError) as raised:
+        read(text, **environment)
+    assert SECRET not in str(raised.value)
+    assert "\n" not in str(raised.value)
+    return str(raised.value).partition("client.properties: ")[2]
+
+
+@pytest.mark.parametrize(("mechanism", "module"), [("PLAIN", PLAIN), ("SCRAM-SHA-256", SCRAM), ("SCRAM-SHA-512", SCRAM)])
+def test_user_and_password_of_a_login_module(read, tmp_path, mechanism, module):
+    found = read(
+        f'security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config={module} required username="app" password="{SECRET}";'
+    )
+    told = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.username": "app", "sasl.password": SECRET}
+    assert (dict(found.librdkafka), found.user) == (told, "app")
+    assert dict(found.spark)["kafka.sasl.jaas.config"] == f"${{file:{tmp_path}/client.properties:sasl.jaas.config}}"
+
+
+def test_user_and_password_by_themselves_become_a_login_module_for_spark(read, tmp_path):
+    found = read(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.username=app\nsasl.password={SECRET}")
+    assert dict(found.librdkafka)["sasl.password"] == SECRET
+    spark = dict(found.spark)
+    assert (
+        spark["kafka.sasl.jaas.config"]
+        == f'{SCRAM} required username="app" password="${{file:{tmp_path}/client.properties:sasl.password}}";'
+    )
+    assert "kafka.sasl.password" not in spark
+
+
+def test_a_reference_goes_to_spark_as_it_is(read):
+    jaas = f'{SCRAM} required username="app" password="${{env:KAFKA_PASSWORD}}";'
+    found = read(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config={jaas}", KAFKA_PASSWORD=SECRET)
+    spark = dict(found.spark)
+    assert (dict(found.librdkafka)["sasl.password"], spark["kafka.sasl.jaas.config"]) == (SECRET, jaas)
+    assert spark["kafka.config.providers"] == "env,file,directory,dir"
+    assert spark["kafka.config.providers.env.class"] == "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+
+
+def test_no_secret_is_in_what_spark_is_told_nor_in_any_text(read, authority, tmp_path):
+    ca, own = authority.pkcs12(tmp_path / "ca.p12", SECRET), authority.issue("app").pkcs12(tmp_path / "own.p12", SECRET)
+    found = read(
+        f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=app\nsasl.password={SECRET}\n"
+        f"ssl.truststore.type=PKCS12\nssl.truststore.location={ca}\nssl.truststore.password={SECRET}\n"
+        f"ssl.keystore.type=PKCS12\nssl.keystore.location={own}\nssl.keystore.password={SECRET}\nssl.key.password={SECRET}"
+    )
+    kafka = KafkaCluster("broker:9093", found)
+    assert SECRET in str(found.librdkafka)
+    assert SECRET not in f"{kafka} {kafka!r} {found!r} {found.tls!r} {kafka.spark_options()}"
+
+
+def test_pem_for_both_kinds_of_clients(read, authority, tmp_path):
+    ca, own = authority.pem(tmp_path / "ca.pem"), authority.issue("app").pem(tmp_path / "own.pem", SECRET)
+    found = read(
+        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={ca}\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.location={own}\nssl.key.password={SECRET}\nssl.endpoint.identification.algorithm="
+    )
+    told = dict(found.librdkafka)
+    assert told.pop("ssl.ca.pem") == ca.read_text()
+    expected = {"security.protocol": "SSL", "ssl.certificate.location": str(own), "ssl.key.location": str(own), "ssl.key.password": SECRET}
+    assert told == expected | {"ssl.endpoint.identification.algorithm": "none"}
+    spark = dict(found.spark)
+    assert (spark["kafka.ssl.truststore.location"], spark["kafka.ssl.keystore.type"]) == (str(ca), "PEM")
+    assert spark["kafka.ssl.key.password"] == f"${{file:{tmp_path}/client.properties:ssl.key.password}}"
+    assert KafkaCluster("127.0.0.1:1", found).producer({}) is not None
+
+
+def test_pkcs12_is_made_readable_for_librdkafka(read, authority, tmp_path):
+    ca, own = authority.pkcs12(tmp_path / "ca.p12", SECRET), authority.issue("app").pkcs12(tmp_path / "own.p12", SECRET)
+    found = read(
+        f"security.protocol=SSL\nssl.truststore.type=PKCS12\nssl.truststore.location={ca}\nssl.truststore.password={SECRET}\n"
+        f"ssl.keystore.type=PKCS12\nssl.keystore.location={own}\nssl.keystore.password={SECRET}"
+    )
+    told = dict(found.librdkafka)
+    assert told["ssl.ca.pem"] == authority.pem(tmp_path / "ca.pem").read_text()
+    assert (told["ssl.keystore.location"], told["ssl.keystore.password"]) == (str(own), SECRET)
+    assert KafkaCluster("127.0.0.1:1", found).admin() is not None
+
+
+def test_kerberos_from_a_keytab(read):
+    jaas = f'{KERBEROS} required useKeyTab=true storeKey=true keyTab="/etc/app.keytab" principal="app@EXAMPLE.ORG";'
+    found = read(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={jaas}")
+    told = dict(found.librdkafka)
+    assert (told["sasl.kerberos.keytab"], told["sasl.kerberos.principal"]) == ("/etc/app.keytab", "app@EXAMPLE.ORG")
+
+
+def test_one_clear_line_for_what_cannot_be_followed(read):
+    scram = "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+    assert refusal(read, "acks=all").startswith("acks is not known here; expected nothing but sasl.jaas.config, ")
+    assert refusal(read, "security.protocol=TLS") == "security.protocol is TLS; expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"
+    assert refusal(read, "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER").startswith(
+        "sasl.mechanism is OAUTHBEARER; expected one of PLAIN, "
+    )
+    assert refusal(read, scram) == "sasl.jaas.config is missing; expected it, or sasl.username and sasl.password"
+    assert refusal(read, f'{scram}sasl.username=a\nsasl.password={SECRET}\\"').startswith(
+        'sasl.username or sasl.password holds " or \\; write'
+    )
+    assert refusal(read, f'{scram}sasl.jaas.config={PLAIN} required username="a" password="{SECRET}";').startswith(
+        f"sasl.jaas.config is not what SCRAM-SHA-512 takes; expected {SCRAM} required username="
+    )
+    assert refusal(read, "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI").startswith("GSSAPI takes sasl.kerberos.service.name, and ")
+    mixed = f'{scram}sasl.jaas.config={SCRAM} required username="${{env:A}}" password="{SECRET}";'
+    assert refusal(read, mixed, A="a").startswith("sasl.jaas.config is partly a reference, and its password is not")
+
+
+def test_one_clear_line_for_stores_that_cannot_be_read(read, authority, tmp_path):
+    ca, own = authority.pem(tmp_path / "ca.pem"), authority.issue("app").pem(tmp_path / "own.pem", SECRET)
+    truststore = f"security.protocol=SSL\nssl.truststore.location={ca}\n"
+    assert refusal(read, truststore).startswith(
+        "ssl.truststore.type is JKS, by default; expected PEM or PKCS12, which all clients can read: keytool"
+    )
+    assert refusal(read, f"{truststore}ssl.truststore.type=PKCS12").endswith(
+        "is no PKCS12 store, or ssl.truststore.password is not its password"
+    )
+    assert refusal(read, "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/none") == (
+        "ssl.truststore.location=/none cannot be read (No such file or directory); correct it"
+    )
+    keystore = f"security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.location={own}\nssl.key.password=other"
+    assert refusal(read, keystore).startswith(f"ssl.keystore.location={own} does not open; expected a certificate and its own key in PEM")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (f'{PLAIN} required username="a" password="b";', {"username": "a", "password": "b"}),
+        (f"{PLAIN} required username='a' password=b ;", {"username": "a", "password": "b"}),
+        (f'{PLAIN} required password="q\\"uo\\\\te" username="a b";', {"username": "a b", "password": 'q"uo\\te'}),
+    ],
+)
+def test_login_modules_as_java_reads_them(text, options):
+    module = login_module(text)
+    assert (module.name, module.options) == ("PlainLoginModule", options)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "username=a", f"{PLAIN} username=a;", f"{PLAIN} required username=a", f'{PLAIN} required username="a;']
+)
+def test_what_is_no_login_module(text):
+    assert login_module(text) is None
