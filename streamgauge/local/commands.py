@@ -1,8 +1,9 @@
-"""The commands of a Spark cluster of one's own: spark-master, spark-worker."""
+"""The commands about what runs here: fetch, spark-master, spark-worker."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from streamgauge.settings import Settings
 from streamgauge.spark_master import LOOPBACK, address_towards
@@ -10,7 +11,21 @@ from streamgauge.spark_master import LOOPBACK, address_towards
 if TYPE_CHECKING:
     from streamgauge.local.spark_daemons import Daemon
 
+out = Console(soft_wrap=True, highlight=False)
 WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web page; 0: any that is free")]
+
+
+def fetch() -> None:
+    """Fetch everything that the first start would fetch: jars of Spark, Kafka and the schema registry. Nothing needs the network then."""
+    from streamgauge.local import jars
+    from streamgauge.local.java import java_home
+
+    settings = Settings.from_environment()
+    java_home(settings)
+    for bundle in ("spark", "kafka"):
+        jars.fetch(bundle, settings)
+    jars.unpacked("registry", settings)
+    out.print(f"all that jars.lock names is in {settings.cache}", markup=False)
 
 
 def spark_master(
