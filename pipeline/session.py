@@ -4,17 +4,19 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from pipeline.cluster import check_executors, cluster_config
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local import jars
 from streamgauge.local.java import java_home
 from streamgauge.settings import Settings
+from streamgauge.spark_master import is_local
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -37,28 +39,49 @@ _DELTA = {
 _AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{kind}.maxLength={LARGEST_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems")
 )
+_JAVA_OPTIONS = f"-Duser.timezone=UTC -XX:+UseParallelGC {_AVRO_LIMITS}"
 
 
 def spark_session(settings: Settings) -> SparkSession:
     """Starts Spark on `settings.spark_master` with the locked jars; the log goes to a file under settings.logs.
 
-    Raises StreamgaugeError when its JVM does not come up.
+    Raises StreamgaugeError when its JVM does not come up, and when a cluster cannot do the work: no master or no executor, folders that are
+    not shared.
     """
     os.environ["JAVA_HOME"] = str(java_home(settings))
-    # Where Spark runs Python itself: this one, which has what is needed, and not the first on the PATH.
-    if settings.spark_master.startswith("local"):
+    if is_local(settings.spark_master):
+        # Where Spark runs Python itself: this one, which has what is needed, and not the first on the PATH.
         os.environ["PYSPARK_PYTHON"] = sys.executable
-    paths = [str(path.absolute()) for path in jars.fetch("spark", settings)]
+    for_master = cluster_config(settings)
     log = settings.logs.absolute() / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    config: dict[str, str | int] = {
+    builder = SparkSession.builder.appName("streamgauge").master(settings.spark_master)
+    for name, value in (_config(settings, jars.fetch("spark", settings), log) | for_master).items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
+        msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: what it has said itself stands above, or in {log}); start again"
+        raise StreamgaugeError(msg) from error
+    if not is_local(settings.spark_master):
+        try:
+            check_executors(spark, settings)
+        except BaseException:
+            spark.stop()
+            raise
+    return spark
+
+
+def _config(settings: Settings, jar_files: Iterable[Path], log: Path) -> dict[str, str | int]:
+    """What Spark is told whatever its master is."""
+    paths = [str(path.absolute()) for path in jar_files]
+    return {
+        # Executors fetch these from the driver.
         "spark.jars": ",".join(paths),
         "spark.driver.extraClassPath": ":".join(paths),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} -Duser.timezone=UTC -XX:+UseParallelGC {_AVRO_LIMITS}",
-        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {_AVRO_LIMITS}",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} {_JAVA_OPTIONS}",
+        "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.scheduler.mode": "FAIR",
@@ -73,14 +96,6 @@ def spark_session(settings: Settings) -> SparkSession:
         **_BARE_LOCAL_FILES,
         **_DELTA,
     }
-    builder = SparkSession.builder.appName("streamgauge").master(settings.spark_master)
-    for name, value in config.items():
-        builder = builder.config(name, value)
-    try:
-        return builder.getOrCreate()
-    except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
-        msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: what it has said itself stands above, or in {log}); start again"
-        raise StreamgaugeError(msg) from error
 
 
 @contextlib.contextmanager

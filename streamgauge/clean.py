@@ -22,6 +22,7 @@ OURS = {
     "logs": "logs",
     "producers": "where the live stream was left",
     "chaos": "rounds of chaos that were wrong",
+    "spark-master": "what a Spark master remembers of its cluster",
 }
 """Everything that Streamgauge puts into STREAMGAUGE_HOME, and what it is."""
 

@@ -12,6 +12,7 @@ from pipeline.lake import commands as table_commands
 from producers.commands import produce
 from streamgauge import operations
 from streamgauge.errors import StreamgaugeError
+from streamgauge.local import commands as local_commands
 from streamgauge.settings import Settings
 
 app = typer.Typer(
@@ -32,6 +33,9 @@ app.command()(operations.doctor)
 app.command()(operations.clean)
 app.command()(operations.expire)
 app.command()(operations.chaos)
+app.command()(local_commands.fetch)
+app.command()(local_commands.spark_master)
+app.command()(local_commands.spark_worker)
 
 
 @app.command()
@@ -122,7 +126,7 @@ def dead_letters(
 
 @app.command()
 def dashboard() -> None:
-    """Serve the dashboard, on loopback."""
+    """Serve the dashboard, at STREAMGAUGE_DASHBOARD_HOST: loopback, if nothing else is said."""
     import os
 
     from dashboard.server import dashboard_command

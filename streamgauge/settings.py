@@ -115,6 +115,11 @@ class Settings:
         read=_port,
         expected="a port, 1 to 65534",
     )
+    dashboard_host: str = _setting(
+        "STREAMGAUGE_DASHBOARD_HOST",
+        "127.0.0.1",
+        "address that the dashboard listens on; it asks nobody who they are, so others than loopback need a guard before it",
+    )
     dashboard_port: int = _setting("STREAMGAUGE_DASHBOARD_PORT", 8501, "port of the dashboard", read=_port, expected="a port, 1 to 65534")
     kafka_bootstrap_servers: str = _setting("KAFKA_BOOTSTRAP_SERVERS", "", "a Kafka of your own; none is started then")
     kafka_client_properties: Path | None = _setting(
@@ -153,8 +158,35 @@ class Settings:
     wikimedia_window: str = _setting("STREAMGAUGE_WIKIMEDIA_WINDOW", "60 seconds", "length of the windows that edits are counted in")
     wikimedia_slide: str = _setting("STREAMGAUGE_WIKIMEDIA_SLIDE", "30 seconds", "how far apart those windows start")
     wikimedia_watermark: str = _setting("STREAMGAUGE_WIKIMEDIA_WATERMARK", "60 seconds", "how late an edit may be and still count")
-    spark_master: str = _setting("SPARK_MASTER", "local[*]", "the Spark master")
+    spark_master: str = _setting("SPARK_MASTER", "local[*]", "the Spark master: this machine, or spark://host:7077")
     driver_memory: str = _setting("STREAMGAUGE_DRIVER_MEMORY", "1g", "heap of the Spark driver")
+    shared_home: bool = _setting(
+        "STREAMGAUGE_SHARED_HOME",
+        default=False,
+        meaning="whether every Spark worker has STREAMGAUGE_HOME, and LAKE_URI, under the same path; a cluster needs that",
+        read=_truth,
+        expected="true or false",
+    )
+    driver_host: str = _setting(
+        "STREAMGAUGE_DRIVER_HOST",
+        "",
+        "the name or address by which Spark workers reach the driver; unset: this machine's on its way to the master",
+    )
+    executor_memory: str = _setting("STREAMGAUGE_EXECUTOR_MEMORY", "1g", "heap of each executor of a cluster")
+    executor_cores: int | None = _setting(
+        "STREAMGAUGE_EXECUTOR_CORES",
+        None,
+        "cores of each executor of a cluster; unset: all of its worker",
+        read=_count,
+        expected="a whole number from 1",
+    )
+    max_cores: int | None = _setting(
+        "STREAMGAUGE_MAX_CORES",
+        None,
+        "cores that one command takes of a cluster at most; unset: all, and the next command waits",
+        read=_count,
+        expected="a whole number from 1",
+    )
     shuffle_partitions: int = _setting(
         "STREAMGAUGE_SHUFFLE_PARTITIONS",
         min(os.cpu_count() or 2, 8),

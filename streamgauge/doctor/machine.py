@@ -105,7 +105,8 @@ def ports(settings: Settings) -> list[Finding]:
 
 def cached_jars(settings: Settings) -> list[Finding]:
     """Whether what the lock names is in the cache, byte for byte."""
-    artifacts = [artifact for bundle in BUNDLES for artifact in jars.locked(bundle)]
+    locked = [artifact for bundle in BUNDLES for artifact in jars.locked(bundle)]
+    artifacts = [artifact for artifact in locked if not jars.unpacked_folder(artifact, settings).exists()]
     paths = {artifact: settings.cache / "maven" / artifact.coordinate.repository_path for artifact in artifacts}
     with ThreadPoolExecutor() as pool:
         is_right = dict(zip(artifacts, pool.map(lambda one: _is_as_locked(paths[one], one.sha256), artifacts), strict=True))
@@ -115,13 +116,13 @@ def cached_jars(settings: Settings) -> list[Finding]:
     findings = []
     if damaged:
         names = ", ".join(artifact.coordinate.file_name for artifact in damaged[:3]) + (", ..." if len(damaged) > 3 else "")  # noqa: PLR2004
-        message = f"{len(damaged)} of {len(artifacts)} files {where} are not what jars.lock names: {names}"
+        message = f"{len(damaged)} of {len(locked)} files {where} are not what jars.lock names: {names}"
         findings.append(Finding("jars", "warning", message, "the next start fetches them anew; if that repeats, look at the disk"))
     if missing:
         size = size_text(sum(artifact.bytes for artifact in missing))
-        message = f"{len(missing)} of {len(artifacts)} files are not {where} yet"
+        message = f"{len(missing)} of {len(locked)} files are not {where} yet"
         findings.append(Finding("jars", "note", message, f"the first start fetches them, {size}: it needs the network, once"))
-    return findings or [Finding("jars", "ok", f"all {len(artifacts)} files that jars.lock names are {where}, with the right checksums")]
+    return findings or [Finding("jars", "ok", f"all {len(locked)} files that jars.lock names are {where}, with the right checksums")]
 
 
 def _container_limit() -> int | None:

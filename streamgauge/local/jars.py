@@ -77,7 +77,7 @@ def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
     Raises StreamgaugeError as `fetch` does. Of two that unpack at once, one is first, and both have the whole folder.
     """
     (artifact,) = locked(bundle, lock)
-    folder = settings.cache.absolute() / "unpacked" / f"{artifact.coordinate.artifact}-{artifact.coordinate.version}-{artifact.sha256[:8]}"
+    folder = unpacked_folder(artifact, settings)
     if folder.exists():
         return folder
     (archive,) = fetch(bundle, settings, lock)
@@ -95,6 +95,11 @@ def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
         if not folder.exists():  # it does when another was first
             raise _unwritable(folder, artifact, error) from error
     return folder
+
+
+def unpacked_folder(artifact: LockedArtifact, settings: Settings) -> Path:
+    """Where in the cache an archive is unpacked. Once it is, the archive is needed no more."""
+    return settings.cache.absolute() / "unpacked" / f"{artifact.coordinate.artifact}-{artifact.coordinate.version}-{artifact.sha256[:8]}"
 
 
 def class_path(paths: Sequence[Path]) -> str:

@@ -188,8 +188,11 @@ for = "a test"
         (found,) = machine.cached_jars(cached)
         assert found.level == "note"
         assert "1 of 3 files are not in" in found.message
+        (archive,) = jars.locked("kafka")
+        jars.unpacked_folder(archive, cached).mkdir(parents=True)
+        assert levels(machine.cached_jars(cached)) == ["ok"], "an archive that was unpacked is needed no more"
         (folder / "spark" / "1.0" / "spark-1.0.jar").write_text("damaged")
-        damaged, _ = machine.cached_jars(cached)
+        (damaged,) = machine.cached_jars(cached)
         assert damaged.level == "warning"
         assert "not what jars.lock names: spark-1.0.jar" in damaged.message
 
