@@ -13,13 +13,14 @@ from streamgauge.settings import Settings
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of all stories, their archives as settings.delta_archives says.
+    """The queries of all stories, their archives as settings.delta_archives says, or all in Delta when the lake is in an object store.
 
     Raises StreamgaugeError when that names what is no archive.
     """
     stories = _stories(settings)
     archives = [query.name for query in stories if isinstance(query.sink, ParquetArchive)]
-    wanted = archives if settings.delta_archives == "all" else settings.delta_archives.replace(",", " ").split()
+    is_all = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's sink of Parquet files is not safe in an object store
+    wanted = archives if is_all else settings.delta_archives.replace(",", " ").split()
     unknown = [name for name in wanted if name not in archives]
     if unknown:
         msg = f"STREAMGAUGE_DELTA_ARCHIVES names {', '.join(unknown)}; the archives are {', '.join(archives)}, and all means each of them"

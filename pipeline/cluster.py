@@ -52,7 +52,8 @@ def check_executors(spark: SparkSession, settings: Settings) -> None:
     """
     _wait_for_executors(spark, settings)
     for folder in (settings.checkpoints, settings.lake):
-        check_shared(spark, folder.absolute())
+        if isinstance(folder, Path):
+            check_shared(spark, folder.absolute())
 
 
 def check_shared(spark: SparkSession, folder: Path) -> None:
@@ -90,7 +91,7 @@ def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
 def _refuse_folders_of_one_machine(settings: Settings) -> None:
     if not settings.shared_home:
         folders = f"STREAMGAUGE_HOME={settings.home.absolute()}" + (
-            f" and LAKE_URI={settings.lake.absolute()}" if settings.lake_uri else ""
+            f" and LAKE_URI={settings.lake}" if settings.lake_uri and not settings.is_lake_remote else ""
         )
         msg = f"SPARK_MASTER={settings.spark_master} has the work done by workers, and {folders} may be of this machine only; expected what every worker has under the same path: share it (a network file system, a volume) and say so by STREAMGAUGE_SHARED_HOME=true, or use SPARK_MASTER=local[*]"
         raise StreamgaugeError(msg)

@@ -24,6 +24,7 @@ from pipeline.query import Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
 from streamgauge.checkpoint_names import CheckpointName, beside, driver_of, files_of, is_checkpoint
 from streamgauge.errors import StreamgaugeError
+from streamgauge.lake_paths import LakePath, files_below
 from streamgauge.removal import bytes_on_disk, remove, size_text
 from streamgauge.result_table import read_keys
 from streamgauge.settings import Settings
@@ -123,7 +124,7 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
             what = f"topic {DEAD_LETTERS.name}: the {count} letters about records of {source}; those of others, and of producers, stay"
             return [Deletion(what, partial(remove_letters, source, reader, settings))] if count else []
         case ParquetArchive(path=path) | DeltaArchive(path=path):
-            return _of_table((settings.lake / path).absolute())
+            return _of_table(settings.lake / path)
         case UpsertTable(topic=topic):
             location = Location.of(topic, settings)
             return [deletion for path in (location.table, location.deletions, location.schema) for deletion in _of_table(path)]
@@ -131,7 +132,10 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
             return []
 
 
-def _of_table(folder: Path) -> list[Deletion]:
+def _of_table(folder: LakePath) -> list[Deletion]:
+    if not isinstance(folder, Path):
+        size = size_text(sum(file.bytes for file in files_below(folder))) if folder.exists() else ""
+        return [Deletion(f"table {folder}, {size}", partial(folder.fs.rm, folder.path, recursive=True))] if size else []
     if folder.is_symlink():
         msg = f"{folder} is a link to {folder.readlink()}; a reset follows no link: delete that folder by hand, and then reset"
         raise StreamgaugeError(msg)

@@ -56,7 +56,7 @@ def spark_session(settings: Settings) -> SparkSession:
     log = settings.logs.absolute() / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder.appName("streamgauge").master(settings.spark_master)
-    for name, value in (_config(settings, jars.fetch("spark", settings), log) | for_master).items():
+    for name, value in (_config(settings, _jars(settings), log) | _lake_config(settings) | for_master).items():
         builder = builder.config(name, value)
     try:
         spark = builder.getOrCreate()
@@ -70,6 +70,21 @@ def spark_session(settings: Settings) -> SparkSession:
             spark.stop()
             raise
     return spark
+
+
+def _jars(settings: Settings) -> list[Path]:
+    return [*jars.fetch("spark", settings), *(jars.fetch("s3", settings) if settings.lake_uri.startswith("s3a:") else [])]
+
+
+def _lake_config(settings: Settings) -> dict[str, str]:
+    """What Spark is told of an S3 that is not Amazon's; credentials are found by both where Amazon's own programs look for them."""
+    if not settings.aws_endpoint_url:
+        return {}
+    return {
+        "spark.hadoop.fs.s3a.endpoint": settings.aws_endpoint_url,
+        "spark.hadoop.fs.s3a.endpoint.region": settings.aws_region or "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
 
 
 def _config(settings: Settings, jar_files: Iterable[Path], log: Path) -> dict[str, str | int]:
@@ -91,7 +106,7 @@ def _config(settings: Settings, jar_files: Iterable[Path], log: Path) -> dict[st
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": settings.shuffle_partitions,
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
         "spark.sql.streaming.stopTimeout": "10s",
-        "spark.sql.warehouse.dir": str(settings.lake.absolute()),
+        "spark.sql.warehouse.dir": str(settings.home.absolute() / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         **_BARE_LOCAL_FILES,
         **_DELTA,

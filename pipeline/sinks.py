@@ -1,7 +1,6 @@
 """Where result rows go: a compacted topic in JSON or Avro, the dead letters, an archive of Parquet files or in Delta."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -11,6 +10,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline.confluent_avro import Subject, encoded
 from pipeline.json_format import canonical_json, row_json
 from pipeline.sources import kafka_options
+from streamgauge.errors import StreamgaugeError
+from streamgauge.lake_paths import LakePath
 from streamgauge.schema_registry import SchemaRegistry
 from streamgauge.settings import Settings
 from streamgauge.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
@@ -79,9 +80,9 @@ class Archive:
     partition_by: str
     origin_prefix: str = ""
 
-    def folder(self, settings: Settings) -> Path:
+    def folder(self, settings: Settings) -> LakePath:
         """Where the files are."""
-        return (settings.lake / self.path).absolute()
+        return settings.lake / self.path
 
     def _writer(self, rows: DataFrame, settings: Settings, form: str) -> DataStreamWriter:
         return rows.writeStream.format(form).option("path", str(self.folder(settings))).partitionBy(self.partition_by)
@@ -92,7 +93,10 @@ class ParquetArchive(Archive):
     """Parquet files; exactly once holds for readers that go by Spark's metadata log."""
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Files of all columns."""
+        """Files of all columns. Raises StreamgaugeError for a lake in an object store."""
+        if settings.is_lake_remote:
+            msg = f"Spark's sink of Parquet files relies on renames that are one step, which {self.folder(settings)} has not; the archive's other form is safe there: run the query of the same name with -delta, as `streamgauge run` does by itself"
+            raise StreamgaugeError(msg)
         return self._writer(rows, settings, "parquet")
 
 

@@ -12,6 +12,7 @@ import platformdirs
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.lake_paths import OBJECT_STORES, LakePath, remote_folder
 from streamgauge.registry_server import RegistryServer, refuse_user_info
 from streamgauge.security.client_security import ClientSecurity
 
@@ -57,10 +58,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _folder(text: str) -> str:
-    if "://" in text and not text.startswith("file:///"):
+def _folder_or_bucket(text: str) -> str:
+    parts = urlsplit(text) if "://" in text else None
+    if parts is None or text.startswith("file:///"):
+        return text.removeprefix("file://")
+    if parts.scheme not in OBJECT_STORES or not parts.netloc:
         raise ValueError(text)
-    return text.removeprefix("file://")
+    return text.rstrip("/")
 
 
 def _landing(text: str) -> str:
@@ -102,10 +106,18 @@ class Settings:
     lake_uri: str = _setting(
         "LAKE_URI",
         "",
-        "the folder of the tables, if it is to be another one than `lake` in STREAMGAUGE_HOME",
-        read=_folder,
-        expected="a folder, as a path or file:///path; object stores such as s3a:// are not supported yet",
+        "the folder of the tables, if it is to be another one than `lake` in STREAMGAUGE_HOME; or of an object store: docs/object-stores.md",
+        read=_folder_or_bucket,
+        expected="a folder, as a path or file:///path, or an object store, as s3a://bucket/folder, abfss://... or gs://...",
     )
+    aws_endpoint_url: str = _setting(
+        "AWS_ENDPOINT_URL",
+        "",
+        "the S3 of LAKE_URI, if it is not Amazon's",
+        read=_web_address,
+        expected="an address that begins with http:// or https://",
+    )
+    aws_region: str = _setting("AWS_REGION", "", "the region of the S3 of LAKE_URI")
     java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", "a Java 17 or 21 to use instead of the one that was installed with Streamgauge")
     maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", "the Maven repository that jars are fetched from")
     kafka_port: int = _setting(
@@ -376,6 +388,13 @@ class Settings:
         return self.home / "checkpoints"
 
     @property
-    def lake(self) -> Path:
-        """Where tables of files are kept."""
-        return Path(self.lake_uri) if self.lake_uri else self.home / "lake"
+    def lake(self) -> LakePath:
+        """Where tables of files are kept: a folder, or one of an object store."""
+        if self.is_lake_remote:
+            return remote_folder(self.lake_uri, self.aws_endpoint_url)
+        return Path(self.lake_uri).absolute() if self.lake_uri else self.home.absolute() / "lake"
+
+    @property
+    def is_lake_remote(self) -> bool:
+        """Whether the tables are in an object store."""
+        return "://" in self.lake_uri

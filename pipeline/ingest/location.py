@@ -10,6 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.ingest.json_types import Notes
 from streamgauge.errors import StreamgaugeError
+from streamgauge.lake_paths import LakePath, write_whole
 from streamgauge.settings import Settings
 
 SCHEMA_ENDING = ".schema.json"
@@ -26,14 +27,14 @@ class Location:
     """
 
     topic: str
-    table: Path
-    deletions: Path
-    schema: Path
+    table: LakePath
+    deletions: LakePath
+    schema: LakePath
 
     @classmethod
     def of(cls, topic: str, settings: Settings) -> "Location":
         """By the topic's name: `nyc-taxi` has the table `nyc_taxi`. Raises StreamgaugeError when another topic's table has that name."""
-        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII), settings.lake.absolute()
+        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII), settings.lake
         location = cls(topic, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
         known = TableSchema.read(location.schema)
         if known is not None and known.topic != topic:
@@ -57,7 +58,7 @@ class TableSchema:
     ignored: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, path: Path) -> "TableSchema | None":
+    def read(cls, path: LakePath) -> "TableSchema | None":
         """The schema kept at `path`, None if there is none. Raises StreamgaugeError when it is not as `write` writes it."""
         try:
             kept: dict[str, Any] = json.loads(path.read_text())
@@ -69,8 +70,8 @@ class TableSchema:
             msg = f"{path} is no schema of a table ({type(error).__name__}: {error}); bring it back from a copy, or delete it: it is inferred anew"
             raise StreamgaugeError(msg) from error
 
-    def write(self, path: Path) -> None:
-        """Keeps it at `path`, which shows the old schema or the new one, never a part."""
+    def write(self, path: LakePath) -> None:
+        """Keeps it at `path`."""
         kept = {
             "topic": self.topic,
             "columns": self.columns.jsonValue(),
@@ -78,13 +79,11 @@ class TableSchema:
             "without_column": self.notes.without_column,
             "ignored": list(self.ignored),
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(kept, indent=2) + "\n")
-        partial.replace(path)
+        write_whole(path, json.dumps(kept, indent=2) + "\n")
 
 
 def locations(settings: Settings) -> list[Location]:
     """Those of all topics that have ever been ingested here."""
-    schemas = [TableSchema.read(path) for path in sorted(settings.lake.glob(f"*{SCHEMA_ENDING}"))]
+    names = sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}"))
+    schemas = [TableSchema.read(settings.lake / name) for name in names]
     return [Location.of(schema.topic, settings) for schema in schemas if schema is not None]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # Spark takes a second or more to import
     from pyspark.sql import SparkSession
 
     from pipeline.lake.tables import LakeTable
+    from streamgauge.lake_paths import LakePath
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -115,6 +116,8 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
         for one in due:
             try:
                 out.print(str(maintenance.maintain(one, spark, settings, retain_seconds)), markup=False)
+            except maintenance.LeftAlone as error:
+                out.print(f"{one.name} ({one.format}): {error}", markup=False)
             except StreamgaugeError as error:
                 failures.append(str(error))
     return failures
@@ -137,8 +140,13 @@ def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> N
 
 def _is_anything_to_do() -> bool:
     """Whether there is a table. By the names of folders alone: the module that knows tables would bring Spark's 100 MB of Python with it."""
-    lake = Settings.from_environment().lake
-    return any(mark in below for _, below, _ in os.walk(lake) for mark in ("_delta_log", "_spark_metadata"))
+    from streamgauge.lake_paths import folders_in
+
+    def holds_a_table(folder: "LakePath") -> bool:
+        names = folders_in(folder)
+        return any(mark in names for mark in ("_delta_log", "_spark_metadata")) or any(holds_a_table(folder / name) for name in names)
+
+    return holds_a_table(Settings.from_environment().lake)
 
 
 @contextlib.contextmanager

@@ -1,32 +1,39 @@
 """Maintenance of the tables of the lake: fewer and larger files, and those that no longer belong to a table go."""
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from pipeline.catalog import known
-from pipeline.ingest.location import DELETIONS
+from pipeline.ingest.location import DELETIONS, Location
+from pipeline.ingest.upsert import UpsertTable
 from pipeline.lake.archive_compaction import ArchiveLog, clear, compact, path_of
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.reset import checkpoints_held
-from pipeline.sinks import ParquetArchive
+from pipeline.sinks import DeltaArchive, ParquetArchive
 from streamgauge.errors import StreamgaugeError
+from streamgauge.lake_paths import LakePath, StoredFile, files_below
 from streamgauge.removal import size_text
 from streamgauge.settings import Settings
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
 ATTEMPTS = 4
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_\w+|Concurrent\w+Exception")
+_LOGS = frozenset({"_delta_log", "_spark_metadata"})
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+class LeftAlone(StreamgaugeError):  # noqa: N818 - it says what is the case
+    """The table is not to be changed now."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +67,17 @@ class Report:
 def maintain(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
     """Maintains the table by its format; files that no longer belong to it are kept for `retain_seconds`.
 
-    Raises StreamgaugeError when it cannot be done.
+    Raises StreamgaugeError when it cannot be done, and LeftAlone for a table in an object store that is being written: two Spark drivers that
+    commit to it at the same time can lose one of the commits.
     """
     if table.format == "delta":
-        deletions = settings.lake.absolute() / DELETIONS / table.path.name
-        if deletions.exists():  # of the same batches, and so of as many files
-            maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
-        return maintain_delta(table, spark, retain_seconds)
+        with contextlib.ExitStack() as held:
+            if settings.is_lake_remote:
+                hold_writer(table, settings, held)
+            deletions = settings.lake / DELETIONS / table.path.name
+            if deletions.exists():  # of the same batches, and so of as many files
+                maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
+            return maintain_delta(table, spark, retain_seconds)
     return maintain_archive(table, spark, settings, retain_seconds)
 
 
@@ -75,10 +86,10 @@ def left_alone(table: LakeTable, settings: Settings) -> Report | None:
     why = ""
     with contextlib.ExitStack() as held:
         try:
-            hold_archive(table, settings, held)
-        except StreamgaugeError as error:
+            hold_writer(table, settings, held)
+        except LeftAlone as error:
             why = str(error)
-    if not why and ArchiveLog(table.path).newest_summary is None:
+    if not why and ArchiveLog(_local(table)).newest_summary is None:
         why = "left alone: its first ten batches are not yet done"
     weight = archive_weight(table)
     return Report(table, weight, weight, why) if why else None
@@ -93,7 +104,7 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
     _optimize(table, spark)
     live = _live_files(table, spark)
     # VACUUM writes two entries into the table's log, also when there is nothing to delete. What it deletes is older than its retention.
-    if any(path not in live and status.st_mtime < time.time() - retain_seconds for path, status in _data_files(table.path)):
+    if any(str(file.path) not in live and file.modified < time.time() - retain_seconds for file in _data_files(table.path)):
         with _retention_check(spark, is_on=retain_seconds >= DELTA_RETENTION_SECONDS):
             _run(table, spark, f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
     return Report(table, before, _delta_weight(table, live))
@@ -106,37 +117,52 @@ def maintain_archive(table: LakeTable, spark: SparkSession, settings: Settings, 
     """
     before = archive_weight(table)
     with contextlib.ExitStack() as held:
-        hold_archive(table, settings, held)
+        hold_writer(table, settings, held)
         try:
-            compact(table.path, spark, settings.lake.absolute() / ".compaction" / table.name)
+            compact(_local(table), spark, Path(str(settings.lake)) / ".compaction" / table.name)
         except (PySparkException, Py4JJavaError) as error:
             raise _failure(table, error) from error
-        clear(table.path, retain_seconds)
+        clear(_local(table), retain_seconds)
     return Report(table, before, archive_weight(table))
 
 
-def hold_archive(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> None:
-    """Keeps the query that writes the archive from being started, until `held` ends. Raises StreamgaugeError when it runs, or is not known."""
+def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> None:
+    """Keeps the query that writes the table from being started, until `held` ends. Raises LeftAlone when it runs, or is not known."""
     writer = writer_of(table, settings)
     if writer is None:
         msg = "left alone: no query of the pipeline writes it, so none could be kept from writing meanwhile"
-        raise StreamgaugeError(msg)
+        raise LeftAlone(msg)
     try:
         held.enter_context(checkpoints_held(writer, settings))
     except StreamgaugeError as error:
-        msg = f"left alone: query {writer.name} runs, and an archive is compacted only while its query does not"
-        raise StreamgaugeError(msg) from error
+        kind = "an archive" if table.format == "parquet" else "a table in an object store"
+        msg = f"left alone: query {writer.name} runs, and {kind} is compacted only while its query does not"
+        raise LeftAlone(msg) from error
 
 
 def writer_of(table: LakeTable, settings: Settings) -> Query | None:
-    """The query whose sink the archive is."""
-    return next((one for one in known(settings) if isinstance(one.sink, ParquetArchive) and one.sink.folder(settings) == table.path), None)
+    """The query whose sink the table is."""
+    return next((one for one in known(settings) if _written_by(one, settings) == table.path), None)
+
+
+def _written_by(query: Query, settings: Settings) -> LakePath | None:
+    match query.sink:
+        case ParquetArchive() | DeltaArchive():
+            return query.sink.folder(settings)
+        case UpsertTable(topic=topic):
+            return Location.of(topic, settings).table
+    return None
+
+
+def _local(table: LakeTable) -> Path:
+    """The folder of an archive, which is in no object store."""
+    return Path(str(table.path))
 
 
 def archive_weight(table: LakeTable) -> Weight:
     """The files of an archive."""
-    live = ArchiveLog(table.path).live()
-    sizes = [status.st_size for _, status in _data_files(table.path)]
+    live = ArchiveLog(_local(table)).live()
+    sizes = [file.bytes for file in _data_files(table.path)]
     return Weight(len(live), sum(entry["size"] for entry in live), len(sizes), sum(sizes))
 
 
@@ -182,27 +208,23 @@ def _sql_name(table: LakeTable) -> str:
     return f"delta.`{path}`"
 
 
-def _live_files(table: LakeTable, spark: SparkSession) -> set[Path]:
+def _live_files(table: LakeTable, spark: SparkSession) -> set[str]:
     """The files of the current version of a Delta table."""
     try:
-        return {path_of({"path": uri}) for uri in spark.read.format("delta").load(str(table.path)).inputFiles()}
+        files = spark.read.format("delta").load(str(table.path)).inputFiles()
+        return {str(path_of({"path": uri})) if uri.startswith("file:") else unquote(uri) for uri in files}
     except (PySparkException, Py4JJavaError) as error:
         raise _failure(table, error) from error
 
 
-def _delta_weight(table: LakeTable, live: set[Path]) -> Weight:
-    on_disk = {path: status.st_size for path, status in _data_files(table.path)}
+def _delta_weight(table: LakeTable, live: set[str]) -> Weight:
+    on_disk = {str(file.path): file.bytes for file in _data_files(table.path)}
     return Weight(len(live), sum(on_disk.get(path, 0) for path in live), len(on_disk), sum(on_disk.values()))
 
 
-def _data_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _data_files(folder: LakePath) -> Iterator[StoredFile]:
     """The files that hold rows, of the current version or not; logs and checksums do not."""
-    for where, below, names in os.walk(folder):
-        below[:] = [name for name in below if name not in {"_delta_log", "_spark_metadata"}]
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                if not name.startswith((".", "_")):
-                    yield Path(where, name), Path(where, name).stat()
+    return (file for file in files_below(folder, leaving_out=_LOGS) if not file.path.name.startswith((".", "_")))
 
 
 def _files(count: int, size_bytes: int) -> str:

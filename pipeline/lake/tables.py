@@ -1,10 +1,8 @@
 """The tables of the lake: which there are by what lies on disk, what SQL calls them, and how Spark reads them."""
 
-import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from py4j.protocol import Py4JJavaError
@@ -12,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.lake_paths import LakePath, folders_in
 from streamgauge.settings import Settings
 
 TableFormat = Literal["delta", "parquet"]
@@ -20,12 +19,12 @@ _WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TAB
 _INTERNAL = ("_", ".")
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class LakeTable:
     """A table in folder `path`: of Delta, or the Parquet files that a streaming query of Spark writes, with its metadata log."""
 
     name: str
-    path: Path
+    path: LakePath
     format: TableFormat
 
     def rows(self, spark: SparkSession) -> DataFrame:
@@ -50,25 +49,30 @@ def tables(settings: Settings) -> list[LakeTable]:
 
     Raises StreamgaugeError when two of them have the same name, which to SQL is also one in other case.
     """
-    lake = settings.lake.absolute()
     found: dict[str, LakeTable] = {}
-    for folder, below, _ in os.walk(lake):
-        kind = next((kind for mark, kind in _MARKS.items() if mark in below), None)
-        below[:] = [] if kind else sorted(name for name in below if not name.startswith(_INTERNAL))
-        path = Path(folder)
-        if kind is None or path == lake:
-            continue
-        table = LakeTable(table_name(path.relative_to(lake)), path, kind)
+    for below, kind in _tables_in(settings.lake, ()):
+        table = LakeTable(table_name(below), settings.lake.joinpath(*below), kind)
         other = found.setdefault(table.name.casefold(), table)
         if other is not table:
             msg = f"{other.path} and {table.path} would both be table {table.name}; rename one of the folders"
             raise StreamgaugeError(msg)
-    return sorted(found.values())
+    return sorted(found.values(), key=lambda table: table.name)
 
 
-def table_name(below_lake: Path) -> str:
-    """What SQL calls the table in that folder, relative to the lake: nest/cameras is nest_cameras."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(below_lake.parts))
+def table_name(below_lake: Sequence[str]) -> str:
+    """What SQL calls the table in that folder, by the names of the folders below the lake: nest/cameras is nest_cameras."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(below_lake))
+
+
+def _tables_in(folder: LakePath, below: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], TableFormat]]:
+    names = folders_in(folder)
+    kind = next((kind for mark, kind in _MARKS.items() if mark in names), None)
+    if kind is not None and below:
+        yield below, kind
+    elif kind is None:
+        for name in names:
+            if not name.startswith(_INTERNAL):
+                yield from _tables_in(folder / name, (*below, name))
 
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:

@@ -153,7 +153,7 @@ class Verifier:
         def expected(starts: Offsets, ends: Offsets) -> DataFrame:
             return query.result(taken.between(starts, ends), schemas)
 
-        archive = Archive(self.spark, sink.folder(self.settings), expected(prefix.starts, prefix.ends).schema)
+        archive = Archive(self.spark, Path(str(sink.folder(self.settings))), expected(prefix.starts, prefix.ends).schema)
         gone, unreadable = archive.gone(), []
 
         def compared(found: DataFrame) -> OriginComparison:

@@ -50,7 +50,12 @@ def test_another_process_can_be_given_the_same_settings():
         ("STREAMGAUGE_KAFKA_PORT", "65535", "a port, 1 to 65534"),
         ("STREAMGAUGE_SHUFFLE_PARTITIONS", "0", "a whole number from 1"),
         ("STREAMGAUGE_FAIL_ON_DATA_LOSS", "perhaps", "true or false"),
-        ("LAKE_URI", "s3a://bucket/lake", "a folder, as a path or file:///path; object stores such as s3a:// are not supported yet"),
+        (
+            "LAKE_URI",
+            "ftp://host/lake",
+            "a folder, as a path or file:///path, or an object store, as s3a://bucket/folder, abfss://... or gs://...",
+        ),
+        ("AWS_ENDPOINT_URL", "store:9000", "an address that begins with http:// or https://"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):

@@ -1,0 +1,94 @@
+"""Folders of the lake, which may be in an object store: what pathlib can do, and the little that differs."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, Union
+
+from streamgauge.errors import StreamgaugeError
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+LakePath: TypeAlias = Union[Path, "UPath"]
+"""Both write and join as pathlib does; str() of one is what Spark calls it: a path, or s3a://bucket/folder."""
+
+OBJECT_STORES = {"s3a": "s3fs", "abfss": "adlfs", "gs": "gcsfs"}
+"""By the scheme of an address, the Python package that reads it."""
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of the lake. modified: seconds since 1970."""
+
+    path: LakePath
+    bytes: int
+    modified: float
+
+
+@cache
+def remote_folder(uri: str, endpoint_url: str = "") -> "UPath":
+    """The folder of an object store at `uri`; endpoint_url: of an S3 that is not Amazon's.
+
+    Raises StreamgaugeError when the package that reads it is not installed, and when the store does not let us in.
+    """
+    from upath import UPath
+
+    scheme = uri.partition("://")[0]
+    package = OBJECT_STORES[scheme]
+    try:
+        folder = UPath(uri, use_listings_cache=False, **({"endpoint_url": endpoint_url} if endpoint_url else {}))
+        folder.fs.exists(folder.path)
+    except ImportError as error:
+        extra = "'streamgauge[s3]'" if scheme == "s3a" else package
+        msg = f"LAKE_URI={uri} is read with the Python package {package}, which is not installed: `pip install {extra}`"
+        raise StreamgaugeError(msg) from error
+    except Exception as error:  # each store has errors of its own, which have no class in common
+        msg = f"LAKE_URI={uri} cannot be reached{f' at {endpoint_url}' if endpoint_url else ''}: {type(error).__name__}: {error}; see that its address is right and that the environment holds the credentials (docs/object-stores.md)"
+        raise StreamgaugeError(msg) from error
+    return folder
+
+
+def folders_in(folder: LakePath) -> list[str]:
+    """The names of the folders in `folder`, in order; none when there is no such folder."""
+    try:
+        if isinstance(folder, Path):
+            return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        return sorted(
+            told["name"].rstrip("/").rpartition("/")[2] for told in folder.fs.ls(folder.path, detail=True) if told["type"] == "directory"
+        )
+    except FileNotFoundError:
+        return []
+
+
+def files_below(folder: LakePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:
+    """All files in `folder` and below it, but those in folders of the names `leaving_out`; links are not followed."""
+    if not isinstance(folder, Path):
+        for name, told in folder.fs.find(folder.path, detail=True).items():
+            below = name.removeprefix(f"{folder.path.rstrip('/')}/")
+            if not leaving_out & set(below.split("/")[:-1]):
+                modified = told.get("LastModified") or folder.fs.modified(name)
+                yield StoredFile(folder / below, told["size"], modified.timestamp())
+        return
+    for where, below, names in os.walk(folder):
+        below[:] = [name for name in below if name not in leaving_out]
+        for name in names:
+            path = Path(where, name)
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # gone meanwhile
+                continue
+            yield StoredFile(path, status.st_size, status.st_mtime)
+
+
+def write_whole(path: LakePath, text: str) -> None:
+    """Writes a file that shows the old text or the new one, never a part: an object store does so of itself."""
+    if not isinstance(path, Path):
+        path.write_text(text)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(text)
+    partial.replace(path)
