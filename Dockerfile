@@ -39,6 +39,7 @@ RUN python3 -m compileall -q /opt/streamgauge/app
 ENV PATH=/opt/streamgauge/venv/bin:$PATH \
     PYTHONPATH=/opt/streamgauge/app \
     PYTHONUNBUFFERED=1 \
+    MALLOC_ARENA_MAX=2 \
     STREAMGAUGE_CACHE=/opt/streamgauge/cache \
     STREAMGAUGE_HOME=/var/lib/streamgauge
 USER streamgauge

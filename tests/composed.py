@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "streamgauge-test"
-UP_SECONDS, DOWN_SECONDS, COMMAND_SECONDS = 1800, 120, 600
+UP_SECONDS, DOWN_SECONDS, COMMAND_SECONDS = 1800, 120, 1200
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from running import eventually
 from streamgauge.settings import Settings
 from streamgauge.topics import TOPICS
 
-pytestmark = [pytest.mark.timeout(2400), pytest.mark.long]
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
 RESULTS = [topic.name for topic in TOPICS if topic.is_result]
-SLOW_SECONDS = 300
+SLOW_SECONDS = 600
 
 
 def from_this_machine(stack):
