@@ -7,7 +7,7 @@ PYTEST = $(RUN)python -m pytest $(SELECTED)
 # Tests that wait for servers leave cores idle: so many files at a time.
 ABREAST := --dist loadfile --no-loadscope-reorder --numprocesses 2
 
-.PHONY: help setup demo check format test test-quick test-unit test-spark test-kafka test-e2e test-dashboard test-cluster chaos bench jars-lock clean
+.PHONY: help setup demo check format test test-quick test-unit test-spark test-kafka test-e2e test-dashboard test-cluster compose-test chaos bench jars-lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ format: .venv/.ready ## put the code into its format
 	$(RUN)ruff check --fix .
 	$(RUN)ruff format .
 
-test: test-unit test-spark test-kafka test-dashboard test-e2e test-cluster ## every tier
+test: test-unit test-spark test-kafka test-dashboard test-e2e ## every tier, but for test-cluster and compose-test
 
 test-quick: ## every tier, without the tests that take long
 	@$(MAKE) test SELECTED='-m "not long"'
@@ -57,6 +57,9 @@ test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
 
 test-cluster: .venv/.ready ## a Spark Standalone cluster on loopback, a worker of which is killed
 	$(PYTEST) tests/cluster
+
+compose-test: .venv/.ready ## docker-compose.yaml, from its build to `down`; needs Docker
+	$(PYTEST) tests/compose
 
 chaos: .venv/.ready ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
 	$(RUN)streamgauge chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)

@@ -37,6 +37,7 @@ def cluster_config(settings: Settings) -> dict[str, str]:
         "spark.executor.cores": settings.executor_cores,
         "spark.cores.max": settings.max_cores,
         # An executor writes its log into the folder of its worker, for as long as the application runs.
+        "spark.executor.syncLogLevel.enabled": "true",
         "spark.executor.logs.rolling.strategy": "size",
         "spark.executor.logs.rolling.maxSize": 10 * 1024 * 1024,
         "spark.executor.logs.rolling.maxRetainedFiles": 3,
@@ -51,6 +52,8 @@ def check_executors(spark: SparkSession, settings: Settings) -> None:
     are not asked.
     """
     _wait_for_executors(spark, settings)
+    # That of executors too, which would write a dozen lines a task.
+    spark.sparkContext.setLogLevel("WARN")
     for folder in (settings.checkpoints, settings.lake):
         if isinstance(folder, Path):
             check_shared(spark, folder.absolute())

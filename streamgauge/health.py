@@ -1,6 +1,6 @@
 """`python -m streamgauge.health CHECK`: whether a part does what it is there for, for the health checks of containers. Exit code 1 says why not.
 
-queries: a query of this host runs, and none of its queries has failed. topic NAME: a record came within the last minute. kafka: it answers.
+queries: a query of this host runs, and none of its queries has failed. topic NAME: a record came within the last minute.
 http://...: it answers, with 200. Asked every few seconds, so it imports little; `streamgauge doctor` is for people.
 """
 
@@ -69,13 +69,9 @@ def problem(arguments: list[str], settings: Settings) -> str | None:
             return queries_problem(settings)
         case ["topic", topic]:
             return topic_problem(settings, topic, time.time())
-        case ["kafka"]:
-            from streamgauge.local.kafka import answers
-
-            return None if answers(settings.kafka, ANSWER_SECONDS) else f"no Kafka answers at {settings.kafka}"
         case [url] if url.startswith("http://"):
             return web_problem(url)
-    msg = f"no check {' '.join(arguments)}; expected queries, topic NAME, kafka or http://..."
+    msg = f"no check {' '.join(arguments)}; expected queries, topic NAME or http://..."
     raise StreamgaugeError(msg)
 
 

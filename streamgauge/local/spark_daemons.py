@@ -18,7 +18,7 @@ from streamgauge.settings import Settings
 SPARK_HOME = Path(pyspark.__file__).parent
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
-DAEMON_MEMORY = "192m"
+DAEMON_MEMORY = "128m"
 RECOVERY_SECONDS = 10
 """How long a master that was started again waits for workers and applications that it knew, before it gives new ones any work."""
 FINISHED_SECONDS = 3600

@@ -1,4 +1,4 @@
-"""All stories on a Standalone cluster: each result is right, also when a worker is killed with -9 in the middle of it."""
+"""All stories on a Standalone cluster: each result is right, though a worker is killed with -9 in the middle of it."""
 
 import json
 import subprocess
@@ -6,15 +6,17 @@ import sys
 from dataclasses import replace
 
 import pytest
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge_here
 
 from pipeline.checkpoints import Checkpoint
 from streamgauge.checkpoint_names import CheckpointName
 
-pytestmark = pytest.mark.timeout(600)
-EVENTS = 4000
-BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "500"}
+pytestmark = pytest.mark.timeout(900)
+EVENTS = 3000
+BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "750"}
 NO_PYTHON = {"PYSPARK_PYTHON": "/no/python/on/workers"}
+SLOW_SECONDS = 400
+QUERIES = ("nest-camera-stats", "taxi-borough-stats", "wikimedia-edit-stats", "nest-archive")
 STORIES = ("nest", "taxi", "wikimedia")
 
 
@@ -32,31 +34,29 @@ def produce(settings, seed):
 
 
 def verified(settings):
-    """What `streamgauge verify` finds, in this process and without the cluster, by query; fails unless all is right."""
+    """What `streamgauge verify` finds of what has run, in this process and without the cluster; fails unless all is right."""
     done = streamgauge_here("verify", "--format", "json", settings=replace(settings, spark_master="local[2]"))
-    found = {one["query"]: one for one in json.loads(done.stdout)}
+    found = {one["query"]: one for one in json.loads(done.stdout) if one["verdict"] != "not run"}
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(found, "right"), done.stdout
     return found
 
 
-def test_every_story_is_right_and_so_it_is_when_a_worker_is_killed(cluster):
+def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
     produce(cluster.settings, seed=1)
-    done = streamgauge("run", "--once", settings=cluster.settings, **NO_PYTHON)
-    assert done.returncode == 0, done.stderr
-    found = verified(cluster.settings)
-    assert {one["records"] for one in found.values()} == {EVENTS}, "each story should have been read to its end"
-
-    produce(cluster.settings, seed=2)
-    log = (cluster.settings.home / "run.txt").open("w+")
-    command = [sys.executable, "-m", "streamgauge.cli", "run", "--once"]
-    with subprocess.Popen(command, env=environment(cluster.settings, **BATCHES), stderr=log) as pipeline:
-        checkpoint = Checkpoint(CheckpointName("nest-camera-stats", 1, "update").folder(cluster.settings))
-        before = checkpoint.last_committed
-        eventually(lambda: checkpoint.last_committed >= before + 2 or pipeline.poll() is not None, "two more batches")
+    log = cluster.settings.home / "run.txt"
+    command = [sys.executable, "-m", "streamgauge.cli", "run", *QUERIES, "--once"]
+    with (
+        log.open("w") as said,
+        subprocess.Popen(command, env=environment(cluster.settings, **BATCHES, **NO_PYTHON), stderr=said) as pipeline,
+    ):
+        checkpoint = Checkpoint(CheckpointName("taxi-borough-stats", 1, "update").folder(cluster.settings))
+        eventually(lambda: checkpoint.last_committed >= 1 or pipeline.poll() is not None, "two batches of the second story", SLOW_SECONDS)
         cluster.kill_worker(0)
-        assert pipeline.poll() is None, "the pipeline was through before the worker was killed, so that this test shows nothing"
-        assert pipeline.wait(240) == 0, (cluster.settings.home / "run.txt").read_text()
-    log.close()
+        assert pipeline.poll() is None, (
+            f"the pipeline was through before the worker was killed, so that this test shows nothing: {log.read_text()}"
+        )
+        assert pipeline.wait(SLOW_SECONDS) == 0, log.read_text()
     assert cluster.state()["aliveworkers"] == 1
     found = verified(cluster.settings)
-    assert {one["records"] for one in found.values()} == {2 * EVENTS}
+    assert set(QUERIES) <= set(found)
+    assert all(one["records"] >= EVENTS for one in found.values()), "each story should have been read to its end"

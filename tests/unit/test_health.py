@@ -62,7 +62,7 @@ def test_queries_of_this_host_count(settings, monkeypatch):
 
 
 def test_what_is_no_check(settings):
-    with pytest.raises(StreamgaugeError, match="no check of everything; expected queries, topic NAME, kafka or"):
+    with pytest.raises(StreamgaugeError, match="no check of everything; expected queries, topic NAME or"):
         health.problem(["of", "everything"], settings)
 
 

@@ -1,0 +1,78 @@
+"""docker-compose.yaml: everything comes up, the numbers are right, and what is killed comes back. In this order, on one stack."""
+
+import json
+import urllib.request
+from datetime import UTC, datetime
+
+import pytest
+from composed import left_over
+from confluent_kafka import KafkaException
+from plain import read_topic
+from running import eventually
+
+from streamgauge.settings import Settings
+from streamgauge.topics import TOPICS
+
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
+RESULTS = [topic.name for topic in TOPICS if topic.is_result]
+SLOW_SECONDS = 600
+
+
+def from_this_machine(stack):
+    return Settings(kafka_bootstrap_servers=f"127.0.0.1:{stack.kafka_port}")
+
+
+def empty_results(stack):
+    try:
+        return [topic for topic in RESULTS if not read_topic(from_this_machine(stack), topic)]
+    except (KafkaException, KeyError) as error:
+        return [str(error)]
+
+
+def statuses(stack):
+    done = stack.app("status", "--format", "json")
+    return json.loads(done.stdout) if done.returncode == 0 else []
+
+
+def test_the_file_is_clean(stack):
+    done = stack.compose("config", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_each_result_topic_fills(stack):
+    eventually(lambda: empty_results(stack) == [], "a row in every result topic, by the listener for this machine", SLOW_SECONDS)
+
+
+def test_the_dashboard_answers_on_loopback(stack):
+    with urllib.request.urlopen(f"http://127.0.0.1:{stack.dashboard_port}/", timeout=20) as answer:
+        assert b"<title>Streamlit</title>" in answer.read()
+
+
+def test_what_is_killed_comes_back_and_every_row_is_right(stack):
+    stack.kill("pipeline")
+    stack.kill("spark-worker")
+    killed = datetime.now(UTC)
+
+    def is_counting():
+        found = statuses(stack)
+        started_anew = found and all(datetime.fromisoformat(one["started_at"]) > killed for one in found)
+        return started_anew and all(one["state"] in {"running", "idle"} for one in found)
+
+    eventually(is_counting, "every query to run again", SLOW_SECONDS)
+    done = stack.app("verify")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Right: " in done.stdout
+
+
+def test_commands_in_a_container_of_their_own(stack):
+    report = json.loads(stack.app("report", "nest-camera-stats", "--format", "json").stdout)
+    assert sum(row["count"] for row in report) > 0
+    maintained = stack.app("maintain")
+    assert maintained.returncode == 0, maintained.stderr
+    assert "nest_cameras" in maintained.stdout
+
+
+def test_nothing_is_left_of_it(stack):
+    done = stack.compose("--profile", "*", "down", "--volumes", seconds=120)
+    assert done.returncode == 0, done.stderr
+    assert left_over() == []
