@@ -1,4 +1,4 @@
-"""What is different on a Standalone cluster: the driver is found by an address, and folders are shared, or nothing comes out right."""
+"""What is different on a cluster: the driver is found by an address, and folders are shared, or nothing comes out right."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
-from streamgauge.spark_master import LOOPBACK, address_towards, is_local
+from streamgauge.spark_master import LOOPBACK, address_towards, is_local, is_managed
 
 EXECUTOR_SECONDS = 60
 RETRY_SECONDS = 0.1
@@ -27,8 +27,9 @@ def cluster_config(settings: Settings) -> dict[str, str]:
     """
     if is_local(settings.spark_master):
         return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    _refuse_folders_of_one_machine(settings)
-    own = address_towards(settings.spark_master)
+    refuse_folders_of_one_machine(settings)
+    # Kubernetes and YARN say themselves where a driver listens, or their settings do.
+    own = None if is_managed(settings.spark_master) else address_towards(settings.spark_master)
     _refuse_a_kafka_of_one_machine(settings, own)
     wanted = {
         "spark.driver.bindAddress": own,
@@ -91,7 +92,8 @@ def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
         time.sleep(RETRY_SECONDS)
 
 
-def _refuse_folders_of_one_machine(settings: Settings) -> None:
+def refuse_folders_of_one_machine(settings: Settings) -> None:
+    """Raises StreamgaugeError unless the user has said that the cluster shares the folders."""
     if not settings.shared_home:
         folders = f"STREAMGAUGE_HOME={settings.home.absolute()}" + (
             f" and LAKE_URI={settings.lake}" if settings.lake_uri and not settings.is_lake_remote else ""
@@ -100,7 +102,7 @@ def _refuse_folders_of_one_machine(settings: Settings) -> None:
         raise StreamgaugeError(msg)
 
 
-def _refuse_a_kafka_of_one_machine(settings: Settings, own: str) -> None:
+def _refuse_a_kafka_of_one_machine(settings: Settings, own: str | None) -> None:
     if own != LOOPBACK and not settings.kafka_bootstrap_servers:
         msg = f"the workers of {settings.spark_master} read and write Kafka themselves, and the embedded one answers on {LOOPBACK} only; expected a Kafka that they reach: set KAFKA_BOOTSTRAP_SERVERS"
         raise StreamgaugeError(msg)

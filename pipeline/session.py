@@ -4,14 +4,15 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from pipeline.cluster import check_executors, cluster_config
+from pipeline.cluster import check_executors, cluster_config, refuse_folders_of_one_machine
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local import jars
 from streamgauge.local.java import java_home
@@ -20,6 +21,9 @@ from streamgauge.spark_master import is_local
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""By this variable spark-submit tells a Python program that its JVM runs already."""
 
 _BARE_LOCAL_FILES = {
     # Hadoop's own local file system forks a `chmod` for each file that it creates, three or more a micro-batch.
@@ -45,26 +49,37 @@ _JAVA_OPTIONS = f"-Duser.timezone=UTC -XX:+UseParallelGC {_AVRO_LIMITS}"
 def spark_session(settings: Settings) -> SparkSession:
     """Starts Spark on `settings.spark_master` with the locked jars; the log goes to a file under settings.logs.
 
-    Raises StreamgaugeError when its JVM does not come up, and when a cluster cannot do the work: no master or no executor, folders that are
-    not shared.
+    Below spark-submit, that has chosen master, jars, memory and log, and what queries need is added. Raises StreamgaugeError when Spark's JVM
+    does not come up, and when a cluster cannot do the work: no master or no executor, folders that are not shared.
     """
+    if _SUBMITTED in os.environ:
+        return _submitted_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
+    for_master = cluster_config(settings)
     if is_local(settings.spark_master):
         # Where Spark runs Python itself: this one, which has what is needed, and not the first on the PATH.
         os.environ["PYSPARK_PYTHON"] = sys.executable
-    for_master = cluster_config(settings)
     log = settings.logs.absolute() / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    builder = SparkSession.builder.appName("streamgauge").master(settings.spark_master)
-    for name, value in (_config(settings, _jars(settings), log) | _lake_config(settings) | for_master).items():
-        builder = builder.config(name, value)
+    config = _query_config(settings) | _process_config(settings, log) | for_master
     try:
-        spark = builder.getOrCreate()
+        spark = _builder(config).master(settings.spark_master).getOrCreate()
     except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: what it has said itself stands above, or in {log}); start again"
         raise StreamgaugeError(msg) from error
+    return _checked(spark, settings)
+
+
+def _submitted_session(settings: Settings) -> SparkSession:
+    spark = _builder(_query_config(settings)).getOrCreate()
+    spark.sparkContext._jvm.java.util.TimeZone.setDefault(spark.sparkContext._jvm.java.util.TimeZone.getTimeZone("UTC"))  # type: ignore[union-attr]
+    return _checked(spark, replace(settings, spark_master=str(spark.sparkContext.master)))
+
+
+def _checked(spark: SparkSession, settings: Settings) -> SparkSession:
     if not is_local(settings.spark_master):
         try:
+            refuse_folders_of_one_machine(settings)
             check_executors(spark, settings)
         except BaseException:
             spark.stop()
@@ -72,24 +87,17 @@ def spark_session(settings: Settings) -> SparkSession:
     return spark
 
 
-def _jars(settings: Settings) -> list[Path]:
-    return [*jars.fetch("spark", settings), *(jars.fetch("s3", settings) if settings.lake_uri.startswith("s3a:") else [])]
+def _builder(config: Mapping[str, str | int]) -> SparkSession.Builder:
+    builder = SparkSession.builder.appName("streamgauge")
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    return builder
 
 
-def _lake_config(settings: Settings) -> dict[str, str]:
-    """What Spark is told of an S3 that is not Amazon's; credentials are found by both where Amazon's own programs look for them."""
-    if not settings.aws_endpoint_url:
-        return {}
-    return {
-        "spark.hadoop.fs.s3a.endpoint": settings.aws_endpoint_url,
-        "spark.hadoop.fs.s3a.endpoint.region": settings.aws_region or "us-east-1",
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-    }
-
-
-def _config(settings: Settings, jar_files: Iterable[Path], log: Path) -> dict[str, str | int]:
-    """What Spark is told whatever its master is."""
-    paths = [str(path.absolute()) for path in jar_files]
+def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
+    """What the driver's JVM, and executors, are started with."""
+    files = [*jars.fetch("spark", settings), *(jars.fetch("s3", settings) if settings.lake_uri.startswith("s3a:") else [])]
+    paths = [str(path.absolute()) for path in files]
     return {
         # Executors fetch these from the driver.
         "spark.jars": ",".join(paths),
@@ -99,6 +107,12 @@ def _config(settings: Settings, jar_files: Iterable[Path], log: Path) -> dict[st
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _query_config(settings: Settings) -> dict[str, str | int]:
+    """What queries need, wherever Spark runs."""
+    return {
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": settings.shuffle_partitions,
@@ -110,6 +124,18 @@ def _config(settings: Settings, jar_files: Iterable[Path], log: Path) -> dict[st
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         **_BARE_LOCAL_FILES,
         **_DELTA,
+        **_lake_config(settings),
+    }
+
+
+def _lake_config(settings: Settings) -> dict[str, str | int]:
+    """What Spark is told of an S3 that is not Amazon's; credentials are found by both where Amazon's own programs look for them."""
+    if not settings.aws_endpoint_url:
+        return {}
+    return {
+        "spark.hadoop.fs.s3a.endpoint": settings.aws_endpoint_url,
+        "spark.hadoop.fs.s3a.endpoint.region": settings.aws_region or "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
     }
 
 

@@ -34,6 +34,7 @@ app.command()(operations.clean)
 app.command()(operations.expire)
 app.command()(operations.chaos)
 app.command()(local_commands.fetch)
+app.command()(local_commands.packages)
 app.command()(local_commands.spark_master)
 app.command()(local_commands.spark_worker)
 

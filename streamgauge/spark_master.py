@@ -14,6 +14,11 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def is_managed(master: str) -> bool:
+    """Whether Kubernetes or YARN gives the executors, by settings of Spark's own."""
+    return master.startswith("k8s://") or master == "yarn"
+
+
 def endpoints(master: str) -> list[tuple[str, int]]:
     """Host and port of each master that `master` names, one or more: spark://one:7077,two:7077.
 
@@ -23,7 +28,7 @@ def endpoints(master: str) -> list[tuple[str, int]]:
     for text in master.removeprefix(SCHEME).split(","):
         host, _, port = text.rpartition(":")
         if not master.startswith(SCHEME) or not host or not port.isdecimal():
-            msg = f"SPARK_MASTER={master} names no master; expected local[*], local[4] or spark://host:7077"
+            msg = f"SPARK_MASTER={master} names no master; expected local[*], local[4], spark://host:7077, k8s://https://host or yarn"
             raise StreamgaugeError(msg)
         found.append((host.strip("[]"), int(port)))
     return found

@@ -1,4 +1,4 @@
-"""The commands about what runs here: fetch, spark-master, spark-worker."""
+"""The commands about what runs here: fetch, packages, spark-master, spark-worker."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +26,15 @@ def fetch() -> None:
         jars.fetch(bundle, settings)
     jars.unpacked("registry", settings)
     out.print(f"all that jars.lock names is in {settings.cache}", markup=False)
+
+
+def packages() -> None:
+    """Print what Spark's class path needs, as coordinates for spark-submit's --packages."""
+    from streamgauge.local import jars
+
+    settings = Settings.from_environment()
+    bundles = ["spark", *(["s3"] if settings.lake_uri.startswith("s3a:") else [])]
+    out.print(",".join(str(artifact.coordinate) for bundle in bundles for artifact in jars.locked(bundle)), markup=False)
 
 
 def spark_master(

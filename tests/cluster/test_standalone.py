@@ -4,12 +4,18 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from plain import one_camera, write_topic
 from running import environment, eventually, streamgauge_here
 
 from pipeline.checkpoints import Checkpoint
 from streamgauge.checkpoint_names import CheckpointName
+from streamgauge.local.jars import fetch
+from streamgauge.local.java import java_home
+from streamgauge.local.spark_daemons import SPARK_HOME
 
 pytestmark = pytest.mark.timeout(900)
 EVENTS = 3000
@@ -17,6 +23,8 @@ BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "750"}
 NO_PYTHON = {"PYSPARK_PYTHON": "/no/python/on/workers"}
 SLOW_SECONDS = 400
 QUERIES = ("nest-camera-stats", "taxi-borough-stats", "wikimedia-edit-stats", "nest-archive")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SUBMITTED = Path(__file__).parents[2] / "deploy" / "streamgauge_submit.py"
 STORIES = ("nest", "taxi", "wikimedia")
 
 
@@ -60,3 +68,24 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
     found = verified(cluster.settings)
     assert set(QUERIES) <= set(found)
     assert all(one["records"] >= EVENTS for one in found.values()), "each story should have been read to its end"
+
+
+def test_spark_submit_runs_a_query_that_finds_what_spark_submit_has_chosen(cluster):
+    write_topic(
+        cluster.settings, "nest-logs", (one_camera(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(200))
+    )
+    jars = ",".join(str(path.absolute()) for path in fetch("spark", cluster.settings))
+    chosen = ["--master", cluster.settings.spark_master, "--jars", jars, "--driver-memory", "512m", "--executor-memory", "512m"]
+    address = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+    told = replace(cluster.settings, spark_master="local[1]", executor_memory="4g")  # which is not to be had
+    done = subprocess.run(
+        [SPARK_HOME / "bin" / "spark-submit", *chosen, *address, SUBMITTED, "run", "nest-camera-stats", "--once"],
+        env=environment(told, JAVA_HOME=str(java_home(told)), PYSPARK_PYTHON=sys.executable),
+        capture_output=True,
+        text=True,
+        timeout=SLOW_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert any(app["name"] == "streamgauge" for app in cluster.state()["completedapps"]), "it should have run on the cluster"
+    assert verified(cluster.settings)["nest-camera-stats"]["records"] == 200

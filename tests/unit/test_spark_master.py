@@ -26,7 +26,9 @@ def test_the_masters_that_a_url_names():
 
 @pytest.mark.parametrize("master", ["spark://host", "host:7077", "spark://host:port", "spark://", "nonsense"])
 def test_what_names_no_master(master):
-    with pytest.raises(StreamgaugeError, match=r"names no master; expected local\[\*\], local\[4\] or spark://host:7077"):
+    with pytest.raises(
+        StreamgaugeError, match=r"names no master; expected local\[\*\], local\[4\], spark://host:7077, k8s://https://host or yarn"
+    ):
         endpoints(master)
 
 
