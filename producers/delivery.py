@@ -25,7 +25,8 @@ _FULL_QUEUE_WAIT_SECONDS = 0.1
 
 Headers = Sequence[tuple[str, bytes]]
 
-_AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE, KafkaError._AUTHENTICATION, KafkaError._SSL)
+_KEPT_OUT = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+_AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE, *_KEPT_OUT)
 
 
 class _Refused(NamedTuple):
@@ -158,7 +159,8 @@ class Delivery:
             self._fatal = error
         elif error.code() in _AWAY and self._away_since is None and self._sent:
             self._away_since = time.monotonic()
-            self._notice(f"Kafka at {self._kafka} does not answer; waiting for it, up to {self._patience_seconds:.0f} s")
+            why = f" ({error.str()})" if error.code() in _KEPT_OUT else ""
+            self._notice(f"Kafka at {self._kafka} does not answer{why}; waiting for it, up to {self._patience_seconds:.0f} s")
 
     def _refuse(self, refused: _Refused) -> None:
         # A broker refuses a whole batch for its largest record: that one is the one to name.
