@@ -7,7 +7,7 @@ PYTEST = $(RUN)python -m pytest $(SELECTED)
 # Tests that wait for servers leave cores idle: so many files at a time.
 ABREAST := --dist loadfile --no-loadscope-reorder --numprocesses 2
 
-.PHONY: help setup demo check format test test-quick test-unit test-spark test-kafka test-e2e test-dashboard test-cluster compose-test chaos bench jars-lock clean
+.PHONY: help setup demo check format test test-quick test-unit test-spark test-kafka test-secure test-e2e test-dashboard test-cluster compose-test chaos bench jars-lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ format: .venv/.ready ## put the code into its format
 	$(RUN)ruff check --fix .
 	$(RUN)ruff format .
 
-test: test-unit test-spark test-kafka test-dashboard test-e2e ## every tier, but for test-cluster and compose-test
+test: test-unit test-spark test-kafka test-secure test-dashboard test-e2e ## every tier, but for test-cluster and compose-test
 
 test-quick: ## every tier, without the tests that take long
 	@$(MAKE) test SELECTED='-m "not long"'
@@ -48,6 +48,9 @@ test-spark: .venv/.ready ## transforms, on one Spark session
 
 test-kafka: .venv/.ready ## real broker
 	$(PYTEST) $(ABREAST) tests/kafka
+
+test-secure: .venv/.ready ## a broker that asks who is there: TLS, passwords, certificates, rights, Kerberos
+	$(PYTEST) $(ABREAST) tests/secure
 
 test-e2e: .venv/.ready ## processes, and kills
 	$(PYTEST) $(ABREAST) tests/e2e

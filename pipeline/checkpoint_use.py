@@ -9,9 +9,9 @@ from confluent_kafka import KafkaException, TopicCollection
 from filelock import FileLock, Timeout
 
 from pipeline.query import Query
-from pipeline.sources import KafkaAway
 from streamgauge.checkpoint_names import beside, driver_of, others_of_query
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import KafkaAway, forbidden, is_forbidden
 from streamgauge.settings import Settings
 
 PREVIOUS_DRIVER_SECONDS = 15
@@ -115,6 +115,8 @@ def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:
     try:
         return {name: str(future.result().topic_id) for name, future in described.items()}
     except KafkaException as error:
+        if is_forbidden(error.args[0]):
+            raise forbidden(settings.kafka, f"describe topic {', '.join(sorted(topics))}") from error
         msg = f"Kafka at {settings.kafka} does not describe topic {', '.join(sorted(topics))}: {error.args[0].str()}"
         raise KafkaAway(msg) from error
 

@@ -28,6 +28,7 @@ def run(
     from pipeline.console import on_console
     from pipeline.runner import Runner, RunOptions
     from pipeline.session import spark_session, stopping
+    from streamgauge.kafka_errors import raise_if_kept_out
 
     _check_mode(mode)
     if (mode or topic_pattern or console) and not query:
@@ -39,6 +40,7 @@ def run(
         to_run = [replace(one, mode=mode) if one.name in (query or []) else one for one in to_run]  # type: ignore[arg-type]
     if console:
         to_run = [on_console(one) for one in to_run if one.name in (query or [])]
+    raise_if_kept_out(settings.kafka)
     # Before Spark starts: its JVM would outlive a program that is interrupted meanwhile.
     stop = stop_requested()
     spark = spark_session(settings)

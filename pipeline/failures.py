@@ -6,6 +6,7 @@ from enum import Enum
 
 from pipeline.checkpoint_use import CheckpointUse
 from pipeline.measures import failure_of
+from streamgauge.kafka_errors import java_forbidden, java_refused
 from streamgauge.settings import Settings
 
 # Spark 4.1's Kafka source fails so after it has run, and committed, a batch that an earlier run had planned and not finished: it
@@ -48,6 +49,10 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
         f"which counts anew beside the old, or delete what it has with {reset}"
     )
     damaged = f"its checkpoint is damaged: bring {checkpoint.folder} back from a copy, or count anew ({reset}): {error}"
+    if why := java_forbidden(settings.kafka, text):
+        return Diagnosis(why, Remedy.PERSON)
+    if why := java_refused(settings.kafka, text):
+        return Diagnosis(why)  # the next start asks Kafka first, and says it better if it still is so
     if told := _NOT_FOR_THE_TABLE.findall(text):
         return Diagnosis(told[-1], Remedy.PERSON)  # before the last one stand those that it was raised from
     known = {

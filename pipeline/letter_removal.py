@@ -13,7 +13,7 @@ import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_errors import no_kafka, reason
+from streamgauge.kafka_errors import forbidden, is_forbidden, no_answer, reason, unreadable
 from streamgauge.result_table import timestamp_ms_of
 from streamgauge.settings import Settings
 from streamgauge.topic_writer import TopicWriter
@@ -65,12 +65,13 @@ def _ends(settings: Settings) -> dict[int, int]:
     """The end offset of each partition that holds anything."""
     with closing(_consumer(settings)) as consumer:
         try:
-            numbers = consumer.list_topics(DEAD_LETTERS.name, ANSWER_SECONDS).topics[DEAD_LETTERS.name].partitions
-            offsets = {
-                number: consumer.get_watermark_offsets(TopicPartition(DEAD_LETTERS.name, number), ANSWER_SECONDS) for number in numbers
-            }
+            described = consumer.list_topics(DEAD_LETTERS.name, ANSWER_SECONDS).topics[DEAD_LETTERS.name]
+            if is_forbidden(described.error):
+                raise forbidden(settings.kafka, f"see topic {DEAD_LETTERS.name}")
+            partitions = [TopicPartition(DEAD_LETTERS.name, number) for number in described.partitions]
+            offsets = {of.partition: consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
         except KafkaException as error:
-            raise StreamgaugeError(no_kafka(settings.kafka, error)) from error
+            raise no_answer(settings.kafka, error) from error
     return {number: end for number, (first, end) in offsets.items() if first < end}
 
 
@@ -88,6 +89,8 @@ def _letters(settings: Settings, ends: dict[int, int]) -> Iterator[Message]:
                 continue
             heard_at = time.monotonic()
             number, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+            if not_allowed := unreadable(settings.kafka, DEAD_LETTERS.name, error):
+                raise not_allowed
             if error is None and offset < ends[number]:
                 yield message
             if (error is None and offset + 1 >= ends[number]) or (error is not None and error.code() == KafkaError._PARTITION_EOF):

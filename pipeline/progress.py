@@ -5,11 +5,12 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -21,6 +22,7 @@ from pyspark.sql.streaming.listener import (
 from pipeline.checkpoints import Offsets
 from pipeline.measures import Failure, failure_of, measures
 from pipeline.query_states import QueryStates
+from streamgauge.kafka_errors import forbidden, is_forbidden
 from streamgauge.query_status import HEARTBEAT_SECONDS
 from streamgauge.settings import Settings
 from streamgauge.text import utc_text
@@ -38,7 +40,9 @@ class ProgressToKafka(StreamingQueryListener):
     a batch may take minutes, and Spark is silent meanwhile.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, say: Callable[[str], None] = lambda _: None) -> None:
+        self._kafka, self._say = settings.kafka, say
+        self._told: set[str] = set()
         self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
         self._process = {"host": socket.gethostname(), "pid": os.getpid()}
         self._states = QueryStates()
@@ -120,5 +124,11 @@ class ProgressToKafka(StreamingQueryListener):
 
     def _send(self, topic: str, query: str, value: dict[str, Any]) -> None:
         with contextlib.suppress(BufferError, KafkaException):
-            self._producer.produce(topic, key=query, value=orjson.dumps(value))
+            self._producer.produce(topic, key=query, value=orjson.dumps(value), on_delivery=self._note)
             self._producer.poll(0)
+
+    def _note(self, error: KafkaError | None, record: Message) -> None:
+        topic = record.topic() or ""
+        if is_forbidden(error) and topic not in self._told:
+            self._told.add(topic)
+            self._say(f"warning: {forbidden(self._kafka, f'write to topic {topic}')}; the queries go on, unseen by status and dashboard")

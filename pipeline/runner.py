@@ -23,10 +23,11 @@ from pipeline.measures import Failure, failure_of
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
-from pipeline.sources import KafkaAway, records_from
+from pipeline.sources import records_from
 from pipeline.supervisor import RestartPolicy
 from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import KafkaAway
 from streamgauge.schema_registry import RegistryAway, SchemaRegistry
 from streamgauge.settings import Settings
 
@@ -93,7 +94,7 @@ class Runner:
         another process has one of them.
         """
         self._alerts = Alerts(self.settings, self.say)
-        self._progress = ProgressToKafka(self.settings)
+        self._progress = ProgressToKafka(self.settings, self.say)
         self.spark.streams.addListener(self._progress)
         try:
             for query in sorted(queries, key=lambda query: query.trigger_seconds):

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.checkpoints import Offsets, Partition, nested
 from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_errors import no_kafka, reason
+from streamgauge.kafka_errors import KafkaAway, forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out, reason
 from streamgauge.settings import Settings
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
@@ -18,10 +18,6 @@ RECORD = ("key", "value", "topic", "partition", "offset", "timestamp")
 """The columns of a record: key and value binary, topic string, partition int, offset long, timestamp as Kafka has it."""
 
 METADATA_SECONDS = 10
-
-
-class KafkaAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and whoever can waits for its end
-    """Kafka does not answer; the same question may be answered later."""
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
@@ -83,7 +79,8 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
 def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
     """The offsets of the first record that each partition still has, and of the next one that it will get.
 
-    Raises KafkaAway when Kafka does not answer, or has no such partition (yet: a topic that is new is led a moment after it exists).
+    Raises KafkaAway when Kafka does not answer, or has no such partition (yet: a topic that is new is led a moment after it exists), and
+    KafkaRefuses when it does not allow to ask.
     """
     admin = settings.kafka.admin()
     wanted = [TopicPartition(topic, number) for topic, number in partitions]
@@ -91,6 +88,8 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
         first, end = (_listed(admin, wanted, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))  # type: ignore[no-untyped-call]
     except (KafkaException, TimeoutError) as error:
         names = ", ".join(sorted({of.topic for of in wanted}))
+        if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
+            raise forbidden(settings.kafka, f"ask for the offsets of topic {names}") from error
         msg = f"Kafka at {settings.kafka} does not tell the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; see that it runs, and `streamgauge up` for its topics"
         raise KafkaAway(msg) from error
     return {which: (first[which], end[which]) for which in first}
@@ -104,15 +103,18 @@ def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSp
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
     """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
 
-    Raises KafkaAway when Kafka does not answer, StreamgaugeError when there is no such topic.
+    Raises KafkaAway when Kafka does not answer, KafkaRefuses when it does not let this client in, StreamgaugeError when there is no such topic.
     """
+    raise_if_kept_out(settings.kafka)
     admin = settings.kafka.admin()
     try:
         topics = admin.list_topics(timeout=METADATA_SECONDS).topics
     except KafkaException as error:
-        raise KafkaAway(no_kafka(settings.kafka, error)) from error
+        raise no_answer(settings.kafka, error) from error
     chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
+    if not chosen and pattern is None:
+        raise no_topic(settings.kafka, topic, METADATA_SECONDS)
     if not chosen:
-        msg = f"no topic {f'matches {pattern!r}' if pattern else topic} at {settings.kafka}; create the topics with `streamgauge up`"
+        msg = f"no topic matches {pattern!r} at {settings.kafka}; create the topics with `streamgauge up`"
         raise StreamgaugeError(msg)
     return [(name, number) for name in chosen for number in sorted(topics[name].partitions)]

@@ -4,15 +4,16 @@ A broker that goes away is waited for, up to `PATIENCE_SECONDS`; records wait in
 A record that the broker refuses ends the run with an error that names it.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import no_kafka
+from streamgauge.kafka_errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
 ANSWER_SECONDS = 10
@@ -24,7 +25,8 @@ _FULL_QUEUE_WAIT_SECONDS = 0.1
 
 Headers = Sequence[tuple[str, bytes]]
 
-_AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE)
+_KEPT_OUT = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+_AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE, *_KEPT_OUT)
 
 
 class _Refused(NamedTuple):
@@ -41,6 +43,7 @@ class Delivery:
         self._kafka, self._notice, self._patience_seconds = kafka, notice, patience_seconds
         self._sent = self._reported = 0
         self._refused: _Refused | None = None
+        self._topic = ""
         self._fatal: KafkaError | None = None
         self._away_since: float | None = None
         self._producer = kafka.producer(
@@ -67,13 +70,14 @@ class Delivery:
 
     def check(self, topic: str) -> None:
         """Raises StreamgaugeError when no Kafka answers, or it has no such topic."""
+        raise_if_kept_out(self._kafka)
+        self._topic = topic
         try:
             topics = self._producer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException as error:
-            raise StreamgaugeError(no_kafka(self._kafka, error)) from error
+            raise no_answer(self._kafka, error) from error
         if topic not in topics:
-            msg = f"Kafka at {self._kafka} has no topic {topic}; `streamgauge up` creates it"
-            raise StreamgaugeError(msg)
+            raise no_topic(self._kafka, topic, ANSWER_SECONDS)
         self._away_since = None
 
     def send(
@@ -100,6 +104,8 @@ class Delivery:
                     return False
                 self.wait(_FULL_QUEUE_WAIT_SECONDS)
             except KafkaException as error:
+                with self._fatal_noted():  # what a producer that cannot go on has died of, the next call tells
+                    self._producer.poll(0)
                 self._refuse(_Refused(topic, key, len(value), error.args[0]))
                 self._raise_if_refused()
         self._sent += 1
@@ -109,16 +115,25 @@ class Delivery:
 
     def wait(self, seconds: float) -> None:
         """Looks at delivery reports for at most `seconds`; raises StreamgaugeError when a record was refused."""
-        self._producer.poll(seconds)
+        with self._fatal_noted():
+            self._producer.poll(seconds)
         self._raise_if_refused()
 
     def flush(self, seconds: float) -> int:
         """Waits until every record is acknowledged, at most `seconds`; returns how many are not."""
         deadline = time.monotonic() + seconds
         while self.undelivered and (left := deadline - time.monotonic()) > 0:
-            self._producer.flush(min(left, 0.2))
+            with self._fatal_noted():
+                self._producer.flush(min(left, 0.2))
             self._raise_if_refused()
         return self.undelivered
+
+    @contextlib.contextmanager
+    def _fatal_noted(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            self._fatal = error.args[0]
 
     def _on_delivery_of(self, acknowledged: Callable[[], None] | None) -> Callable[[KafkaError | None, Message], None]:
         if acknowledged is None:
@@ -144,7 +159,8 @@ class Delivery:
             self._fatal = error
         elif error.code() in _AWAY and self._away_since is None and self._sent:
             self._away_since = time.monotonic()
-            self._notice(f"Kafka at {self._kafka} does not answer; waiting for it, up to {self._patience_seconds:.0f} s")
+            why = f" ({error.str()})" if error.code() in _KEPT_OUT else ""
+            self._notice(f"Kafka at {self._kafka} does not answer{why}; waiting for it, up to {self._patience_seconds:.0f} s")
 
     def _refuse(self, refused: _Refused) -> None:
         # A broker refuses a whole batch for its largest record: that one is the one to name.
@@ -152,6 +168,8 @@ class Delivery:
             self._refused = refused
 
     def _raise_if_refused(self) -> None:
+        if is_forbidden(self._fatal):
+            raise forbidden(self._kafka, f"write to topic {self._topic}")
         if self._fatal is not None:
             msg = f"Kafka at {self._kafka} cannot go on with this producer ({self._fatal.str()}); start the producer again"
             raise StreamgaugeError(msg)
@@ -161,6 +179,8 @@ class Delivery:
         if error.code() == KafkaError._MSG_TIMED_OUT:
             msg = f"Kafka at {self._kafka} was away for more than {self._patience_seconds:.0f} s, {self.undelivered + 1} records were not delivered; start it with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS, and start the producer again"
             raise StreamgaugeError(msg)
+        if is_forbidden(error):
+            raise forbidden(self._kafka, f"write to topic {topic}")
         advice = (
             f"; the topic's max.message.bytes is smaller than the record, or it is above {LARGEST_RECORD_BYTES}"
             if _is_too_large(error)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import no_kafka
+from streamgauge.kafka_errors import no_answer, raise_if_kept_out, unreadable
 
 ANSWER_SECONDS = 10
 LOOK_BACK_RECORDS = 500
@@ -24,16 +23,20 @@ def newest_event_ms(kafka: KafkaCluster, topic: str, event_time_ms: Callable[[by
 
 
 def last_records(kafka: KafkaCluster, topic: str, count: int) -> list[Message]:
-    """The last `count` records of each partition; raises StreamgaugeError when Kafka does not answer."""
+    """The last `count` records of each partition; raises StreamgaugeError when Kafka does not answer, or does not allow it."""
+    raise_if_kept_out(kafka)
     consumer = kafka.consumer()
     messages: list[Message] = []
     try:
         starts, ends = _where_they_are(consumer, topic, count)
         consumer.assign(starts)
         while starts and any(position.offset < ends[position.partition] for position in consumer.position(starts)):
-            messages += [message for message in consumer.consume(count, timeout=0.5) if message.error() is None]
+            taken = consumer.consume(count, timeout=0.5)
+            if not_allowed := next(filter(None, (unreadable(kafka, topic, message.error()) for message in taken)), None):
+                raise not_allowed
+            messages += [message for message in taken if message.error() is None]
     except KafkaException as error:
-        raise StreamgaugeError(no_kafka(kafka, error)) from error
+        raise no_answer(kafka, error) from error
     finally:
         consumer.close()
     return messages

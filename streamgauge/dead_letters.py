@@ -11,7 +11,7 @@ from rich.text import Text
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import no_kafka
+from streamgauge.kafka_errors import no_answer, unreadable
 from streamgauge.recent_records import Recent, RecentReader
 from streamgauge.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
 from streamgauge.settings import Settings
@@ -93,13 +93,15 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
         consumer.assign([TopicPartition(topic, 0, letter_offset)])
         message = consumer.poll(ANSWER_SECONDS)
         error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
+        if not_allowed := unreadable(kafka, topic, error):
+            raise not_allowed
         if message is None or error is not None or message.offset() != letter_offset:
             why = "it is gone" if error is None else error.str()
             msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"
             raise StreamgaugeError(msg)
         return message.value()
     except KafkaException as error:
-        raise StreamgaugeError(no_kafka(kafka, error)) from error
+        raise no_answer(kafka, error) from error
     finally:
         consumer.close()
 

@@ -1,17 +1,24 @@
 """The Kafka that every program talks to, and the one place where its clients are made."""
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.security.client_security import VARIABLE, ClientSecurity
 
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Producer
+    from confluent_kafka.admin import AdminClient
+
 Client = TypeVar("Client")
+_silent = logging.getLogger(f"{__name__}.librdkafka")
+_silent.propagate = False
+_silent.addHandler(logging.NullHandler())
+GROUP_PREFIX = "streamgauge-"
+"""How the names of all consumer groups begin: a consumer has to have one, and the right to it."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +35,23 @@ class KafkaCluster:
     def __str__(self) -> str:
         return self.bootstrap_servers
 
-    def producer(self, config: Mapping[str, Any]) -> Producer:
+    def producer(self, config: Mapping[str, Any]) -> "Producer":
         """A producer with `config`, in librdkafka's names."""
+        from confluent_kafka import Producer
+
         return self._made(Producer, config)
 
-    def consumer(self, config: Mapping[str, Any] = {}) -> Consumer:
+    def consumer(self, config: Mapping[str, Any] = {}) -> "Consumer":
         """A consumer with `config`. It is of a group of its own and commits nothing: who reads here says where to begin."""
-        own = {"group.id": f"streamgauge-{uuid.uuid4()}", "enable.auto.commit": False}
+        from confluent_kafka import Consumer
+
+        own = {"group.id": f"{GROUP_PREFIX}{uuid.uuid4()}", "enable.auto.commit": False}
         return self._made(Consumer, {**own, **config})
 
-    def admin(self, config: Mapping[str, Any] = {}) -> AdminClient:
+    def admin(self, config: Mapping[str, Any] = {}) -> "AdminClient":
         """An admin client with `config`."""
+        from confluent_kafka.admin import AdminClient
+
         return self._made(AdminClient, config)
 
     def spark_options(self) -> dict[str, str]:
@@ -46,8 +59,10 @@ class KafkaCluster:
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **dict(self.security.spark)}
 
     def _made(self, make: Callable[[dict[str, Any]], Client], config: Mapping[str, Any]) -> Client:
-        # What librdkafka would print is told by an error, or by whoever gives an `error_cb`.
-        common = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **dict(self.security.librdkafka)}
+        from confluent_kafka import KafkaException
+
+        # What librdkafka would print is told by an error, or by whoever gives an `error_cb`; what is fatal it prints at every level.
+        common = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "logger": _silent, **dict(self.security.librdkafka)}
         try:
             return make({**common, **config})
         except KafkaException as error:

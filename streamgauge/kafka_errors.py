@@ -1,8 +1,29 @@
-"""What the errors of a Kafka client say to a person."""
+"""What the errors of a Kafka client say to a person: Kafka is away, or it is there and does not let this client in."""
 
-from confluent_kafka import KafkaException
+import re
 
-from streamgauge.kafka_cluster import KafkaCluster
+from confluent_kafka import KafkaError, KafkaException
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import GROUP_PREFIX, KafkaCluster
+from streamgauge.kafka_refusal import refusal
+
+_FORBIDDEN = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+_JAVA_FORBIDDEN = re.compile(r"Not authorized to access (topics|group|cluster)[^\[\n]*:\s*\[?([^\]\n]+)", re.IGNORECASE)
+_JAVA_REFUSED = re.compile(r"\b(?:SaslAuthenticationException|SslAuthenticationException): ([^\n]+)")
+
+
+class KafkaAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and whoever can waits for its end
+    """Kafka does not answer; the same question may be answered later."""
+
+
+class KafkaRefuses(StreamgaugeError):  # noqa: N818
+    """Kafka is there, and does not let this client in, or not do what it is to do; that ends when a person acts."""
 
 
 def reason(error: KafkaException | TimeoutError, seconds: float) -> str:
@@ -10,6 +31,73 @@ def reason(error: KafkaException | TimeoutError, seconds: float) -> str:
     return error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {seconds:g} s"
 
 
-def no_kafka(kafka: KafkaCluster, error: KafkaException) -> str:
-    """That no broker answers, and what to do."""
-    return f"no Kafka answers at {kafka} ({error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaAway | KafkaRefuses:
+    """That no broker answers, and why if that can be found out, in a few seconds."""
+    if is_forbidden(error.args[0]):
+        return forbidden(kafka, "ask what it has")
+    why = refusal(kafka)
+    if why and kafka.security.file:
+        return _refuses(kafka, why)
+    found = error.args[0].str() if why is None else why
+    return KafkaAway(f"no Kafka answers at {kafka} ({found}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS")
+
+
+def raise_if_kept_out(kafka: KafkaCluster) -> None:
+    """Raises KafkaRefuses when Kafka does not let this client in, before it is waited for in vain. One that is away is no matter here."""
+    if kafka.security.file and (why := refusal(kafka)):
+        raise _refuses(kafka, why)
+
+
+def _refuses(kafka: KafkaCluster, why: str) -> KafkaRefuses:
+    return KafkaRefuses(f"Kafka at {kafka} does not let this client in: {why}")
+
+
+def is_forbidden(error: KafkaError | None) -> bool:
+    """Whether Kafka has understood, and not allowed it."""
+    return error is not None and error.code() in _FORBIDDEN
+
+
+def forbidden(kafka: KafkaCluster, what: str) -> KafkaRefuses:
+    """That this client has not the right to do `what`."""
+    who = kafka.security.user or "this client"
+    return KafkaRefuses(f"Kafka at {kafka} does not allow {who} to {what}; grant the rights that docs/security.md lists")
+
+
+def unreadable(kafka: KafkaCluster, topic: str, error: KafkaError | None) -> KafkaRefuses | None:
+    """That this client has not the right to read `topic`, if that is what the `error` of a record says; None otherwise."""
+    if error is None or not is_forbidden(error):
+        return None
+    return forbidden(
+        kafka, f"be in a group {GROUP_PREFIX}*" if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else f"read topic {topic}"
+    )
+
+
+def java_forbidden(kafka: KafkaCluster, text: str) -> str | None:
+    """Which right lacks, if that is what the `text` of a Java client's exception says; None otherwise."""
+    found = _JAVA_FORBIDDEN.search(text)
+    return str(forbidden(kafka, f"use {found[1].lower()} {found[2]}")) if found else None
+
+
+def java_refused(kafka: KafkaCluster, text: str) -> str | None:
+    """That Kafka did not let a client in, if that is what the `text` of a Java client's exception says; None otherwise."""
+    found = _JAVA_REFUSED.search(text)
+    who = kafka.security.user or "this client"
+    return f"Kafka at {kafka} does not let {who} in: {found[1].strip()}; `streamgauge doctor` says more" if found else None
+
+
+def no_topic(kafka: KafkaCluster, topic: str, seconds: float) -> StreamgaugeError:
+    """That there is no such topic, or none that this client may see; Kafka is asked which, for at most so many `seconds`."""
+    if is_hidden(kafka, topic, seconds):
+        return forbidden(kafka, f"see topic {topic}")
+    return StreamgaugeError(f"Kafka at {kafka} has no topic {topic}; `streamgauge up` creates it")
+
+
+def is_hidden(kafka: KafkaCluster, topic: str, seconds: float) -> bool:
+    """Whether this client may not even know whether there is such a topic. A consumer asks, for it alone creates none by asking."""
+    asking = kafka.consumer()
+    try:
+        return is_forbidden(asking.list_topics(topic, seconds).topics[topic].error)
+    except KafkaException:
+        return False
+    finally:
+        asking.close()

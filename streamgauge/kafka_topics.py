@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import no_kafka, reason
+from streamgauge.kafka_errors import no_answer, raise_if_kept_out, reason
 from streamgauge.topics import TOPICS, Topic
 
 TIMEOUT_SECONDS = 30
@@ -22,6 +22,7 @@ def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS) -> list
 
     Raises StreamgaugeError when the broker does not answer or refuses.
     """
+    raise_if_kept_out(kafka)
     admin = kafka.admin()
     existing = _existing_partitions(admin, kafka)
     missing = [topic for topic in topics if topic.name not in existing]
@@ -29,7 +30,12 @@ def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS) -> list
     for name, created in (admin.create_topics(requests) if requests else {}).items():
         _wait_for_creation(name, created)
     _wait_for_leaders(kafka, missing)
-    return differences(admin, [topic for topic in topics if topic.name in existing], existing)
+    try:
+        return differences(admin, [topic for topic in topics if topic.name in existing], existing)
+    except (KafkaException, TimeoutError) as error:
+        return [
+            f"the settings of the topics that are there could not be looked at ({reason(error, TIMEOUT_SECONDS)}); they are used as they are"
+        ]
 
 
 class Deviation(NamedTuple):
@@ -87,7 +93,7 @@ def _existing_partitions(admin: AdminClient, kafka: KafkaCluster) -> dict[str, i
     try:
         return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}
     except KafkaException as error:
-        raise StreamgaugeError(no_kafka(kafka, error)) from error
+        raise no_answer(kafka, error) from error
 
 
 def _wait_for_creation(name: str, created: "Future[None]") -> None:

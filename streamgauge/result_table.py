@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaErro
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.kafka_errors import forbidden, is_forbidden, no_answer, raise_if_kept_out, unreadable
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
@@ -172,6 +173,7 @@ class TableReader:
             raise StreamgaugeError(msg)
 
     def _start(self) -> None:
+        raise_if_kept_out(self._kafka)
         offsets = self._first_and_end_offsets()
         starts = self._starts(offsets)
         self._ends_ahead = {of.partition: end for of in starts for first, end in [offsets[of.partition]] if max(first, of.offset) < end}
@@ -184,6 +186,8 @@ class TableReader:
     def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
         try:
             metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
+            if is_forbidden(metadata.error):
+                raise forbidden(self._kafka, f"see topic {self._topic}")
             if metadata.error is not None and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 msg = f"Kafka at {self._kafka} has no topic {self._topic}; `streamgauge up` creates it"
                 raise StreamgaugeError(msg)
@@ -201,6 +205,8 @@ class TableReader:
         elif error.code() == KafkaError._PARTITION_EOF:
             # The last offsets of a partition may hold no record: transaction markers, and what a compaction has removed.
             is_at_end = True
+        elif not_allowed := unreadable(self._kafka, self._topic, error):
+            raise not_allowed
         else:
             msg = f"topic {self._topic} at {self._kafka} can no longer be read: {error.str()}; it is to be read anew"
             raise StreamgaugeError(msg)
@@ -216,9 +222,7 @@ class TableReader:
             self._lost = error
 
     def _unreachable(self, error: KafkaError) -> StreamgaugeError:
-        return StreamgaugeError(
-            f"no Kafka answers at {self._kafka} ({error.str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
-        )
+        return no_answer(self._kafka, KafkaException(error))
 
 
 def read_keys(kafka: KafkaCluster, topic: str) -> list[bytes]:

@@ -21,6 +21,8 @@ ANSWER_SECONDS = 5
 AVRO = "AVRO"
 NO_SUCH_THING = {40401, 40402, 40403}
 """The registry's own codes for no such subject, version, schema; a bare 404 means that there is no registry under that path."""
+_TLS_FAILURE = "[SSL: "
+"""How a message of Python's ssl begins; what is wrong with a certificate does not pass by itself."""
 _PREFIX = struct.Struct(">bI")
 T = TypeVar("T")
 
@@ -59,8 +61,6 @@ class SchemaRegistry:
         try:
             return self._answered(partial(self.client.register_schema, subject, Schema(text, AVRO)))
         except SchemaRegistryError as error:
-            if error.http_status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-                raise self._refused(error.http_status_code) from error
             msg = f"the schema registry at {self.url} refuses the schema of {subject}: {error.error_message}; a new version must be able to read what older ones wrote"
             raise StreamgaugeError(msg) from error
 
@@ -74,8 +74,6 @@ class SchemaRegistry:
         except SchemaRegistryError as error:
             if error.error_code in NO_SUCH_THING:
                 return None
-            if error.http_status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-                raise self._refused(error.http_status_code) from error
             msg = f"the schema registry at {self.url} does not answer as expected: {error.error_message} (HTTP {error.http_status_code}); see that SCHEMA_REGISTRY_URL leads to a Confluent-compatible API"
             raise StreamgaugeError(msg) from error
 
@@ -83,16 +81,22 @@ class SchemaRegistry:
         try:
             return question()
         except SchemaRegistryError as error:
+            reason = f"HTTP {error.http_status_code}"
+            if error.http_status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+                raise self._refused(reason) from error
             if error.http_status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise
-            reason = f"HTTP {error.http_status_code}"
             raise self._away(reason) from error
         except Exception as error:  # the client lets through whatever its HTTP library raises, and names no class for it
+            if _TLS_FAILURE in str(error):
+                raise self._refused(str(error)) from error
             raise self._away(str(error) or type(error).__name__) from error
 
-    def _refused(self, http_status: int) -> StreamgaugeError:
-        expected = f"correct basic.auth.user.info in the file that {VARIABLE} names, or grant its user the right"
-        return StreamgaugeError(f"the schema registry at {self.url} refuses this client (HTTP {http_status}); {expected}")
+    def _refused(self, reason: str) -> StreamgaugeError:
+        return StreamgaugeError(
+            f"the schema registry at {self.url} and this client do not trust each other ({reason}); "
+            f"correct basic.auth.user.info or the ssl.* properties in the file that {VARIABLE} names, or the registry's rights"
+        )
 
     def _away(self, reason: str) -> RegistryAway:
         return RegistryAway(

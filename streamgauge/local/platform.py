@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass, field
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import raise_if_kept_out
 from streamgauge.kafka_topics import create_topics
 from streamgauge.local import jars, registry
 from streamgauge.local.kafka import EmbeddedKafka
@@ -34,6 +35,7 @@ class Platform:
         `detached`: it stays when this process ends, and all of it is waited for. Otherwise only Kafka is: the registry comes up beside it,
         `registry_problem` says when it does not, and who needs it waits for it. Warnings about what the user brought are kept in `warnings`.
         """
+        raise_if_kept_out(self.settings.kafka)
         servers = [server for server in (self._kafka, self._registry) if server is not None]
         for server in servers:
             server.check_ports()

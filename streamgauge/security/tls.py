@@ -4,11 +4,21 @@ import ssl
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from streamgauge.security.properties_file import PropertiesFile
 
+if TYPE_CHECKING:
+    from cryptography import x509
+
 PEM, PKCS12 = "PEM", "PKCS12"
+
+
+class OwnCertificate(NamedTuple):
+    """Whom a client's certificate is for, such as "CN=streamgauge,O=Example", and when it expires, UTC."""
+
+    subject: str
+    expires: datetime
 
 
 @dataclass(frozen=True)
@@ -64,29 +74,33 @@ class Tls:
             context.load_cert_chain(self.keystore, password=self.password or "")
         return context
 
-    def expires(self) -> datetime:
-        """When the client's own certificate expires, UTC. Raises ValueError when its keystore holds none, or has another password."""
+    def own_certificate(self) -> OwnCertificate:
+        """The client's own certificate. Raises ValueError when its keystore holds none, or has another password."""
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import pkcs12
 
         content = Path(self.keystore).read_bytes()
         if self.keystore_type == PEM:
-            return x509.load_pem_x509_certificates(content)[0].not_valid_after_utc
+            return _own(x509.load_pem_x509_certificates(content)[0])
         store = pkcs12.load_pkcs12(content, (self.password or "").encode())
         if store.cert is None:
             msg = "no certificate"
             raise ValueError(msg)
-        return store.cert.certificate.not_valid_after_utc
+        return _own(store.cert.certificate)
 
     def _check_keystore(self, properties: PropertiesFile) -> None:
         _content(properties, "keystore", self.keystore)
         try:
-            self.expires()
+            self.own_certificate()
             self.context()
         except (ValueError, OSError) as error:  # of which SSLError is one
             password = "ssl.key.password" if self.keystore_type == PEM else "ssl.keystore.password"
             msg = f"ssl.keystore.location={self.keystore} does not open; expected a certificate and its own key in {self.keystore_type}, and {password} if they have one"
             raise properties.error(msg) from error
+
+
+def _own(certificate: "x509.Certificate") -> OwnCertificate:
+    return OwnCertificate(certificate.subject.rfc4514_string(), certificate.not_valid_after_utc)
 
 
 def _type(properties: PropertiesFile, store: str, location: str) -> str:

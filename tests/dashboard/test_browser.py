@@ -90,6 +90,15 @@ def test_a_count_appears_changes_and_goes_while_the_page_stays_open(page, camera
     expect(metric(page, "All hours"), "the first row was deleted").to_have_text("5", timeout=PATIENCE_MS)
 
 
+def test_a_zip_code_is_text_whatever_it_holds(page, camera_stats):
+    hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    camera_stats.count(hostile, 41)
+    expect(metric(page, "All hours"), "a row was written").to_have_text("41", timeout=PATIENCE_MS)
+    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+    assert "owned" not in page.title()
+
+
 def test_edits_appear_as_they_are_counted_and_names_of_wikis_are_never_markup(page, wikimedia_topics, registry):
     def count(who, counts, minute):
         start = NOON + timedelta(minutes=minute)

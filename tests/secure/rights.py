@@ -1,0 +1,40 @@
+"""The rights that docs/security.md lists, as the broker takes them."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from streamgauge.kafka_cluster import GROUP_PREFIX
+from streamgauge.topics import TOPICS
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+OPERATIONS = ("READ", "WRITE", "DESCRIBE")
+
+
+class Right(NamedTuple):
+    """The right to do something with a topic, or with the groups whose names begin so."""
+
+    operation: str
+    name: str
+    kind: str = "TOPIC"
+    pattern: str = "LITERAL"
+
+
+GROUPS = Right("READ", GROUP_PREFIX, "GROUP", "PREFIXED")
+
+
+def documented() -> dict[str, list[Right]]:
+    """By program, such as `produce nest`, the rights of its row: columns READ, WRITE, DESCRIBE, and others by name."""
+    rows = re.findall(r"^\| `([\w -]+)` \|([^|]*)\|([^|]*)\|([^|]*)\|([^|]*)\|$", DOCUMENT.read_text(), re.MULTILINE)
+    return {program: _rights(dict(zip(OPERATIONS, cells, strict=True)), others) for program, *cells, others in rows}
+
+
+def _rights(cells: dict[str, str], others: str) -> list[Right]:
+    found = [Right(operation, topic) for operation, cell in cells.items() for topic in _topics(cell)]
+    for operation, cell in re.findall(r"([A-Z_]+): ([^;]+)", others):
+        found += [Right(operation, topic) for topic in _topics(cell)]
+    return [*found, GROUPS] if "groups" in others else found
+
+
+def _topics(cell: str) -> list[str]:
+    return [topic.name for topic in TOPICS] if "all topics" in cell else re.findall(r"[a-z][a-z.-]+", cell)

@@ -1,0 +1,32 @@
+"""What exceptions of Java's clients say of rights and of being let in, and what is neither."""
+
+import pytest
+
+from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.kafka_errors import java_forbidden, java_refused
+from streamgauge.security.client_security import ClientSecurity
+
+KAFKA = KafkaCluster("broker:9093", ClientSecurity(file="client.properties", user="app"))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("TopicAuthorizationException: Not authorized to access topics: [nest-logs]\n\tat org", "use topics nest-logs"),
+        ("GroupAuthorizationException: Not authorized to access group: streamgauge-1", "use group streamgauge-1"),
+    ],
+)
+def test_a_right_that_lacks(text, what):
+    assert java_forbidden(KAFKA, f"Job aborted: org.apache.kafka.common.errors.{text}") == (
+        f"Kafka at broker:9093 does not allow app to {what}; grant the rights that docs/security.md lists"
+    )
+
+
+def test_a_client_that_is_not_let_in():
+    text = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed\n\tat org.apache"
+    assert java_refused(KAFKA, text) == "Kafka at broker:9093 does not let app in: Authentication failed; `streamgauge doctor` says more"
+
+
+def test_what_is_neither():
+    text = "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment"
+    assert (java_forbidden(KAFKA, text), java_refused(KAFKA, text)) == (None, None)
