@@ -56,7 +56,7 @@ test-e2e: .venv/.ready ## processes, and kills
 	$(PYTEST) $(ABREAST) tests/e2e
 
 test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
-	$(PYTEST) tests/dashboard
+	$(PYTEST) $(ABREAST) tests/dashboard
 
 test-cluster: .venv/.ready ## a Spark Standalone cluster on loopback, a worker of which is killed
 	$(PYTEST) tests/cluster

@@ -70,6 +70,7 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
     assert all(one["records"] >= EVENTS for one in found.values()), "each story should have been read to its end"
 
 
+@pytest.mark.long
 def test_spark_submit_runs_a_query_that_finds_what_spark_submit_has_chosen(cluster):
     write_topic(
         cluster.settings, "nest-logs", (one_camera(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(200))

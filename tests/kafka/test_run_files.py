@@ -107,6 +107,7 @@ def test_files_count_once_each_and_what_is_broken_is_named_and_stops_nothing(fre
     assert (gone["verdict"], gone["rows"]["different"]) == ("wrong", 1)
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_of_one_source(fresh, landing):
     landing("a.json", lines(DOCUMENTS[:10]))
     run_once(fresh, landing)

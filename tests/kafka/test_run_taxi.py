@@ -85,6 +85,7 @@ def test_a_simulated_month_odd_rows_included_equals_a_separate_computation(fresh
     assert {(row["borough"], row["window"]["start"]) for row in report} == {key for key, row in want.items() if row[0] >= 2}
 
 
+@pytest.mark.long
 def test_bounded_batches_give_the_same(fresh, tmp_path):
     ok(streamgauge("produce", "taxi", "--unpaced", "--limit", "9000", "--late", "0.05", "--start", "2024-03-01T00:00:00Z", settings=fresh))
     ok(streamgauge_here("run", "taxi-borough-stats", "--once", settings=fresh, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="1500"))

@@ -258,6 +258,7 @@ def test_registry_and_broker_go_away_and_come_back(fresh_registry):
     registry.stop()
 
 
+@pytest.mark.long
 def test_without_a_registry_the_other_stories_run(fresh):
     with running(fresh, "nest-camera-stats", EDIT_STATS) as log:
         eventually(lambda: "waits for the schema registry" in log.read_text(), "the query to say that it waits")
@@ -265,6 +266,7 @@ def test_without_a_registry_the_other_stories_run(fresh):
         eventually(lambda: "nest-camera-stats runs" in log.read_text(), "the other story to run")
 
 
+@pytest.mark.long
 def test_what_the_documentation_shows_runs_and_gives_the_same_numbers(fresh_registry):
     changes = Changes(fresh_registry)
     changes.write([*some_changes(120), *some_changes(30)])

@@ -82,6 +82,7 @@ def backlog(late_duplicates=True):
 
 
 class TestLateness:
+    @pytest.mark.long
     def test_the_late_rows_are_those_that_spark_dropped_though_it_has_forgotten_its_batches(self, spark, fresh):
         write_topic(fresh, "nest-logs", backlog(), partitions=3)
         with few_batches_kept(spark):
@@ -129,6 +130,7 @@ def lose_what_came(folder, ends):
 
 
 class TestRetention:
+    @pytest.mark.long
     def test_what_is_cut_is_not_checkable_and_the_rest_still_is(self, spark, fresh):
         values = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number * 5)) for number in range(9000)]
         write_topic(fresh, "nest-logs", values, partitions=3)
@@ -294,6 +296,7 @@ def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spa
     assert found["wikimedia-archive"].rows.equal == 600
 
 
+@pytest.mark.long
 def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark, fresh):
     write_topic(fresh, "nest-logs", backlog(late_duplicates=False), partitions=3)
     run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=1000)

@@ -1,6 +1,10 @@
 """Maintenance of a Delta table: fewer files, equal rows, nothing deleted too early, also beside a stream that writes it."""
 
+import threading
+
 import pytest
+from pyspark.errors import PySparkException
+from running import eventually
 
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
@@ -40,6 +44,58 @@ def test_a_short_retention_deletes_what_no_longer_belongs_to_the_table(spark, ta
     assert (report.after.live_files, report.after.files_on_disk) == (1, 1)
     assert numbers(table, spark) == list(range(120))
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled") == "true", "for one VACUUM only"
+
+
+@pytest.fixture
+def rewritten(spark, tmp_path, monkeypatch):
+    """A table of two files so large that OPTIMIZE reads them for seconds, and somebody who rewrites it as soon as it does."""
+    table, seen, sql = LakeTable("large", tmp_path / "large", "delta"), [], spark.sql
+
+    def write(mode):
+        spark.range(4_000_000).selectExpr("id", "rand() AS noise").repartition(2).write.format("delta").mode(mode).save(str(table.path))
+
+    def meanwhile():
+        eventually(lambda: spark.sparkContext.statusTracker().getActiveJobsIds(), "OPTIMIZE to read the files")
+        sql(f"DELETE FROM delta.`{table.path}`")
+
+    def optimized(statement, times):
+        if not statement.startswith("OPTIMIZE") or len(seen) == times:
+            return sql(statement)
+        somebody = threading.Thread(target=meanwhile)
+        somebody.start()
+        try:
+            return sql(statement)
+        except PySparkException as error:
+            seen.append(str(error).split("]")[0].removeprefix("["))
+            if len(seen) < times:
+                write("append")
+            raise
+        finally:
+            somebody.join()
+
+    def times(number):
+        write("overwrite")
+        monkeypatch.setattr(spark, "sql", lambda statement: optimized(statement, number))
+        return table, seen
+
+    return times
+
+
+def test_a_writer_that_changes_the_same_files_meanwhile_makes_it_begin_anew(spark, rewritten):
+    table, seen = rewritten(1)
+    report = maintain_delta(table, spark, 7 * DAY)
+    assert [name.startswith("DELTA_CONCURRENT_") for name in seen] == [True], seen
+    assert (report.before.live_files, report.after.live_files) == (2, 0), "the deletion should stand"
+
+
+@pytest.mark.long
+def test_a_writer_that_always_changes_the_same_files_is_told_after_four_times(spark, rewritten):
+    table, seen = rewritten(4)
+    with pytest.raises(
+        StreamgaugeError, match=r"another writer has changed the same files each time that it was compacted, 4 times \(DELTA_"
+    ):
+        maintain_delta(table, spark, 7 * DAY)
+    assert len(seen) == 4
 
 
 def test_beside_a_stream_that_writes_no_row_is_lost_and_none_comes_twice(spark, tmp_path):
