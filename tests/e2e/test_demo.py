@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from plain import read_topic, results
 from running import environment, eventually, settings_on_free_ports, streamgauge
 
+pytestmark = pytest.mark.timeout(600)
 END_SECONDS = 10
 RESULTS = ("nest-camera-stats", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats")
 
@@ -68,7 +69,7 @@ def test_it_ends_in_time_and_leaves_nothing(idle, how):
 
 def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
     demo = start_demo(idle, "--no-dashboard")
-    before = eventually(has_rows(idle), "the first row in the result topic", seconds=90)
+    before = eventually(has_rows(idle), "the first row in the result topic", seconds=240)
     children = offspring(demo.pid)
     demo.kill()
     demo.wait(10)
@@ -79,7 +80,7 @@ def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
         after = eventually(
             lambda: (now := has_rows(idle)()) and sum(now.values()) > sum(before.values()) and now,
             "the second demo to count on",
-            seconds=90,
+            seconds=240,
         )
         assert all(after[key] >= count for key, count in before.items()), "a count of the first demo was lost"
     finally:

@@ -12,6 +12,7 @@ from running import streamgauge, streamgauge_here
 
 from pipeline.catalog import queries
 
+pytestmark = pytest.mark.timeout(900)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 

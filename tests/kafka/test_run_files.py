@@ -12,6 +12,7 @@ import pytest
 from plain import counts_of, folded, one_camera, read_topic, results, sightings_of
 from running import environment, eventually, streamgauge, streamgauge_here
 
+pytestmark = pytest.mark.timeout(900)
 NEST = ("nest-camera-stats", "nest-archive", "nest-dead-letters")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DOCUMENTS = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number)) for number in range(600)]
