@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from dashboard.reader import Follower
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.kafka_topics import create_topics
 from streamgauge.local.platform import Platform
 from streamgauge.local.ports import free_ports
@@ -63,7 +64,7 @@ def test_a_missing_topic_is_named_with_what_to_do(settings):
 
 def test_a_kafka_that_does_not_answer_is_named_with_what_to_do():
     with pytest.raises(StreamgaugeError, match=rf"^no Kafka answers at {NOBODY_LISTENS} \(.+\); start one with `streamgauge up`[^\n]+$"):
-        read_to_end(NOBODY_LISTENS, NEST_CAMERA_STATS.name)
+        read_to_end(KafkaCluster(NOBODY_LISTENS), NEST_CAMERA_STATS.name)
 
 
 def test_a_follower_stays_current(topic, follower, until):
