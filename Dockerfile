@@ -11,7 +11,7 @@ WORKDIR /build
 COPY pyproject.toml uv.lock ./
 # By way of requirements: the lock's hashes, from whichever index is given.
 RUN --mount=type=cache,target=/root/.cache/uv \
-    uv export --frozen --quiet --no-dev --no-emit-project --output-file requirements.txt \
+    uv export --frozen --quiet --no-dev --extra s3 --no-emit-project --output-file requirements.txt \
     && uv venv --quiet --python /usr/local/bin/python3 /opt/streamgauge/venv \
     && UV_LINK_MODE=copy uv pip install --quiet --require-hashes --compile-bytecode \
        --python /opt/streamgauge/venv/bin/python --requirements requirements.txt

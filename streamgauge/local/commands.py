@@ -16,13 +16,13 @@ WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web pa
 
 
 def fetch() -> None:
-    """Fetch everything that the first start would fetch: jars of Spark, Kafka and the schema registry. Nothing needs the network then."""
+    """Fetch everything that the first start would fetch: jars of Spark, S3, Kafka and the schema registry. Nothing needs the network then."""
     from streamgauge.local import jars
     from streamgauge.local.java import java_home
 
     settings = Settings.from_environment()
     java_home(settings)
-    for bundle in ("spark", "kafka"):
+    for bundle in ("spark", "s3", "kafka"):
         jars.fetch(bundle, settings)
     jars.unpacked("registry", settings)
     out.print(f"all that jars.lock names is in {settings.cache}", markup=False)
