@@ -35,6 +35,7 @@ def lines_of(path: Path) -> Iterator[Line]:
     try:
         if path.stat().st_size == 0:  # Spark's file source hands on no such file
             return
+        _read_to_its_end(path)
         with _opened(path) as file:
             if (single := _single_document(file)) is not None:
                 yield Line(1, single)
@@ -50,16 +51,18 @@ def lines_of(path: Path) -> Iterator[Line]:
         yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {_told(error)}")
 
 
-def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
-    """The file, unzipped. One that is cut off is found out here, before any line of it is used."""
-    with path.open("rb") as raw:
-        is_gzip = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-    if not is_gzip:
-        return path.open("rb")
-    with gzip.open(path) as file:
+def _read_to_its_end(path: Path) -> None:
+    """Finds out whether the file is whole, before any line of it is used."""
+    with _opened(path) as file:
         while file.read(_CHUNK_BYTES):
             pass
-    return gzip.open(path)
+
+
+def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+    """The file, unzipped."""
+    with path.open("rb") as raw:
+        is_gzip = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    return gzip.open(path) if is_gzip else path.open("rb")
 
 
 def _single_document(file: IO[bytes] | gzip.GzipFile) -> bytes | None:
