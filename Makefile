@@ -47,7 +47,7 @@ test-spark: .venv/.ready ## transforms, on one Spark session
 	$(PYTEST) tests/spark
 
 test-kafka: .venv/.ready ## real broker
-	$(PYTEST) $(ABREAST) --numprocesses 3 tests/kafka
+	$(PYTEST) $(ABREAST) tests/kafka
 
 test-secure: .venv/.ready ## a broker that asks who is there: TLS, passwords, certificates, rights, Kerberos
 	$(PYTEST) $(ABREAST) tests/secure

@@ -113,6 +113,7 @@ def test_five_runs_give_what_one_gives_and_a_dictionary(topic, tmp_path):
     assert held(elsewhere) == dictionary(topic)
 
 
+@pytest.mark.long
 def test_verify_names_what_somebody_has_changed(topic):
     send(topic, [(f"order-{number}", {"n": number, "s": {"x": [number]}}) for number in range(20)])
     ingest(topic, "--once")

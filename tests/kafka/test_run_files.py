@@ -91,14 +91,19 @@ def test_files_count_once_each_and_what_is_broken_is_named_and_stops_nothing(fre
     assert outcomes["nest-archive"]["records"] == len(used) + 2
     assert outcomes["nest-archive"]["rows"]["equal"] == len(used)
 
-    # What lands later is added, and a file that was taken is not taken again.
-    landing("again.json.gz", gzip.compress(lines(DOCUMENTS[401:500])))
+
+@pytest.mark.long
+def test_files_that_land_later_go_or_change(fresh, landing):
+    landing("a.json", lines(DOCUMENTS[:200]))
+    landing("one.json", json.dumps(json.loads(DOCUMENTS[400]), indent=2).encode())
+    run_once(fresh, landing)
+    landing("again.json.gz", gzip.compress(lines(DOCUMENTS[200:300])))
     run_once(fresh, landing)
     run_once(fresh, landing)
-    assert results(fresh) == counts_of(set().union(*map(sightings_of, DOCUMENTS[:501])))
+    assert results(fresh) == counts_of(set().union(*map(sightings_of, [*DOCUMENTS[:300], DOCUMENTS[400]])))
     assert {name: one["verdict"] for name, one in verified(fresh, landing, *NEST).items()} == dict.fromkeys(NEST, "right")
 
-    # Files that went, or changed, are told; a row that no file gave is wrong.
+    # What has gone or changed since is told; a row that no file gave is wrong.
     (landing.folder / "a.json").unlink()
     landing("one.json", DOCUMENTS[599])
     gone = verified(fresh, landing, "nest-archive")["nest-archive"]

@@ -198,6 +198,7 @@ def test_what_cannot_be_read_is_a_dead_letter_and_its_neighbours_count(fresh_reg
     assert len(archived(fresh_registry, "meta.id")) == 60
 
 
+@pytest.mark.long
 def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(fresh_registry):
     changes = Changes(fresh_registry)
     changes.write(some_changes(60))
