@@ -13,14 +13,12 @@ import os
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet
 from pyspark.sql import SparkSession
 
+from pipeline.spark_log import Entry, SparkLog, entries, path_of
 from streamgauge.errors import StreamgaugeError
 from streamgauge.removal import remove
 
@@ -28,34 +26,10 @@ TARGET_BYTES = 128_000_000
 SMALL_BYTES = TARGET_BYTES // 2
 HIDDEN, ENDING = "_compacted", ".compacted"
 
-Entry = dict[str, Any]
-"""A line of the log: path (a URI), size, modificationTime (ms), and more that is Spark's."""
 
-
-@dataclass(frozen=True)
-class ArchiveLog:
-    """Spark's log of the files in `folder`: a summary every ten batches, and the batches since."""
-
-    folder: Path
-
-    @property
-    def newest_summary(self) -> Path | None:
-        """The file that names all files up to its batch; None before there is one."""
-        numbers = [int(path.stem) for path in self._log.glob("*.compact") if path.stem.isdigit()]
-        return self._log / f"{max(numbers)}.compact" if numbers else None
-
-    def live(self) -> list[Entry]:
-        """The files that belong to the table."""
-        newest = self.newest_summary
-        since = -1 if newest is None else int(newest.stem)
-        batches = sorted(
-            (path for path in self._log.glob("*") if path.name.isdigit() and int(path.name) > since), key=lambda path: int(path.name)
-        )
-        return [entry for path in ([] if newest is None else [newest]) + batches for entry in entries(path)]
-
-    @property
-    def _log(self) -> Path:
-        return self.folder / "_spark_metadata"
+def log_of(folder: Path) -> SparkLog:
+    """Spark's log of the files of the archive in `folder`, whose entries have size, and modificationTime (ms)."""
+    return SparkLog(folder / "_spark_metadata")
 
 
 def compact(folder: Path, spark: SparkSession, scratch: Path) -> int:
@@ -64,7 +38,7 @@ def compact(folder: Path, spark: SparkSession, scratch: Path) -> int:
     scratch: a folder on the same file system, which is deleted. Raises StreamgaugeError when rows would be lost.
     """
     remove(scratch)
-    log = ArchiveLog(folder)
+    log = log_of(folder)
     summary = log.newest_summary
     if summary is None:
         return 0
@@ -86,22 +60,12 @@ def compact(folder: Path, spark: SparkSession, scratch: Path) -> int:
 
 def clear(folder: Path, retain_seconds: float) -> int:
     """Deletes compacted files that the log does not name, or no longer for that long; returns how many. Files of the query are left alone."""
-    named = {path_of(entry) for entry in ArchiveLog(folder).live()}
+    named = {path_of(entry) for entry in log_of(folder).live()}
     oldest = time.time() - retain_seconds
     unused = [path for path in folder.rglob(f"{HIDDEN}/*{ENDING}") if path not in named and path.stat().st_mtime < oldest]
     for path in unused:
         remove(path)
     return len(unused)
-
-
-def entries(log_file: Path) -> list[Entry]:
-    """The files that a file of the log names; its first line is a version."""
-    return [json.loads(line) for line in log_file.read_text().splitlines()[1:]]
-
-
-def path_of(entry: Entry) -> Path:
-    """The local path of a file that the log names."""
-    return Path(unquote(urlsplit(entry["path"]).path))
 
 
 def _small_files(named: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -15,11 +15,12 @@ from pyspark.sql import Row, SparkSession
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS, Location
 from pipeline.ingest.upsert import UpsertTable
-from pipeline.lake.archive_compaction import ArchiveLog, clear, compact, path_of
+from pipeline.lake.archive_compaction import clear, compact, log_of
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.reset import checkpoints_held
 from pipeline.sinks import DeltaArchive, ParquetArchive
+from pipeline.spark_log import path_of
 from streamgauge.errors import StreamgaugeError
 from streamgauge.lake_paths import LakePath, StoredFile, files_below
 from streamgauge.removal import size_text
@@ -89,7 +90,7 @@ def left_alone(table: LakeTable, settings: Settings) -> Report | None:
             hold_writer(table, settings, held)
         except LeftAlone as error:
             why = str(error)
-    if not why and ArchiveLog(_local(table)).newest_summary is None:
+    if not why and log_of(_local(table)).newest_summary is None:
         why = "left alone: its first ten batches are not yet done"
     weight = archive_weight(table)
     return Report(table, weight, weight, why) if why else None
@@ -161,7 +162,7 @@ def _local(table: LakeTable) -> Path:
 
 def archive_weight(table: LakeTable) -> Weight:
     """The files of an archive."""
-    live = ArchiveLog(_local(table)).live()
+    live = log_of(_local(table)).live()
     sizes = [file.bytes for file in _data_files(table.path)]
     return Weight(len(live), sum(entry["size"] for entry in live), len(sizes), sum(sizes))
 

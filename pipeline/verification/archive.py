@@ -11,7 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.lake.archive_compaction import ArchiveLog, path_of
+from pipeline.lake.archive_compaction import log_of
+from pipeline.spark_log import path_of
 
 SparkFailure = (PySparkException, Py4JJavaError)
 """PySpark has a class for what fails in a query's plan and tasks, and none for what Spark's scheduler itself throws."""
@@ -34,7 +35,7 @@ class Archive:
 
     def files(self) -> list[Path]:
         """The files that the log names: those of its newest summary, which it writes every ten batches, and of the batches since."""
-        return [path_of(entry) for entry in ArchiveLog(self.folder).live()]
+        return [path_of(entry) for entry in log_of(self.folder).live()]
 
     def gone(self) -> list[Path]:
         """Those of them that are not there."""

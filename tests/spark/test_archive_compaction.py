@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from pipeline.lake.archive_compaction import ArchiveLog, clear, compact
+from pipeline.lake.archive_compaction import clear, compact, log_of
 from pipeline.lake.tables import LakeTable
 from pipeline.verification.archive import Archive
 from streamgauge.errors import StreamgaugeError
@@ -80,14 +80,14 @@ def archive(spark, tmp_path):
 
 def test_every_reader_has_the_same_rows_and_the_stream_goes_on(archive):
     archive.write(11, schema="id long")
-    assert len(ArchiveLog(archive.folder).live()) == 22
+    assert len(log_of(archive.folder).live()) == 22
     assert archive.compact() == 20, "those of the first ten batches, which the log's summary names"
-    assert len(ArchiveLog(archive.folder).live()) == 4
+    assert len(log_of(archive.folder).live()) == 4
     archive.check()
     archive.write(10)
     archive.check()
     assert archive.compact() == 22
-    assert len(ArchiveLog(archive.folder).live()) == 4
+    assert len(log_of(archive.folder).live()) == 4
     archive.check()
     mores = archive.spark.read.option("mergeSchema", "true").parquet(str(archive.folder)).groupBy("more").count().collect()
     assert {row.more: row["count"] for row in mores} == {None: 110, "x": 100}, "columns that came later are kept, too"
@@ -144,7 +144,7 @@ def test_cut_off_at_any_step_every_reader_has_the_same_rows_and_the_next_round_e
         cut_at += 1
     assert len(done) < cut_at - 1, "after the last cut, the switch was made already"
     assert cut_at > 8
-    assert len(ArchiveLog(archive.folder).live()) == 4
+    assert len(log_of(archive.folder).live()) == 4
     hidden = list(archive.folder.rglob("*.compacted"))
     assert len(hidden) > 2
     assert clear(archive.folder, retain_seconds=3600) == 0, "a reader that began before may need them"
