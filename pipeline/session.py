@@ -72,7 +72,8 @@ def spark_session(settings: Settings) -> SparkSession:
 
 def _submitted_session(settings: Settings) -> SparkSession:
     spark = _builder(_query_config(settings)).getOrCreate()
-    spark.sparkContext._jvm.java.util.TimeZone.setDefault(spark.sparkContext._jvm.java.util.TimeZone.getTimeZone("UTC"))  # type: ignore[union-attr]
+    time_zone = spark.sparkContext._jvm.java.util.TimeZone  # type: ignore[union-attr]
+    time_zone.setDefault(time_zone.getTimeZone("UTC"))
     return _checked(spark, replace(settings, spark_master=str(spark.sparkContext.master)))
 
 
@@ -96,8 +97,7 @@ def _builder(config: Mapping[str, str | int]) -> SparkSession.Builder:
 
 def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
     """What the driver's JVM, and executors, are started with."""
-    files = [*jars.fetch("spark", settings), *(jars.fetch("s3", settings) if settings.lake_uri.startswith("s3a:") else [])]
-    paths = [str(path.absolute()) for path in files]
+    paths = [str(path.absolute()) for bundle in jars.spark_bundles(settings) for path in jars.fetch(bundle, settings)]
     return {
         # Executors fetch these from the driver.
         "spark.jars": ",".join(paths),

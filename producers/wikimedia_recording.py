@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import orjson
-
 from streamgauge.errors import StreamgaugeError
+from streamgauge.text import is_json
 
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
 
@@ -37,25 +36,17 @@ def _texts(path: Path, notice: Callable[[str], None]) -> Iterator[bytes]:
             elif field == b"data":
                 data.append(value.removeprefix(b" "))
             elif field not in _FIELDS or not colon:
-                if line.endswith(b"\n") or _is_json(text):
+                if line.endswith(b"\n") or is_json(text):
                     yield text
                 else:
                     notice(_cut_off(path, number, text))
     if data:
         # The empty line that ends an event may be missing where a recording was ended by hand.
         text = b"\n".join(data)
-        if _is_json(text):
+        if is_json(text):
             yield text
         else:
             notice(_cut_off(path, number, text))
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 def _cut_off(path: Path, number: int, text: bytes) -> str:

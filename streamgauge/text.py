@@ -1,9 +1,20 @@
-"""How moments and lengths of time read, and how texts of topics are kept from steering a terminal."""
+"""How moments and lengths of time read, what is JSON, and how texts of topics are kept from steering a terminal."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import orjson
+
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def is_json(text: bytes) -> bool:
+    """Whether the text is one JSON value."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def printable(text: str) -> str:

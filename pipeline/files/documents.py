@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-import orjson
+from streamgauge.text import is_json
 
 LARGEST_DOCUMENT_BYTES = 5 * 1024 * 1024
 """A larger one could not go to the dead letters, which are Kafka records."""
@@ -68,10 +68,10 @@ def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
 def _single_document(file: IO[bytes] | gzip.GzipFile) -> bytes | None:
     """The whole content if it is one document that is written over several lines."""
     first = file.readline(LARGEST_DOCUMENT_BYTES)
-    if not first.strip() or _is_json(first):
+    if not first.strip() or is_json(first):
         return None
     whole = first + file.read(LARGEST_DOCUMENT_BYTES + 1 - len(first))
-    return whole if len(whole) <= LARGEST_DOCUMENT_BYTES and _is_json(whole) else None
+    return whole if len(whole) <= LARGEST_DOCUMENT_BYTES and is_json(whole) else None
 
 
 def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[Line]:
@@ -86,14 +86,6 @@ def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[Line]:
                 line = file.readline(_CHUNK_BYTES)
         elif document := line.strip():
             yield Line(number, document)
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 def _told(error: Exception) -> str:

@@ -28,7 +28,6 @@ TOTAL_BYTES = 4e9
 """What the README asks for; machines that are sold with it have a little less."""
 _NEARLY = 0.9
 DISK_BYTES_AT_LEAST, DISK_BYTES_AT_EASE = 1e9, 5e9
-BUNDLES = ("spark", "kafka", "registry")
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -105,7 +104,7 @@ def ports(settings: Settings) -> list[Finding]:
 
 def cached_jars(settings: Settings) -> list[Finding]:
     """Whether what the lock names is in the cache, byte for byte."""
-    locked = [artifact for bundle in BUNDLES for artifact in jars.locked(bundle)]
+    locked = [artifact for bundle in jars.bundles(settings) for artifact in jars.locked(bundle)]
     artifacts = [artifact for artifact in locked if not jars.unpacked_folder(artifact, settings).exists()]
     paths = {artifact: settings.cache / "maven" / artifact.coordinate.repository_path for artifact in artifacts}
     with ThreadPoolExecutor() as pool:

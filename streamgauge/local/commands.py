@@ -33,8 +33,8 @@ def packages() -> None:
     from streamgauge.local import jars
 
     settings = Settings.from_environment()
-    bundles = ["spark", *(["s3"] if settings.lake_uri.startswith("s3a:") else [])]
-    out.print(",".join(str(artifact.coordinate) for bundle in bundles for artifact in jars.locked(bundle)), markup=False)
+    artifacts = [artifact for bundle in jars.spark_bundles(settings) for artifact in jars.locked(bundle)]
+    out.print(",".join(str(artifact.coordinate) for artifact in artifacts), markup=False)
 
 
 def spark_master(

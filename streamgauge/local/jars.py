@@ -48,6 +48,16 @@ def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
     ]
 
 
+def spark_bundles(settings: Settings) -> list[str]:
+    """The bundles that are on Spark's class path: those for an S3 only where the lake is in one."""
+    return ["spark", "s3"] if settings.lake_uri.startswith("s3a:") else ["spark"]
+
+
+def bundles(settings: Settings) -> list[str]:
+    """All bundles that a whole platform with these settings uses."""
+    return [*spark_bundles(settings), "kafka", "registry"]
+
+
 def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
     """The bundle's files in the cache, fetched where they are missing and always checked against the lock.
 

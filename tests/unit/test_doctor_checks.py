@@ -172,10 +172,12 @@ for = "a test"
         """Settings with a cache that has everything that a small lock names."""
         import hashlib
 
-        text = "".join(self.LOCK.format(bundle=bundle, sha256=hashlib.sha256(bundle.encode()).hexdigest()) for bundle in machine.BUNDLES)
+        text = "".join(
+            self.LOCK.format(bundle=bundle, sha256=hashlib.sha256(bundle.encode()).hexdigest()) for bundle in jars.bundles(settings)
+        )
         (tmp_path / "jars.lock").write_text(text)
         monkeypatch.setattr(jars.locked, "__defaults__", (tmp_path / "jars.lock",))
-        for bundle in machine.BUNDLES:
+        for bundle in jars.bundles(settings):
             path = tmp_path / "cache" / "maven" / "org" / "example" / bundle / "1.0" / f"{bundle}-1.0.jar"
             path.parent.mkdir(parents=True)
             path.write_text(bundle)
