@@ -8,6 +8,7 @@ import psutil
 from confluent_kafka import KafkaException, TopicCollection
 from filelock import FileLock, Timeout
 
+from pipeline.files.source import SCHEME
 from pipeline.query import Query
 from streamgauge.checkpoint_names import beside, driver_of, others_of_query
 from streamgauge.errors import StreamgaugeError
@@ -16,7 +17,6 @@ from streamgauge.settings import Settings
 
 PREVIOUS_DRIVER_SECONDS = 15
 ANSWER_SECONDS = 10
-_FILES = "files:"
 
 
 class TopicCreatedAnew(StreamgaugeError):  # noqa: N818 - it says what is the case
@@ -79,7 +79,7 @@ class CheckpointUse:
         new topic holds as many records as the old one did.
         """
         old = self._sources
-        if of_files := [name for name in old if name.startswith(_FILES)]:
+        if of_files := [name for name in old if name.startswith(SCHEME)]:
             raise self._of_another_source(of_files[0], f"topic {', '.join(sorted(topics))}")
         ids = _topic_ids(topics, settings)
         anew = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)

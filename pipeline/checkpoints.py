@@ -22,9 +22,8 @@ FILES: Partition = ("files", 0)
 class Batch:
     """A planned micro-batch.
 
-    ends: the offset behind the last record of each partition that it takes; of files the number of entries (taken.TakenFile), as a single partition
-    FILES. watermark_ms: since 1970, by which it drops what it remembers; the
-    batch after it drops late rows by the same one.
+    ends: the offset behind the last record of each partition that it takes; of files, how many entries (taken.TakenFile) have been taken, as of
+    one partition, FILES. watermark_ms: since 1970, by which it drops what it remembers; the batch after it drops late rows by the same one.
     """
 
     number: int
@@ -87,7 +86,7 @@ class Checkpoint:
 
 
 def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int]:
-    """Offsets by partition, of Kafka offsets as Spark's JSON nests them: {"topic": {"0": 17}}, or of its number of the last entry of files."""
+    """Offsets by partition, of Kafka offsets as Spark's JSON nests them: {"topic": {"0": 17}}; of files, {"logOffset": 3}: the last entry."""
     if isinstance(entry := by_topic.get("logOffset"), int):
         return {FILES: entry + 1}
     return {(topic, int(number)): offset for topic, numbers in by_topic.items() for number, offset in numbers.items()}

@@ -5,7 +5,6 @@ from one start_time on is one sighting, however often it is reported.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -133,8 +132,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this story, on the source that `settings.nest_source` names."""
     if not settings.nest_source:
         return QUERIES
-    landing = Files(Path(settings.nest_source.removeprefix("files:")).absolute())
-    return tuple(replace(query, source=landing) for query in QUERIES)
+    return tuple(replace(query, source=Files.of(settings.nest_source)) for query in QUERIES)
 
 
 QUERIES = (

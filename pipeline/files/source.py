@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +13,7 @@ from pipeline.sources import RECORD
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
+SCHEME = "files:"
 PROBLEM = "problem"
 NAMES = "*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}"
 """Files of other names are not read, and neither is what begins with a dot or an underscore: so is written what is not yet whole."""
@@ -43,10 +45,15 @@ class Files:
 
     folder: Path
 
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The folder in a text such as files:/data/landing."""
+        return cls(Path(text.removeprefix(SCHEME)).absolute())
+
     @property
     def name(self) -> str:
         """As settings, reports and dead letters write it."""
-        return f"files:{self.folder}"
+        return topic_of(self.folder)
 
     def check(self) -> None:
         """Raises StreamgaugeError when there is no such folder, or it cannot be listed."""
@@ -76,6 +83,11 @@ def records_of(spark: SparkSession, modified_ms: dict[str, int]) -> DataFrame:
     """A batch of the same columns: the documents of the files whose paths are the keys; the values are when they were changed, in ms since 1970."""
     files = spark.createDataFrame(list(modified_ms.items()), "path string, modified_ms bigint")
     return _records(files.selectExpr("path", "timestamp_millis(modified_ms) AS modificationTime").repartition(4))
+
+
+def topic_of(path: Path | str) -> str:
+    """What a record has for its topic when it is of that file."""
+    return f"{SCHEME}{path}"
 
 
 def path_of(uri: str) -> Path:
@@ -114,7 +126,7 @@ def _batch(lines: list[Line], path: Path, modified: pa.Scalar) -> pa.RecordBatch
     columns = [
         pa.nulls(count, pa.binary()),
         pa.array([line.value for line in lines], pa.binary()),
-        pa.repeat(f"files:{path}", count),
+        pa.repeat(topic_of(path), count),
         pa.repeat(pa.scalar(0, pa.int32()), count),
         pa.array([line.number for line in lines], pa.int64()),
         pa.repeat(modified, count).cast(pa.timestamp("us", tz="UTC")),

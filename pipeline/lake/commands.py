@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # Spark takes a second or more to import
     from pyspark.sql import SparkSession
 
     from pipeline.lake.tables import LakeTable
-    from streamgauge.lake_paths import LakePath
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -139,14 +138,10 @@ def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> N
 
 
 def _is_anything_to_do() -> bool:
-    """Whether there is a table. By the names of folders alone: the module that knows tables would bring Spark's 100 MB of Python with it."""
-    from streamgauge.lake_paths import folders_in
+    """Whether there is a table."""
+    from pipeline.lake.folders import table_folders
 
-    def holds_a_table(folder: "LakePath") -> bool:
-        names = folders_in(folder)
-        return any(mark in names for mark in ("_delta_log", "_spark_metadata")) or any(holds_a_table(folder / name) for name in names)
-
-    return holds_a_table(Settings.from_environment().lake)
+    return any(table_folders(Settings.from_environment().lake))
 
 
 @contextlib.contextmanager

@@ -1,22 +1,19 @@
 """The tables of the lake: which there are by what lies on disk, what SQL calls them, and how Spark reads them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.lake.folders import TableFormat, table_folders
 from streamgauge.errors import StreamgaugeError
-from streamgauge.lake_paths import LakePath, folders_in
+from streamgauge.lake_paths import LakePath
 from streamgauge.settings import Settings
 
-TableFormat = Literal["delta", "parquet"]
-_MARKS: dict[str, TableFormat] = {"_delta_log": "delta", "_spark_metadata": "parquet"}
 _WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND")
-_INTERNAL = ("_", ".")
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def tables(settings: Settings) -> list[LakeTable]:
     Raises StreamgaugeError when two of them have the same name, which to SQL is also one in other case.
     """
     found: dict[str, LakeTable] = {}
-    for below, kind in _tables_in(settings.lake, ()):
+    for below, kind in table_folders(settings.lake):
         table = LakeTable(table_name(below), settings.lake.joinpath(*below), kind)
         other = found.setdefault(table.name.casefold(), table)
         if other is not table:
@@ -62,17 +59,6 @@ def tables(settings: Settings) -> list[LakeTable]:
 def table_name(below_lake: Sequence[str]) -> str:
     """What SQL calls the table in that folder, by the names of the folders below the lake: nest/cameras is nest_cameras."""
     return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(below_lake))
-
-
-def _tables_in(folder: LakePath, below: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], TableFormat]]:
-    names = folders_in(folder)
-    kind = next((kind for mark, kind in _MARKS.items() if mark in names), None)
-    if kind is not None and below:
-        yield below, kind
-    elif kind is None:
-        for name in names:
-            if not name.startswith(_INTERNAL):
-                yield from _tables_in(folder / name, (*below, name))
 
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:

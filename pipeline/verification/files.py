@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.batch_journal import known_batches
 from pipeline.checkpoints import FILES, Batch, Offsets, Partition
-from pipeline.files.source import PROBLEM, Files, records_of
+from pipeline.files.source import PROBLEM, Files, records_of, topic_of
 from pipeline.files.taken import TakenFile, taken_files
 from pipeline.verification.outcome import Cut
 from pipeline.verification.prefix import Prefix, batch_numbered
@@ -139,7 +139,7 @@ def _by_file(batches: Sequence[Batch], taken: Sequence[TakenFile]) -> tuple[Batc
 
 
 def _partition(file: TakenFile) -> Partition:
-    return f"files:{file.path}", 0
+    return topic_of(file.path), 0
 
 
 def _modified_ms(path: str) -> int | None:
