@@ -82,7 +82,9 @@ class Files:
 def records_of(spark: SparkSession, modified_ms: dict[str, int]) -> DataFrame:
     """A batch of the same columns: the documents of the files whose paths are the keys; the values are when they were changed, in ms since 1970."""
     files = spark.createDataFrame(list(modified_ms.items()), "path string, modified_ms bigint")
-    return _records(files.selectExpr("path", "timestamp_millis(modified_ms) AS modificationTime").repartition(4))
+    return _records(
+        files.selectExpr("path", "timestamp_millis(modified_ms) AS modificationTime").repartition(spark.sparkContext.defaultParallelism)
+    )
 
 
 def topic_of(path: Path | str) -> str:

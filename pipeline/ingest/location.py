@@ -34,13 +34,18 @@ class Location:
     @classmethod
     def of(cls, topic: str, settings: Settings) -> "Location":
         """By the topic's name: `nyc-taxi` has the table `nyc_taxi`. Raises StreamgaugeError when another topic's table has that name."""
-        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII), settings.lake
-        location = cls(topic, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
+        location = cls.by_convention(topic, settings)
         known = TableSchema.read(location.schema)
         if known is not None and known.topic != topic:
-            msg = f"table {name} in {lake} is that of topic {known.topic}, so topic {topic} cannot have it; use another STREAMGAUGE_HOME for one of them"
+            msg = f"table {location.name} in {settings.lake} is that of topic {known.topic}, so topic {topic} cannot have it; use another STREAMGAUGE_HOME for one of them"
             raise StreamgaugeError(msg)
         return location
+
+    @classmethod
+    def by_convention(cls, topic: str, settings: Settings) -> "Location":
+        """As `of`, of a topic that is known to have the table."""
+        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII), settings.lake
+        return cls(topic, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
 
     @property
     def name(self) -> str:
@@ -86,4 +91,4 @@ def locations(settings: Settings) -> list[Location]:
     """Those of all topics that have ever been ingested here."""
     names = sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}"))
     schemas = [TableSchema.read(settings.lake / name) for name in names]
-    return [Location.of(schema.topic, settings) for schema in schemas if schema is not None]
+    return [Location.by_convention(schema.topic, settings) for schema in schemas if schema is not None]
