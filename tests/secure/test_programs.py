@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -15,6 +15,8 @@ from brokers import Secured
 from plain import read_topic
 from rights import Right, documented
 from running import streamgauge_here
+
+from streamgauge.local.registry import EmbeddedRegistry
 
 RIGHTS = documented()
 KEY_PASSWORD = "A_KEY_PASSWORD_OF_THE_TESTS"
@@ -138,6 +140,27 @@ def holders(folder, secrets):
         content = path.read_bytes() if path.is_file() else b""
         if any(secret.encode() in content for secret in secrets):
             yield path
+
+
+@pytest.mark.long
+def test_all_stories_are_right_with_these_rights(secured, tmp_path_factory):
+    secured = replace(secured, admin=replace(secured.admin, schema_registry_url=""))  # an embedded one, that runs
+    flow = Flow(secured, tmp_path_factory.mktemp("stories"), secured.admin.logs / "spark.log", secured.folder)
+    registry = EmbeddedRegistry(secured.admin)
+    registry.start(detached=False)
+    try:
+        for story in ("nest", "taxi", "wikimedia"):
+            flow.run("produce", story, "--limit", "500", "--unpaced", program=f"produce {story}")
+            assert flow.printed["produce"].returncode == 0, flow.printed["produce"].stderr
+        for arguments in (("run", "--once"), ("verify", "--format", "json")):
+            flow.run(*arguments, program=arguments[0])
+            assert flow.printed[arguments[0]].returncode == 0, flow.printed[arguments[0]].stderr
+    finally:
+        registry.stop()
+    found = {one["query"]: one for one in json.loads(flow.printed["verify"].stdout) if one["verdict"] != "not run"}
+    assert {"nest-camera-stats", "taxi-borough-stats", "wikimedia-wiki-stats"} <= set(found)
+    assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(found, "right")
+    assert all(one["records"] >= 500 for one in found.values()), "each story should have been read to its end"
 
 
 @pytest.mark.parametrize("lacking", [Right("READ", "nest-logs"), Right("WRITE", "nest-camera-stats")])
