@@ -57,21 +57,30 @@ def right(fresh):
     spark.stop()
 
 
+@pytest.fixture
+def forgetful(tmp_path):
+    """The variable by which Spark keeps the plans of ten batches, where it would keep a hundred: the sooner the journal is needed."""
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.streaming.minBatchesToRetain 10\n")
+    return {"SPARK_CONF_DIR": str(tmp_path)}
+
+
 @pytest.mark.timeout(1200)
-def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right):
+def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, forgetful):
     # Two watermarks of event time in ten seconds: far longer than the batch that what comes too late has to be behind.
     paced = ("produce", "nest", "--rate", "150", "--speed-up", "120", "--cameras", "100", *FAULTS)
     with started(fresh, *paced):
-        with started(fresh, "run", *QUERIES) as pipeline:
+        with started(fresh, "run", *QUERIES, **forgetful) as pipeline:
             before = until_batch(fresh, 20)
             running = right()
             assert until_batch(fresh, before + 1) > running[STATS].batch, "the pipeline should have gone on meanwhile"
             pipeline.send_signal(signal.SIGKILL)
             pipeline.wait(30)
         killed = right()
-        with started(fresh, "run", *QUERIES):
-            until_batch(fresh, 130)
+        with started(fresh, "run", *QUERIES, **forgetful):
+            until_batch(fresh, 50)
             again = right()
+    kept = Checkpoint(CheckpointName(STATS, 1, "update").folder(fresh)).planned
+    assert min(kept) > 20, f"Spark was to have forgotten its first batches, and has {kept}"
     assert [found[STATS].notes for found in (running, killed, again)] == [[], [], []], "the journal should know every batch"
     assert 0 < running[STATS].records < killed[STATS].records < again[STATS].records
     assert running[STATS].lateness.late_rows <= killed[STATS].lateness.late_rows <= again[STATS].lateness.late_rows
