@@ -1,6 +1,6 @@
 """The batches of a query, all of them: Spark's checkpoint forgets the plan of a batch after a hundred further ones.
 
-A journal is a file beside the checkpoint, to which a line is added for each batch that is planned: its offsets and its watermark. With it
+A journal is a file that tells of the checkpoint (streamgauge/checkpoint_names.py says where it is), to which a line is added for each batch that is planned: its offsets and its watermark. With it
 anyone can say later which batch took a record, and by which watermark that batch told late rows. It is written by the process that runs
 the query, from what Spark has written into `offsets/`; nothing depends on it but `streamgauge verify`, so a journal that cannot be written
 stops no query: what it lacks is reported as not known.
@@ -19,22 +19,25 @@ from pathlib import Path
 
 from pipeline.checkpoints import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
 from pipeline.sources import first_and_end_offsets
-from streamgauge.checkpoint_names import beside
+from streamgauge.checkpoint_names import CheckpointPlace
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
+from streamgauge.storage import StoreAway
 
 SECONDS_BETWEEN = 0.5
 """Spark purges after a hundred batches, and a batch takes a tenth of a second or more."""
+SECONDS_BETWEEN_REMOTE = 10.0
+"""In an object store each look is a request that costs, and a batch takes a second or more."""
 
 
 class BatchJournals:
     """The journals of all queries of a process."""
 
     def __init__(self) -> None:
-        self._journals: dict[Path, BatchJournal] = {}
+        self._journals: dict[CheckpointPlace, BatchJournal] = {}
         self._next = 0.0
 
-    def follow(self, checkpoint: Path, settings: Settings, partitions: Iterable[Partition]) -> None:
+    def follow(self, checkpoint: CheckpointPlace, settings: Settings, partitions: Iterable[Partition]) -> None:
         """Brings the journal of a checkpoint up to date, and follows it from now on; to be called before each start of the query.
 
         partitions: of its source. Batches that lie wholly before what the source still has are forgotten, if Kafka tells what that is.
@@ -50,18 +53,19 @@ class BatchJournals:
         now = time.monotonic()
         if not at_once and now < self._next:
             return
-        self._next = now + SECONDS_BETWEEN
+        is_remote = any(not isinstance(checkpoint.folder, Path) for checkpoint in self._journals)
+        self._next = now + (SECONDS_BETWEEN_REMOTE if is_remote else SECONDS_BETWEEN)
         for journal in self._journals.values():
             journal.catch_up()
 
 
 class BatchJournal:
-    """The journal of the checkpoint in folder `checkpoint`; one process at a time writes it, the one that holds the checkpoint's lock."""
+    """The journal of a checkpoint; one process at a time writes it, the one that holds the checkpoint's lock."""
 
-    def __init__(self, checkpoint: Path) -> None:
-        self.path = beside(checkpoint, ".journal")
+    def __init__(self, checkpoint: CheckpointPlace) -> None:
+        self.path = checkpoint.note(".journal")
         self.problem: str | None = None
-        self._checkpoint = Checkpoint(checkpoint)
+        self._checkpoint = Checkpoint(checkpoint.folder)
         self._last = -1
         self._bytes = 0
 
@@ -81,7 +85,11 @@ class BatchJournal:
 
     def catch_up(self) -> None:
         """Adds the batches that were planned since."""
-        new = [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
+        try:
+            new = [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
+        except StoreAway as error:  # its batches are still there when it is back
+            self.problem = str(error)
+            return
         if not new:
             return
         lines = [_line(batch) for batch in new]
@@ -110,9 +118,9 @@ class BatchJournal:
         return len(content)
 
 
-def known_batches(checkpoint: Path) -> list[Batch]:
+def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
     """Every batch of the checkpoint that is known, by its journal or by Spark's own log, in order of their numbers."""
-    own = Checkpoint(checkpoint)
+    own = Checkpoint(checkpoint.folder)
     # The log first: what it loses meanwhile is in the journal by then.
     logged = [batch for number in own.planned if (batch := own.batch(number))]
     query_id, journaled, _ = _read(BatchJournal(checkpoint).path)

@@ -8,6 +8,7 @@ from pipeline.ingest.queries import ingests
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.sinks import DeadLetterTopic, DeltaArchive, ParquetArchive
+from streamgauge.checkpoint_names import checkpoints
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
@@ -46,7 +47,8 @@ def run_here(settings: Settings) -> tuple[Query, ...]:
     """Those that `streamgauge run` runs, and others that have run here."""
     by_default = queries(settings)
     names = {query.name for query in by_default}
-    others = (query for query in known(settings) if query.name not in names and query.checkpoint_name.folder(settings).exists())
+    have_run = {place.name for place in checkpoints(settings)}
+    others = (query for query in known(settings) if query.name not in names and query.checkpoint_name in have_run)
     return (*by_default, *others)
 
 

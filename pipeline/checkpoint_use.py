@@ -10,10 +10,11 @@ from filelock import FileLock, Timeout
 
 from pipeline.files.source import SCHEME
 from pipeline.query import Query
-from streamgauge.checkpoint_names import beside, driver_of, others_of_query
+from streamgauge.checkpoint_names import CheckpointPlace, others_of_query
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_errors import KafkaAway, forbidden, is_forbidden
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath, names_in, text_of, write_whole
 
 PREVIOUS_DRIVER_SECONDS = 15
 ANSWER_SECONDS = 10
@@ -25,32 +26,38 @@ class TopicCreatedAnew(StreamgaugeError):  # noqa: N818 - it says what is the ca
 
 @dataclass(frozen=True)
 class CheckpointUse:
-    """The use of one query's checkpoint. Spark writes `folder`; what is told of it lies in files beside it."""
+    """The use of one query's checkpoint, in the place where it is."""
 
     query: str
-    folder: Path
+    place: CheckpointPlace
 
     @classmethod
     def of(cls, query: Query, settings: Settings) -> "CheckpointUse":
-        """A folder for the query's name, version and output mode."""
-        return cls(query.name, query.checkpoint_name.folder(settings))
+        """That for the query's name, version and output mode."""
+        return cls(query.name, query.checkpoint_name.place(settings))
+
+    @property
+    def folder(self) -> StoragePath:
+        """What Spark writes."""
+        return self.place.folder
 
     @property
     def is_new(self) -> bool:
-        """Whether no batch has been planned yet."""
-        return not (self.folder / "offsets").exists()
+        """Whether no batch has been planned yet. Raises StoreAway when the checkpoint's object store does not answer, as all here do."""
+        return not names_in(self.folder / "offsets")
 
-    def of_other_versions(self, mode: str) -> list[str]:
-        """Folders of the same query and mode that are of another version."""
-        return [folder.name for folder in others_of_query(self.folder) if folder.name.endswith(f"-{mode}")]
+    def of_other_versions(self, settings: Settings) -> list[str]:
+        """Checkpoints of the same query and mode that are of another version."""
+        own = self.place.name
+        return [str(other.name) for other in others_of_query(own, settings) if other.name.mode == own.mode]
 
     def lock(self, jvm_pid: int) -> FileLock:
         """Takes the checkpoint for this process, whose Spark driver is `jvm_pid`, until `unlock`.
 
         Raises StreamgaugeError at once when another process has it, and when the JVM of one that was killed does not go.
         """
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        lock, driver = FileLock(beside(self.folder, ".lock"), timeout=0), driver_of(self.folder)
+        self.place.notes.mkdir(parents=True, exist_ok=True)
+        lock, driver = FileLock(self.place.note(".lock"), timeout=0), self.place.driver
         try:
             lock.acquire()
         except Timeout as error:
@@ -70,7 +77,7 @@ class CheckpointUse:
     @property
     def _holder(self) -> Path:
         """Names the Spark driver by its pid, for a process that was killed leaves one behind that goes on for a moment."""
-        return beside(self.folder, ".driver")
+        return self.place.note(".driver")
 
     def check_topics(self, topics: set[str], settings: Settings) -> None:
         """Remembers which topics, by Kafka's own ids, the offsets are of.
@@ -97,11 +104,11 @@ class CheckpointUse:
     @property
     def _sources(self) -> dict[str, str]:
         """What the checkpoint has read: topics and their ids, or a folder."""
-        remembered_in = beside(self.folder, ".topics")
-        return orjson.loads(remembered_in.read_bytes()) if remembered_in.exists() and not self.is_new else {}
+        remembered = text_of(self.place.beside(".topics"))
+        return orjson.loads(remembered) if remembered and not self.is_new else {}
 
     def _remember(self, sources: dict[str, str]) -> None:
-        beside(self.folder, ".topics").write_bytes(orjson.dumps(sources))
+        write_whole(self.place.beside(".topics"), orjson.dumps(sources).decode())
 
     def _of_another_source(self, was: str, now: str) -> StreamgaugeError:
         return StreamgaugeError(

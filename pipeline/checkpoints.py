@@ -7,10 +7,10 @@ was planned and not committed is run again as it was planned. Both folders keep 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.storage import StoragePath, names_in, text_of
 
 Partition = tuple[str, int]
 """Topic and number."""
@@ -32,15 +32,18 @@ class Batch:
 
 
 class Checkpoint:
-    """Reads the checkpoint in `folder`, also while the query writes it: every file there appears whole, and never changes."""
+    """Reads the checkpoint in `folder`, also while the query writes it: every file there appears whole, and never changes.
 
-    def __init__(self, folder: Path) -> None:
+    In an object store that does not answer, each question raises StoreAway.
+    """
+
+    def __init__(self, folder: StoragePath) -> None:
         self.folder = folder
 
     @property
     def query_id(self) -> str | None:
         """Spark's id of the query, a new one for each new checkpoint; None before the query has started."""
-        text = _text(self.folder / "metadata")
+        text = text_of(self.folder / "metadata")
         return None if text is None else str(_parsed(text, self.folder / "metadata")["id"])
 
     @property
@@ -56,7 +59,7 @@ class Checkpoint:
     def batch(self, number: int) -> Batch | None:
         """The plan of a batch; None when there is none, or it is no longer there."""
         path = self.folder / "offsets" / str(number)
-        text = _text(path)
+        text = text_of(path)
         if text is None:
             return None
         # A version, metadata, and a line a source: the branches of one source are so many sources to Spark, all with the same offsets.
@@ -69,19 +72,19 @@ class Checkpoint:
     @property
     def sources(self) -> int | None:
         """How many sources the query has to Spark, which no later run may change; None before the first batch is planned."""
-        text = _text(self.folder / "offsets" / str(max(self.planned, default=-1)))
+        text = text_of(self.folder / "offsets" / str(max(self.planned, default=-1)))
         return None if text is None else max(len(text.splitlines()) - 2, 1)
 
     def first_offsets(self) -> Offsets:
         """Where the query has started on each partition that there was then; on others it started at 0."""
         path = self.folder / "sources" / "0" / "0"
-        text = _text(path)
+        text = text_of(path)
         return {} if text is None else offsets_of(_parsed(text.split("\n", 1)[1], path))
 
     def watermark_after(self, number: int) -> int | None:
         """The watermark, in ms, that batch `number` left behind; None when its commit is not there, or does not say."""
         path = self.folder / "commits" / str(number)
-        text = _text(path)
+        text = text_of(path)
         return None if text is None else _parsed(text.splitlines()[1], path).get("nextBatchWatermarkMs")
 
 
@@ -100,21 +103,11 @@ def nested(offsets: Offsets) -> dict[str, dict[str, int]]:
     return by_topic
 
 
-def _numbers(folder: Path) -> list[int]:
-    try:
-        return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-    except FileNotFoundError:
-        return []
+def _numbers(folder: StoragePath) -> list[int]:
+    return sorted(int(name) for name in names_in(folder) if name.isdigit())
 
 
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text()
-    except FileNotFoundError:
-        return None
-
-
-def _parsed(text: str, path: Path) -> Any:  # noqa: ANN401 - whatever JSON there is
+def _parsed(text: str, path: StoragePath) -> Any:  # noqa: ANN401 - whatever JSON there is
     try:
         return json.loads(text)
     except ValueError as error:

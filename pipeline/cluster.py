@@ -93,12 +93,13 @@ def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
 
 
 def refuse_folders_of_one_machine(settings: Settings) -> None:
-    """Raises StreamgaugeError unless the user has said that the cluster shares the folders."""
-    if not settings.shared_home:
-        folders = f"STREAMGAUGE_HOME={settings.home.absolute()}" + (
-            f" and LAKE_URI={settings.lake}" if settings.lake_uri and not settings.is_lake_remote else ""
-        )
-        msg = f"SPARK_MASTER={settings.spark_master} has the work done by workers, and {folders} may be of this machine only; expected what every worker has under the same path: share it (a network file system, a volume) and say so by STREAMGAUGE_SHARED_HOME=true, or use SPARK_MASTER=local[*]"
+    """Raises StreamgaugeError unless the user has said that the cluster shares the folders, or all of them are in an object store."""
+    in_home = not (settings.checkpoint_uri and settings.lake_uri)
+    lake_elsewhere = bool(settings.lake_uri) and not settings.is_lake_remote
+    if not settings.shared_home and (in_home or lake_elsewhere):
+        told = ((in_home, f"STREAMGAUGE_HOME={settings.home.absolute()}"), (lake_elsewhere, f"LAKE_URI={settings.lake_uri}"))
+        folders = " and ".join(folder for is_used, folder in told if is_used)
+        msg = f"SPARK_MASTER={settings.spark_master} has the work done by workers, and {folders} may be of this machine only; expected what every worker has under the same path: share it (a network file system, a volume) and say so by STREAMGAUGE_SHARED_HOME=true, or have both in an object store (CHECKPOINT_URI, LAKE_URI), or use SPARK_MASTER=local[*]"
         raise StreamgaugeError(msg)
 
 

@@ -4,6 +4,7 @@ The checkpoints' locks are held meanwhile, from before anything is looked at. Cu
 are gone already are no error.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from confluent_kafka.admin import OffsetSpec
 from filelock import FileLock, Timeout
 
 from pipeline.catalog import known
+from pipeline.checkpoint_owner import check_owner
 from pipeline.console import on_console
 from pipeline.files.source import Files
 from pipeline.ingest.location import Location
@@ -22,12 +24,12 @@ from pipeline.ingest.upsert import UpsertTable
 from pipeline.letter_removal import count_letters, remove_letters
 from pipeline.query import Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
-from streamgauge.checkpoint_names import CheckpointName, beside, driver_of, files_of, is_checkpoint
+from streamgauge.checkpoint_names import CheckpointName, is_checkpoint, remains_of
 from streamgauge.errors import StreamgaugeError
-from streamgauge.lake_paths import LakePath, files_below
 from streamgauge.removal import bytes_on_disk, remove, size_text
 from streamgauge.result_table import read_keys
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath, asking, files_below
 from streamgauge.tombstones import delete_rows
 from streamgauge.topics import DEAD_LETTERS
 
@@ -55,18 +57,17 @@ def named(name: str, settings: Settings) -> Query:
 @contextmanager
 def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
     """Keeps the query from being started. Raises StreamgaugeError when it runs."""
-    current = query.checkpoint_name.folder(settings)
-    folders = {path.with_name(str(CheckpointName.of(path))) for path in files_of(query.name, settings)} | {current}
+    check_owner(settings)
+    others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
-        for folder in sorted(folders):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(beside(folder, ".lock"), timeout=0)
-            driver = driver_of(folder)
+        for place in (name.place(settings) for name in sorted({query.checkpoint_name, *others})):
+            place.notes.mkdir(parents=True, exist_ok=True)
+            lock, driver = FileLock(place.note(".lock"), timeout=0), place.driver
             try:
                 locks.enter_context(lock)
             except Timeout as error:
                 who = f" (its Spark driver is pid {driver.pid})" if driver else ""
-                msg = f"query {query.name} runs{who}: it holds {folder}; stop that `streamgauge run` or the demo, then reset"
+                msg = f"query {query.name} runs{who}: it holds {place.folder}; stop that `streamgauge run` or the demo, then reset"
                 raise StreamgaugeError(msg) from error
             if driver is not None:
                 msg = f"the Spark driver of query {query.name} (pid {driver.pid}) still ends; try again in a moment"
@@ -96,20 +97,32 @@ def notes(query: Query, settings: Settings) -> list[str]:
 
 
 def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
-    found = files_of(query.name, settings)
-    folders = [path for path in found if is_checkpoint(path)]
-    # What lies beside a checkpoint belongs to it; its lock is held by this process, and goes last, also when it is all that is left.
+    found = remains_of(query.name, settings)
+    folders = [path for path in found if is_checkpoint(path.name)]
+    # What tells of a checkpoint belongs to it; its lock is held by this process, and goes last, also when it is all that is left.
     others = sorted((path for path in found if path not in folders), key=lambda path: path.suffix == ".lock")
     if not folders and all(path.suffix == ".lock" for path in others):
         return []
     shown = ", ".join(path.name for path in folders) or ", ".join(path.name for path in others)
-    size = size_text(sum(bytes_on_disk(path) for path in found))
+    size = size_text(sum(map(_bytes, found)))
     return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", partial(_remove_all, [*folders, *others]))]
 
 
-def _remove_all(paths: list[Path]) -> None:
+def _remove_all(paths: list[StoragePath]) -> None:
     for path in paths:
+        _remove(path)
+
+
+def _bytes(path: StoragePath) -> int:
+    return bytes_on_disk(path) if isinstance(path, Path) else sum(file.bytes for file in files_below(path))
+
+
+def _remove(path: StoragePath) -> None:
+    if isinstance(path, Path):
         remove(path)
+        return
+    with contextlib.suppress(FileNotFoundError), asking(path):
+        path.fs.rm(path.path, recursive=True)
 
 
 def _of_result(query: Query, settings: Settings) -> list[Deletion]:
@@ -132,10 +145,9 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
             return []
 
 
-def _of_table(folder: LakePath) -> list[Deletion]:
+def _of_table(folder: StoragePath) -> list[Deletion]:
     if not isinstance(folder, Path):
-        size = size_text(sum(file.bytes for file in files_below(folder))) if folder.exists() else ""
-        return [Deletion(f"table {folder}, {size}", partial(folder.fs.rm, folder.path, recursive=True))] if size else []
+        return [Deletion(f"table {folder}, {size_text(_bytes(folder))}", partial(_remove, folder))] if folder.exists() else []
     if folder.is_symlink():
         msg = f"{folder} is a link to {folder.readlink()}; a reset follows no link: delete that folder by hand, and then reset"
         raise StreamgaugeError(msg)

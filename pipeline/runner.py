@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.alerts import Alerts
 from pipeline.batch_journal import BatchJournals
+from pipeline.checkpoint_owner import own
 from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
 from pipeline.checkpoints import Checkpoint
 from pipeline.confluent_avro import schema_ids, unknown_ids
@@ -30,14 +31,15 @@ from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_errors import KafkaAway
 from streamgauge.schema_registry import RegistryAway, SchemaRegistry
 from streamgauge.settings import Settings
+from streamgauge.storage import StoreAway
 
 POLL_SECONDS = 0.1
 FIRST_BATCH_SECONDS = 20
 FINISH_BATCH_SECONDS = 10
-KAFKA, REGISTRY = "Kafka", "the schema registry"
+KAFKA, REGISTRY, STORE = "Kafka", "the schema registry", "the object store"
 AWAY_RETRY_SECONDS = 2
 AWAY_SECONDS = 30
-"""How long a run with --once waits for a Kafka or a schema registry that is away; one that goes on waits as long as it takes."""
+"""How long a run with --once waits for a Kafka, a schema registry or an object store that is away; one that goes on waits as long as it takes."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,11 @@ class Runner:
     def run(self, queries: Iterable[Query]) -> None:
         """Starts `queries` and keeps them running until they end or a stop is asked for; says what happens to each.
 
-        A query that fails is started again from its checkpoint, and given up when that does not help; one that needs Kafka or the schema
-        registry waits for them. The others go on meanwhile. Raises StreamgaugeError in the end if a query was given up, and at once if
-        another process has one of them.
+        A query that fails is started again from its checkpoint, and given up when that does not help; one that needs Kafka, the schema
+        registry or the object store waits for them. The others go on meanwhile. Raises StreamgaugeError in the end if a query was given up, and at once if
+        another process has one of them, or another owner all.
         """
+        own(self.settings)
         self._alerts = Alerts(self.settings, self.say)
         self._progress = ProgressToKafka(self.settings, self.say)
         self.spark.streams.addListener(self._progress)
@@ -125,7 +128,7 @@ class Runner:
         checkpoint = self._checkpoint(query.name)
         jvm_pid = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
         self._in_use.append((checkpoint, checkpoint.lock(jvm_pid)))
-        if checkpoint.is_new and (others := checkpoint.of_other_versions(query.mode)):
+        if checkpoint.is_new and (others := checkpoint.of_other_versions(self.settings)):
             self.say(f"{query.name} counts anew as version {query.version}; it leaves {', '.join(others)} alone")
 
     def _checkpoint(self, name: str) -> CheckpointUse:
@@ -166,7 +169,7 @@ class Runner:
                 if query.subject is not None:
                     self._schemas.learn(query.subject, due.unknown_ids)
                 self.running[name] = self._start(query)
-            except (RegistryAway, KafkaAway) as away:
+            except (RegistryAway, KafkaAway, StoreAway) as away:
                 self._postpone(name, away)
             except TopicCreatedAnew as anew:
                 self._give_up(name, records_gone(str(anew), self._checkpoint(name)))
@@ -174,7 +177,8 @@ class Runner:
                 self._give_up(name, str(error))
             else:
                 del self._due[name]
-                self._away_since.pop(KAFKA, None)
+                for what in (KAFKA, STORE):
+                    self._away_since.pop(what, None)
                 if query.subject is not None:
                     self._away_since.pop(REGISTRY, None)
                 is_started = True
@@ -182,7 +186,8 @@ class Runner:
         return is_started
 
     def _postpone(self, name: str, away: StreamgaugeError) -> None:
-        what, now = REGISTRY if isinstance(away, RegistryAway) else KAFKA, time.monotonic()
+        what = REGISTRY if isinstance(away, RegistryAway) else STORE if isinstance(away, StoreAway) else KAFKA
+        now = time.monotonic()
         if what not in self._away_since:
             self._alerts.send("warning", name, f"waits for {what}, and others may: {away}")
         since = self._away_since.setdefault(what, now)
@@ -215,7 +220,8 @@ class Runner:
     def _restart(self, name: str, what: str, detail: str) -> None:
         try:
             self._input(name).partitions(self.settings)
-        except KafkaAway:
+            _ = self._checkpoint(name).is_new  # asks where it is
+        except (KafkaAway, StoreAway):
             self._due[name] = Due()
             return
         except StreamgaugeError:
@@ -252,7 +258,7 @@ class Runner:
         source.check(checkpoint, partitions, self.settings)
         records = source.stream(self.spark, self.settings)
         if query.event_time is not None:
-            self._journals.follow(checkpoint.folder, self.settings, partitions if source.is_in_kafka else ())
+            self._journals.follow(checkpoint.place, self.settings, partitions if source.is_in_kafka else ())
         delay = query.watermark or self.settings.watermark
         watermarked = partial(
             with_partition_watermarks,

@@ -11,9 +11,9 @@ from pipeline.confluent_avro import Subject, encoded
 from pipeline.json_format import canonical_json, row_json
 from pipeline.sources import kafka_options
 from streamgauge.errors import StreamgaugeError
-from streamgauge.lake_paths import LakePath
 from streamgauge.schema_registry import SchemaRegistry
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath
 from streamgauge.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
 
 
@@ -80,7 +80,7 @@ class Archive:
     partition_by: str
     origin_prefix: str = ""
 
-    def folder(self, settings: Settings) -> LakePath:
+    def folder(self, settings: Settings) -> StoragePath:
         """Where the files are."""
         return settings.lake / self.path
 

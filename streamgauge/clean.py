@@ -100,8 +100,8 @@ def _refuse_while_in_use(settings: Settings) -> None:
         if (process := server.process) is not None:
             msg = f"the {server.name} runs (pid {process.pid}); stop it with `streamgauge down`, or end the demo, then clean"
             raise StreamgaugeError(msg)
-    for checkpoint, driver in checkpoint_names.drivers(settings).items():
-        msg = f"{checkpoint.name} is in use (its Spark driver is pid {driver.pid}); end that `streamgauge run`, then clean"
+    for name, driver in checkpoint_names.drivers(settings).items():
+        msg = f"{name} is in use (its Spark driver is pid {driver.pid}); end that `streamgauge run`, then clean"
         raise StreamgaugeError(msg)
     for process, file in _users(settings.home.resolve()):
         msg = f"{process.name()} (pid {process.pid}) has {file} open; end it, then clean"

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.checkpoint_names import CheckpointName
+from streamgauge.checkpoint_names import CheckpointName, checkpoints
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 from streamgauge.stop_signals import stop_requested
@@ -60,6 +60,8 @@ def clean(
         out.print(
             f"the tables in {settings.lake} stay: delete them too before queries run anew, or their rows come a second time", markup=False
         )
+    if settings.checkpoint_uri and checkpoints(settings):
+        out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query", markup=False)
     if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
         out.print(f"the downloads in {settings.cache} stay", markup=False)
     if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}?", yes=yes):

@@ -1,6 +1,7 @@
 """Every setting, in one place: a frozen dataclass read from the environment. Nothing else reads the environment."""
 
 import os
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -12,9 +13,9 @@ import platformdirs
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.lake_paths import OBJECT_STORES, LakePath, remote_folder
 from streamgauge.registry_server import RegistryServer, refuse_user_info
 from streamgauge.security.client_security import ClientSecurity
+from streamgauge.storage import OBJECT_STORES, StoragePath, remote_folder
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -59,9 +60,13 @@ def _seconds(text: str) -> float:
 
 
 def _folder_or_bucket(text: str) -> str:
-    parts = urlsplit(text) if "://" in text else None
-    if parts is None or text.startswith("file:///"):
+    if "://" not in text or text.startswith("file:///"):
         return text.removeprefix("file://")
+    return _bucket(text)
+
+
+def _bucket(text: str) -> str:
+    parts = urlsplit(text)
     if parts.scheme not in OBJECT_STORES or not parts.netloc:
         raise ValueError(text)
     return text.rstrip("/")
@@ -110,14 +115,26 @@ class Settings:
         read=_folder_or_bucket,
         expected="a folder, as a path or file:///path, or an object store, as s3a://bucket/folder, abfss://... or gs://...",
     )
+    checkpoint_uri: str = _setting(
+        "CHECKPOINT_URI",
+        "",
+        "the folder of an object store for checkpoints, if they are not to be in STREAMGAUGE_HOME: docs/object-stores.md",
+        read=_bucket,
+        expected="an object store, as s3a://bucket/folder, abfss://... or gs://...",
+    )
+    owner_name: str = _setting(
+        "STREAMGAUGE_OWNER",
+        "",
+        "to whom the checkpoints of CHECKPOINT_URI belong, which nobody else may use; unset: this machine's name and STREAMGAUGE_HOME",
+    )
     aws_endpoint_url: str = _setting(
         "AWS_ENDPOINT_URL",
         "",
-        "the S3 of LAKE_URI, if it is not Amazon's",
+        "the S3 of LAKE_URI and CHECKPOINT_URI, if it is not Amazon's",
         read=_web_address,
         expected="an address that begins with http:// or https://",
     )
-    aws_region: str = _setting("AWS_REGION", "", "the region of the S3 of LAKE_URI")
+    aws_region: str = _setting("AWS_REGION", "", "the region of that S3")
     java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", "a Java 17 or 21 to use instead of the one that was installed with Streamgauge")
     maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", "the Maven repository that jars are fetched from")
     kafka_port: int = _setting(
@@ -383,16 +400,33 @@ class Settings:
         return self.home / "logs"
 
     @property
-    def checkpoints(self) -> Path:
-        """Where queries keep their checkpoints, a folder a query and version."""
-        return self.home / "checkpoints"
+    def checkpoints(self) -> StoragePath:
+        """Where queries keep their checkpoints, a folder a query, version and mode."""
+        if self.checkpoint_uri:
+            return remote_folder("CHECKPOINT_URI", self.checkpoint_uri, self.aws_endpoint_url)
+        return self.checkpoint_notes
 
     @property
-    def lake(self) -> LakePath:
+    def checkpoint_notes(self) -> Path:
+        """Where this machine's processes tell each other of checkpoints: who uses which."""
+        return self.home.absolute() / "checkpoints"
+
+    @property
+    def owner(self) -> str:
+        """To whom checkpoints in an object store belong that are begun here."""
+        return self.owner_name or f"{platform.node()}:{self.home.absolute()}"
+
+    @property
+    def lake(self) -> StoragePath:
         """Where tables of files are kept: a folder, or one of an object store."""
         if self.is_lake_remote:
-            return remote_folder(self.lake_uri, self.aws_endpoint_url)
+            return remote_folder("LAKE_URI", self.lake_uri, self.aws_endpoint_url)
         return Path(self.lake_uri).absolute() if self.lake_uri else self.home.absolute() / "lake"
+
+    @property
+    def uses_s3(self) -> bool:
+        """Whether anything is in an S3."""
+        return any(uri.startswith("s3a:") for uri in (self.lake_uri, self.checkpoint_uri))
 
     @property
     def is_lake_remote(self) -> bool:

@@ -4,9 +4,9 @@ It numbers what it finds: each time that it looks and there are new files, they 
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipeline.spark_log import SparkLog, path_of
+from streamgauge.storage import StoragePath
 
 _ATTEMPTS = 5
 
@@ -20,7 +20,7 @@ class TakenFile:
     entry: int
 
 
-def taken_files(checkpoint: Path) -> list[TakenFile]:
+def taken_files(checkpoint: StoragePath) -> list[TakenFile]:
     """All files that the query has found, in order; also while it runs.
 
     Raises StreamgaugeError for a file of the checkpoint that is not as Spark writes it.

@@ -1,7 +1,6 @@
 """What a person is told of an ingested topic: where its table is, what its schema was inferred to be, how its rows look."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -11,11 +10,12 @@ from pipeline.ingest.records import newest, rows
 from pipeline.ingest.upsert import learned
 from pipeline.sources import records_from
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath
 
 SAMPLE_ROWS = 5
 
 
-def introduce(location: Location, checkpoint: Path) -> list[str]:
+def introduce(location: Location, checkpoint: StoragePath) -> list[str]:
     """Where everything is."""
     return [f"table {location.name}: {location.table}", f"schema {location.schema}", f"checkpoint {checkpoint}"]
 

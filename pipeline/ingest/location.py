@@ -10,8 +10,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.ingest.json_types import Notes
 from streamgauge.errors import StreamgaugeError
-from streamgauge.lake_paths import LakePath, write_whole
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath, write_whole
 
 SCHEMA_ENDING = ".schema.json"
 DELETIONS = "_deletions"
@@ -27,9 +27,9 @@ class Location:
     """
 
     topic: str
-    table: LakePath
-    deletions: LakePath
-    schema: LakePath
+    table: StoragePath
+    deletions: StoragePath
+    schema: StoragePath
 
     @classmethod
     def of(cls, topic: str, settings: Settings) -> "Location":
@@ -63,7 +63,7 @@ class TableSchema:
     ignored: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, path: LakePath) -> "TableSchema | None":
+    def read(cls, path: StoragePath) -> "TableSchema | None":
         """The schema kept at `path`, None if there is none. Raises StreamgaugeError when it is not as `write` writes it."""
         try:
             kept: dict[str, Any] = json.loads(path.read_text())
@@ -75,7 +75,7 @@ class TableSchema:
             msg = f"{path} is no schema of a table ({type(error).__name__}: {error}); bring it back from a copy, or delete it: it is inferred anew"
             raise StreamgaugeError(msg) from error
 
-    def write(self, path: LakePath) -> None:
+    def write(self, path: StoragePath) -> None:
         """Keeps it at `path`."""
         kept = {
             "topic": self.topic,

@@ -53,7 +53,7 @@ def compact(folder: Path, spark: SparkSession, scratch: Path) -> int:
         for entry in replaced:
             if _is_hidden(path_of(entry)):
                 os.utime(path_of(entry))  # from now on counts how long readers that began before may need it
-        _switch(summary, [*(entry for entry in named if entry["path"] not in gone), *new], scratch)
+        _switch(Path(str(summary)), [*(entry for entry in named if entry["path"] not in gone), *new], scratch)
     remove(scratch)
     return len(replaced)
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from streamgauge.lake_paths import LakePath, folders_in
+from streamgauge.storage import StoragePath, folders_in
 
 TableFormat = Literal["delta", "parquet"]
 _MARKS: dict[str, TableFormat] = {"_delta_log": "delta", "_spark_metadata": "parquet"}
 _INTERNAL = ("_", ".")
 
 
-def table_folders(folder: LakePath, below: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], TableFormat]]:
+def table_folders(folder: StoragePath, below: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], TableFormat]]:
     """Each table below `folder`, as the names of the folders that lead to it, and its format; folders that begin with `_` or `.` are internal.
 
     below: the names that lead to `folder` itself, which is a table only if there are any.

@@ -22,9 +22,9 @@ from pipeline.reset import checkpoints_held
 from pipeline.sinks import DeltaArchive, ParquetArchive
 from pipeline.spark_log import path_of
 from streamgauge.errors import StreamgaugeError
-from streamgauge.lake_paths import LakePath, StoredFile, files_below
 from streamgauge.removal import size_text
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath, StoredFile, files_below
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
 ATTEMPTS = 4
@@ -146,7 +146,7 @@ def writer_of(table: LakeTable, settings: Settings) -> Query | None:
     return next((one for one in known(settings) if _written_by(one, settings) == table.path), None)
 
 
-def _written_by(query: Query, settings: Settings) -> LakePath | None:
+def _written_by(query: Query, settings: Settings) -> StoragePath | None:
     match query.sink:
         case ParquetArchive() | DeltaArchive():
             return query.sink.folder(settings)
@@ -223,7 +223,7 @@ def _delta_weight(table: LakeTable, live: set[str]) -> Weight:
     return Weight(len(live), sum(on_disk.get(path, 0) for path in live), len(on_disk), sum(on_disk.values()))
 
 
-def _data_files(folder: LakePath) -> Iterator[StoredFile]:
+def _data_files(folder: StoragePath) -> Iterator[StoredFile]:
     """The files that hold rows, of the current version or not; logs and checksums do not."""
     return (file for file in files_below(folder, leaving_out=_LOGS) if not file.path.name.startswith((".", "_")))
 

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.lake.folders import TableFormat, table_folders
 from streamgauge.errors import StreamgaugeError
-from streamgauge.lake_paths import LakePath
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath
 
 _WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND")
 
@@ -21,7 +21,7 @@ class LakeTable:
     """A table in folder `path`: of Delta, or the Parquet files that a streaming query of Spark writes, with its metadata log."""
 
     name: str
-    path: LakePath
+    path: StoragePath
     format: TableFormat
 
     def rows(self, spark: SparkSession) -> DataFrame:

@@ -16,6 +16,7 @@ from pipeline.files.source import PROBLEM, Files, records_of, topic_of
 from pipeline.files.taken import TakenFile, taken_files
 from pipeline.verification.outcome import Cut
 from pipeline.verification.prefix import Prefix, batch_numbered
+from streamgauge.checkpoint_names import CheckpointPlace
 from streamgauge.errors import StreamgaugeError
 
 END = 2**31
@@ -67,7 +68,7 @@ class TakenFiles:
 
     spark: SparkSession
     source: Files
-    checkpoint: Path
+    checkpoint: CheckpointPlace
 
     def prefix(self, committed: int, planned: int) -> FilesPrefix:
         """The prefix at those batches, as far as the files are still there.
@@ -81,7 +82,8 @@ class TakenFiles:
             msg = f"the query has not read {self.source.name} but another source; set STREAMGAUGE_NEST_SOURCE as it was then, or leave it out for topic nest-logs"
             raise StreamgaugeError(msg)
         ends, planned_ends = (
-            batch_numbered(number, batches, self.checkpoint).ends.get(FILES, 0) if number >= 0 else 0 for number in (committed, planned)
+            batch_numbered(number, batches, self.checkpoint.folder).ends.get(FILES, 0) if number >= 0 else 0
+            for number in (committed, planned)
         )
         taken = [file for file in found if file.entry < planned_ends]
         modified = {file.path: _modified_ms(file.path) for file in taken}
@@ -115,13 +117,13 @@ class TakenFiles:
 
     def strangers(self, rows: DataFrame) -> list[str]:
         """Names the files that rows are of and that the query has never found."""
-        known = {_partition(file)[0] for file in taken_files(self.checkpoint)}
+        known = {_partition(file)[0] for file in taken_files(self.checkpoint.folder)}
         unknown = sorted(row.topic for row in rows.select("topic").distinct().collect() if row.topic is not None and row.topic not in known)
         return [f"rows are of {len(unknown)} files that the query has not read ({_named(unknown)})"] if unknown else []
 
     @property
     def _found(self) -> list[TakenFile]:
-        return taken_files(self.checkpoint)
+        return taken_files(self.checkpoint.folder)
 
 
 def _by_file(batches: Sequence[Batch], taken: Sequence[TakenFile]) -> tuple[Batch, ...]:

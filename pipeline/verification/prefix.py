@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import sleep
 from typing import TypeVar
 
@@ -14,8 +13,10 @@ from pipeline.checkpoints import FILES, Batch, Checkpoint, Offsets, Partition
 from pipeline.query import Query
 from pipeline.sources import first_and_end_offsets
 from pipeline.verification.outcome import Cut
+from streamgauge.checkpoint_names import CheckpointPlace
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
+from streamgauge.storage import StoragePath
 
 _LOOKS, _SECONDS_BETWEEN = 100, 0.02
 T = TypeVar("T")
@@ -80,12 +81,12 @@ class Prefix:
         return _watermark_at(self.batches, self.planned)
 
 
-def looked_at(folder: Path, look: Callable[[], T]) -> tuple[int, int, T]:
+def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, T]:
     """The last committed batch before `look`, the last planned one after it, at most one later, and what `look` returned.
 
     Raises StreamgaugeError when batches follow one another faster than `look` looks.
     """
-    checkpoint = Checkpoint(folder)
+    checkpoint = Checkpoint(place.folder)
     for _ in range(_LOOKS):
         committed = checkpoint.last_committed
         seen = look()
@@ -93,35 +94,35 @@ def looked_at(folder: Path, look: Callable[[], T]) -> tuple[int, int, T]:
         if planned <= committed + 1:
             return committed, planned, seen
         sleep(_SECONDS_BETWEEN)
-    msg = f"batches of {folder.name} are done faster than Kafka tells its offsets; verify again when there is less to do, or with STREAMGAUGE_TRIGGER_SECONDS=1"
+    msg = f"batches of {place.name} are done faster than Kafka tells its offsets; verify again when there is less to do, or with STREAMGAUGE_TRIGGER_SECONDS=1"
     raise StreamgaugeError(msg)
 
 
-def prefix_of(folder: Path, settings: Settings, committed: int, planned: int) -> Prefix:
+def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planned: int) -> Prefix:
     """The prefix at those batches, as Kafka has it now.
 
     Raises StreamgaugeError when the topic holds less than was committed: then it is not the one that was read.
     """
-    batches = tuple(batch for batch in known_batches(folder) if batch.number <= planned)
+    batches = tuple(batch for batch in known_batches(place) if batch.number <= planned)
     if any(FILES in batch.ends for batch in batches):
         msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE as it was then"
         raise StreamgaugeError(msg)
-    first = Checkpoint(folder).first_offsets()
+    first = Checkpoint(place.folder).first_offsets()
     committed_ends, planned_ends = (
-        batch_numbered(number, batches, folder).ends if number >= 0 else first for number in (committed, planned)
+        batch_numbered(number, batches, place.folder).ends if number >= 0 else first for number in (committed, planned)
     )
     # A batch names every partition that it knew; one that the next batch is the first to know has given nothing yet.
     ends = {which: committed_ends.get(which, first.get(which, 0)) for which in planned_ends}
     kept = first_and_end_offsets(settings, planned_ends)
     for (topic, number), end in planned_ends.items():
         if kept[topic, number][1] < end:
-            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: it was created anew. Delete {folder} to count anew"
+            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: it was created anew. Delete {place.folder} to count anew"
             raise StreamgaugeError(msg)
     starts = {which: min(max(first.get(which, 0), kept[which][0]), end) for which, end in planned_ends.items()}
     return Prefix(committed, planned, first, starts, ends, planned_ends, batches)
 
 
-def batch_numbered(number: int, batches: Sequence[Batch], folder: Path) -> Batch:
+def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -> Batch:
     """The batch of `batches` with that number. Raises StreamgaugeError when it is not there: the checkpoint in `folder` is damaged."""
     for batch in reversed(batches):
         if batch.number == number:
@@ -130,7 +131,7 @@ def batch_numbered(number: int, batches: Sequence[Batch], folder: Path) -> Batch
     raise StreamgaugeError(msg)
 
 
-def newest_cut_ms(prefix: Prefix, folder: Path, spark: SparkSession, query: Query, settings: Settings) -> int | None:
+def newest_cut_ms(prefix: Prefix, place: CheckpointPlace, spark: SparkSession, query: Query, settings: Settings) -> int | None:
     """No event of the cut part is later than this, in ms since 1970; None when that is not known.
 
     The watermark after a batch is not before the latest event of the stream so far, less its delay and less the skew that is granted to partitions.
@@ -139,7 +140,7 @@ def newest_cut_ms(prefix: Prefix, folder: Path, spark: SparkSession, query: Quer
     if last is None:
         return None
     after = next((batch.watermark_ms for batch in prefix.batches if batch.number > last.number), None)
-    watermark_ms = after if after is not None else Checkpoint(folder).watermark_after(last.number)
+    watermark_ms = after if after is not None else Checkpoint(place.folder).watermark_after(last.number)
     if watermark_ms is None:
         return None
     delay = query.watermark or settings.watermark

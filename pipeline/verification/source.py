@@ -1,7 +1,6 @@
 """Where a query's records came from, as verification asks for it: what was taken, and to read it again."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +11,7 @@ from pipeline.query import Query
 from pipeline.sources import records_between
 from pipeline.verification.files import TakenFiles
 from pipeline.verification.prefix import Prefix, prefix_of
+from streamgauge.checkpoint_names import CheckpointPlace
 from streamgauge.settings import Settings
 
 
@@ -34,7 +34,7 @@ class TakenRecords:
 
     spark: SparkSession
     settings: Settings
-    checkpoint: Path
+    checkpoint: CheckpointPlace
 
     def prefix(self, committed: int, planned: int) -> Prefix:
         """As Kafka has it now."""
@@ -51,7 +51,7 @@ class TakenRecords:
 
 def taken_by(query: Query, spark: SparkSession, settings: Settings) -> Taken:
     """What the query has taken, by its checkpoint."""
-    folder = query.checkpoint_name.folder(settings)
+    place = query.checkpoint_name.place(settings)
     if isinstance(query.source, Files):
-        return TakenFiles(spark, query.source, folder)
-    return TakenRecords(spark, settings, folder)
+        return TakenFiles(spark, query.source, place)
+    return TakenRecords(spark, settings, place)

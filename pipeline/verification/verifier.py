@@ -30,7 +30,7 @@ from pipeline.verification.tables import Comparison, Excuses, Tables, json_row
 from pipeline.verification.topic_table import TopicTable, read_table
 from pipeline.verification.upserts import HeldTable
 from streamgauge import durations
-from streamgauge.checkpoint_names import others_of_query
+from streamgauge.checkpoint_names import CheckpointPlace, others_of_query
 from streamgauge.errors import StreamgaugeError
 from streamgauge.schema_registry import SchemaRegistry, avro_rows
 from streamgauge.settings import Settings
@@ -50,11 +50,11 @@ class Verifier:
     def verify(self, query: Query) -> Outcome:
         """What was found of `query`, in its version and mode. A StreamgaugeError on the way is its `problem`."""
         outcome = Outcome(query.name, _sink_name(query), query.source.name, notes=_other_checkpoints(query, self.settings))
-        folder = query.checkpoint_name.folder(self.settings)
-        if not Checkpoint(folder).planned:
+        place = query.checkpoint_name.place(self.settings)
+        if not Checkpoint(place.folder).planned:
             return replace(outcome, has_run=False)
         try:
-            return self._with_patience(query, folder, outcome)
+            return self._with_patience(query, place, outcome)
         except StreamgaugeError as error:
             return replace(outcome, problem=str(error))
         except SparkFailure as error:
@@ -63,44 +63,44 @@ class Verifier:
             )
             return replace(outcome, problem=f"Spark failed: {first} (the whole of it is in {self.settings.logs / 'spark.log'})")
 
-    def _with_patience(self, query: Query, folder: Path, outcome: Outcome) -> Outcome:
+    def _with_patience(self, query: Query, place: CheckpointPlace, outcome: Outcome) -> Outcome:
         """Begins anew when schemas turn up that were not known, or retention cuts records that were about to be read."""
         for _ in range(ATTEMPTS - 1):
             try:
-                return self._check(query, folder, outcome)
+                return self._check(query, place, outcome)
             except SparkFailure as error:
                 ids = unknown_ids(str(error))
                 if query.subject is not None and ids:
-                    self._schemas.learn(query.subject, frozenset(ids | self._ids_of(folder)))
+                    self._schemas.learn(query.subject, frozenset(ids | self._ids_of(place)))
                 elif not any(sign in str(error) for sign in (*DATA_LOSS, "OffsetOutOfRange")):
                     raise
-        return self._check(query, folder, outcome)
+        return self._check(query, place, outcome)
 
-    def _check(self, query: Query, folder: Path, outcome: Outcome) -> Outcome:
+    def _check(self, query: Query, place: CheckpointPlace, outcome: Outcome) -> Outcome:
         schemas = None if query.subject is None else self._schemas.of(query.subject)
         match query.sink:
             case CompactedTopic() | CompactedAvroTopic():
-                return self._check_table(query, folder, schemas, outcome)
+                return self._check_table(query, place, schemas, outcome)
             case ParquetArchive():
-                return self._check_archive(query, folder, schemas, outcome)
+                return self._check_archive(query, place, schemas, outcome)
             case DeltaArchive():
-                return self._check_delta_archive(query, folder, schemas, outcome)
+                return self._check_delta_archive(query, place, schemas, outcome)
             case DeadLetterTopic():
-                return self._check_letters(query, folder, schemas, outcome)
+                return self._check_letters(query, place, schemas, outcome)
             case UpsertTable():
-                return self._check_upserts(query, folder, outcome)
+                return self._check_upserts(query, place, outcome)
         msg = f"there is no way yet to verify what {type(query.sink).__name__} holds"
         raise StreamgaugeError(msg)
 
     # --- compacted topics
 
-    def _check_table(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
+    def _check_table(self, query: Query, place: CheckpointPlace, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
         taken = taken_by(query, self.spark, self.settings)
         for attempt in range(ATTEMPTS):
-            committed, planned, limits = looked_at(folder, partial(self._ends, query.sink.topic.name))  # type: ignore[attr-defined]
+            committed, planned, limits = looked_at(place, partial(self._ends, query.sink.topic.name))  # type: ignore[attr-defined]
             found = read_table(self.settings, limits)
             prefix = taken.prefix(committed, planned)
-            result, comparison = self._compare_table(query, folder, taken, prefix, schemas, found)
+            result, comparison = self._compare_table(query, place, taken, prefix, schemas, found)
             if not comparison.unsettled or attempt == ATTEMPTS - 1:
                 break
         faults = [f"{found.keyless} records without a key, which belong to no row"] if found.keyless else []
@@ -117,7 +117,7 @@ class Verifier:
         )
 
     def _compare_table(
-        self, query: Query, folder: Path, taken: Taken, prefix: Prefix, schemas: WriterSchemas | None, found: TopicTable
+        self, query: Query, place: CheckpointPlace, taken: Taken, prefix: Prefix, schemas: WriterSchemas | None, found: TopicTable
     ) -> tuple[Lateness | None, Comparison]:
         expectation = Expectation(query, taken.between, prefix, schemas)
         try:
@@ -125,7 +125,7 @@ class Verifier:
             excuses = Excuses(
                 untold=expectation.untold_keys() if lateness and lateness.untold_rows else frozenset(),
                 is_cut=prefix.is_cut,
-                newest_cut_ms=newest_cut_ms(prefix, folder, self.spark, query, self.settings) if prefix.is_cut else None,
+                newest_cut_ms=newest_cut_ms(prefix, place, self.spark, query, self.settings) if prefix.is_cut else None,
                 growing=query.growing,
                 kept_for=timedelta(seconds=durations.seconds(self.settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
             )
@@ -144,9 +144,9 @@ class Verifier:
 
     # --- sinks whose rows say which record they come from
 
-    def _check_archive(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
+    def _check_archive(self, query: Query, place: CheckpointPlace, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
         sink, taken = query.sink, taken_by(query, self.spark, self.settings)
-        prefix = _committed(taken, folder)
+        prefix = _committed(taken, place)
         if not isinstance(sink, ParquetArchive):
             raise TypeError(sink)
 
@@ -175,9 +175,9 @@ class Verifier:
         differences = self._differences(comparison, lambda *part: rows_by_origin(expected(*part), sink.origin_prefix), found)
         return self._with_comparison(outcome, prefix, comparison, differences, [*faults, *taken.strangers(found)])
 
-    def _check_delta_archive(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
+    def _check_delta_archive(self, query: Query, place: CheckpointPlace, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
         sink, taken = query.sink, taken_by(query, self.spark, self.settings)
-        prefix = _committed(taken, folder)
+        prefix = _committed(taken, place)
         if not isinstance(sink, DeltaArchive):
             raise TypeError(sink)
 
@@ -188,9 +188,9 @@ class Verifier:
         comparison = compare(expected(prefix.starts, prefix.ends), found, prefix)
         return self._with_comparison(outcome, prefix, comparison, self._differences(comparison, expected, found), taken.strangers(found))
 
-    def _check_letters(self, query: Query, folder: Path, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
+    def _check_letters(self, query: Query, place: CheckpointPlace, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:
         taken = taken_by(query, self.spark, self.settings)
-        prefix = _committed(taken, folder)
+        prefix = _committed(taken, place)
 
         def expected(starts: Offsets, ends: Offsets) -> DataFrame:
             return letters_by_origin(query.result(taken.between(starts, ends), schemas), reader)
@@ -217,10 +217,10 @@ class Verifier:
 
     # --- tables that hold the newest record of each key
 
-    def _check_upserts(self, query: Query, folder: Path, outcome: Outcome) -> Outcome:
+    def _check_upserts(self, query: Query, place: CheckpointPlace, outcome: Outcome) -> Outcome:
         table = HeldTable(self.spark, self.settings, query.source.name)
-        committed, planned, version = looked_at(folder, table.version)
-        prefix = prefix_of(folder, self.settings, committed, planned)
+        committed, planned, version = looked_at(place, table.version)
+        prefix = prefix_of(place, self.settings, committed, planned)
         comparison = table.compare(version, prefix, prefix.ends)
         if comparison.counts.wrong and planned > committed:
             ahead = table.compare(version, prefix, prefix.planned_ends)
@@ -270,9 +270,9 @@ class Verifier:
         bounds = first_and_end_offsets(self.settings, source_partitions(self.settings, topic))
         return {which: end for which, (_, end) in bounds.items()}
 
-    def _ids_of(self, folder: Path) -> set[int]:
-        checkpoint = Checkpoint(folder)
-        prefix = prefix_of(folder, self.settings, checkpoint.last_committed, max([*checkpoint.planned, checkpoint.last_committed]))
+    def _ids_of(self, place: CheckpointPlace) -> set[int]:
+        checkpoint = Checkpoint(place.folder)
+        prefix = prefix_of(place, self.settings, checkpoint.last_committed, max([*checkpoint.planned, checkpoint.last_committed]))
         return schema_ids(records_between(self.spark, self.settings, prefix.starts, prefix.planned_ends))
 
 
@@ -287,8 +287,8 @@ def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, 
         raise StreamgaugeError(msg)
 
 
-def _committed(taken: Taken, folder: Path) -> Prefix:
-    committed = Checkpoint(folder).last_committed
+def _committed(taken: Taken, place: CheckpointPlace) -> Prefix:
+    committed = Checkpoint(place.folder).last_committed
     return taken.prefix(committed, committed)
 
 
@@ -333,8 +333,8 @@ def _sink_name(query: Query) -> str:
 
 def _other_checkpoints(query: Query, settings: Settings) -> list[str]:
     """A line when the query has also run in another mode or version, into the same sink."""
-    others = [path for path in others_of_query(query.checkpoint_name.folder(settings)) if Checkpoint(path).last_committed >= 0]
-    names = [path.name.removeprefix(f"{query.name}-") for path in others]
+    others = [place for place in others_of_query(query.checkpoint_name, settings) if Checkpoint(place.folder).last_committed >= 0]
+    names = [str(place.name).removeprefix(f"{query.name}-") for place in others]
     return (
         [f"it has also run as {', '.join(names)}, into the same {_sink_name(query)}; compared is v{query.version}-{query.mode}"]
         if names

@@ -49,8 +49,8 @@ def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
 
 
 def spark_bundles(settings: Settings) -> list[str]:
-    """The bundles that are on Spark's class path: those for an S3 only where the lake is in one."""
-    return ["spark", "s3"] if settings.lake_uri.startswith("s3a:") else ["spark"]
+    """The bundles that are on Spark's class path: those for an S3 only where something is in one."""
+    return ["spark", "s3"] if settings.uses_s3 else ["spark"]
 
 
 def bundles(settings: Settings) -> list[str]:

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from object_store import ObjectStore
 from plain import one_camera, write_topic
-from running import environment, eventually, streamgauge_here
+from running import environment, eventually, streamgauge, streamgauge_here
 
 from pipeline.checkpoints import Checkpoint
 from streamgauge.checkpoint_names import CheckpointName
@@ -68,6 +69,39 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
     found = verified(cluster.settings)
     assert set(QUERIES) <= set(found)
     assert all(one["records"] >= EVENTS for one in found.values()), "each story should have been read to its end"
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """An object store with an empty bucket, and its credentials in the environment of whatever is started from now on."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "k")
+    store = ObjectStore()
+    store.start()
+    store.client.create_bucket(Bucket="bucket")
+    yield store
+    store.stop()
+
+
+@pytest.mark.long
+def test_with_tables_and_checkpoints_in_an_object_store_no_folder_is_shared(store, cluster):
+    settings = replace(
+        cluster.settings,
+        shared_home=False,
+        lake_uri="s3a://bucket/tables",
+        checkpoint_uri="s3a://bucket/checkpoints",
+        aws_endpoint_url=store.address,
+        aws_region="us-east-1",
+    )
+    write_topic(settings, "nest-logs", (one_camera(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(200)))
+    for _ in range(2):  # the second goes on where the first has ended
+        done = streamgauge("run", "nest-camera-stats", "nest-archive-delta", "--once", settings=settings, timeout=SLOW_SECONDS, **NO_PYTHON)
+        assert done.returncode == 0, done.stderr
+    assert {path.suffix for path in settings.checkpoint_notes.iterdir()} <= {".lock", ".journal"}
+    assert not (settings.home / "lake").exists()
+    done = streamgauge("verify", "--format", "json", settings=replace(settings, spark_master="local[2]"), timeout=SLOW_SECONDS)
+    verdicts = {one["query"]: (one["verdict"], one["records"]) for one in json.loads(done.stdout) if one["verdict"] != "not run"}
+    assert verdicts == dict.fromkeys(("nest-camera-stats", "nest-archive-delta", "nest-dead-letters"), ("right", 200)), done.stdout
 
 
 @pytest.mark.long

@@ -1,15 +1,19 @@
-"""The lake in an object store: a real server that speaks S3's protocol, on loopback."""
+"""The lake and checkpoints in an object store: a real server that speaks S3's protocol, on loopback."""
 
 import json
 import multiprocessing
+import signal
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import psutil
 import pytest
-from moto.server import ThreadedMotoServer
+from object_store import ObjectStore
 from plain import one_camera, write_topic
-from running import streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge, streamgauge_here
 
 from pipeline.catalog import queries
 
@@ -19,26 +23,21 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def store():
-    """The address of a server that holds an empty bucket `lake`."""
-    import boto3
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    address = f"http://{host}:{port}"
-    boto3.client("s3", endpoint_url=address, aws_access_key_id="k", aws_secret_access_key="s", region_name="us-east-1").create_bucket(
-        Bucket="lake"
-    )
-    yield address
-    server.stop()
+    """A server that holds an empty bucket `lake`."""
+    store = ObjectStore()
+    store.start()
+    store.client.create_bucket(Bucket="lake")
+    yield store
+    store.stop()
 
 
 @pytest.fixture
 def bucket(store, request):
-    """The settings by which the lake is a folder of that bucket, another one for each test."""
+    """The settings by which the lake and checkpoints are in folders of that bucket, others for each test."""
     return {
-        "LAKE_URI": f"s3a://lake/{request.node.name}",
-        "AWS_ENDPOINT_URL": store,
+        "LAKE_URI": f"s3a://lake/{request.node.name}/tables",
+        "CHECKPOINT_URI": f"s3a://lake/{request.node.name}/checkpoints",
+        "AWS_ENDPOINT_URL": store.address,
         "AWS_ACCESS_KEY_ID": "k",
         "AWS_SECRET_ACCESS_KEY": "a-secret-that-nobody-may-see",
         "AWS_REGION": "us-east-1",
@@ -67,6 +66,12 @@ def asked(done, settings, bucket, sql):
     return json.loads(done(settings, bucket, "query", sql, "--format", "json").stdout)
 
 
+def objects(store, bucket, below):
+    listed = store.client.list_objects_v2(Bucket="lake", Prefix=f"{bucket['CHECKPOINT_URI'].removeprefix('s3a://lake/')}/{below}")
+    return [told["Key"].partition("/checkpoints/")[2] for told in listed.get("Contents", ())]
+
+
+@pytest.mark.long
 def test_a_table_is_written_asked_and_verified(fresh, bucket, done):
     write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 5}", START + timedelta(minutes=number)) for number in range(60)))
     done(fresh, bucket, "run", "nest-camera-stats", "--once")
@@ -76,8 +81,72 @@ def test_a_table_is_written_asked_and_verified(fresh, bucket, done):
     expected = ("nest-camera-stats", "nest-dead-letters", "ingest-nest-camera-stats", "ingest-nest-camera-stats-dead-letters")
     assert verdicts(done, fresh, bucket) == dict.fromkeys(expected, "right")
     secret = bucket["AWS_SECRET_ACCESS_KEY"].encode()
+    kept_here = {path.suffix for path in fresh.checkpoint_notes.iterdir()}
+    assert kept_here <= {".lock", ".driver", ".journal"}, f"{sorted(fresh.checkpoint_notes.iterdir())} are here, and belong into the store"
     leaked = [path for path in fresh.home.rglob("*") if path.is_file() and secret in path.read_bytes()]
     assert not leaked, f"the secret stands in {leaked}"
+
+
+def test_it_goes_on_from_a_checkpoint_there_for_its_owner_alone(fresh, bucket, done, store):
+    def minute(number):
+        write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(30)))
+
+    minute(0)
+    queries = ("nest-camera-stats", "nest-archive-delta")
+    done(fresh, bucket, "run", *queries, "--once")
+    commits = objects(store, bucket, "nest-camera-stats-v1-update/commits/")
+    minute(1)
+    other = bucket | {"STREAMGAUGE_OWNER": "another-machine:/srv"}
+    place = bucket["CHECKPOINT_URI"]
+    for command in (("run", "nest-camera-stats", "--once"), ("reset", "nest-camera-stats", "--yes")):
+        refused = done(fresh, other, *command, code=2).stderr.replace("\n", " ")
+        assert f"the checkpoints in {place} belong to " in refused
+        assert "and this is another-machine:/srv" in refused
+        assert f"delete {place}/owner and start again" in refused
+    store.client.delete_object(Bucket="lake", Key=f"{place.removeprefix('s3a://lake/')}/owner")
+    done(fresh, other, "run", *queries, "--once")
+    assert set(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > set(commits), (
+        "it should have gone on behind its last batch"
+    )
+    assert verdicts(done, fresh, bucket) == dict.fromkeys((*queries, "nest-dead-letters"), "right"), "to look at it needs no owner"
+    assert "nest-camera-stats-v1-update in s3a://" in done(fresh, other, "reset", "nest-camera-stats", "--yes").stdout
+    assert objects(store, bucket, "nest-camera-stats-v1-update/") == []
+
+
+@pytest.mark.long
+def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, store, tmp_path):
+    log = tmp_path / "run.log"
+
+    def running():
+        command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
+        with log.open("a") as file:
+            return subprocess.Popen(command, stdout=file, stderr=file, env=environment(fresh, **bucket))
+
+    def minutes(first, count):
+        for number in range(first, first + count):
+            before = len(objects(store, bucket, "nest-camera-stats-v1-update/commits/"))
+            write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(5)))
+            eventually(lambda: len(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > before, "a further batch", 120)  # noqa: B023 - called at once
+
+    process = running()
+    minutes(0, 3)
+    java = [child for child in psutil.Process(process.pid).children(recursive=True) if "java" in child.name()]
+    for victim in (*java, process):
+        victim.kill()
+    process.wait()
+
+    process = running()
+    minutes(3, 2)
+    store.stop()
+    write_topic(fresh, "nest-logs", (one_camera("cam-9", START + timedelta(minutes=9)) for _ in range(5)))
+    eventually(lambda: "waits for the object store" in log.read_text(), f"{log} to say that the store is away", 240)
+    store.start()
+    minutes(10, 1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0, log.read_text()
+    assert "Traceback" not in log.read_text()
+    done(fresh, bucket, "run", "nest-camera-stats", "--once")
+    assert verdicts(done, fresh, bucket)["nest-camera-stats"] == "right"
 
 
 @pytest.mark.long

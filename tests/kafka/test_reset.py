@@ -20,7 +20,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import counts_of, one_camera, read_topic, results, write_topic
 from running import environment, eventually, streamgauge, streamgauge_here
 
-from streamgauge.checkpoint_names import CheckpointName, files_of
+from streamgauge.checkpoint_names import CheckpointName, remains_of
 from streamgauge.result_table import read_to_end
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,7 +75,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
         assert what in done.stdout
         assert f"checkpoint {query}-v1-" in done.stdout
         assert f"deleted; {query} counts anew at its next run" in done.stdout
-        assert [path.name for path in files_of(query, fresh) if path.suffix != ".lock"] == []
+        assert [path.name for path in remains_of(query, fresh) if path.suffix != ".lock"] == []
         again = ok(streamgauge("reset", query, "--yes", settings=fresh))
         assert again.stdout == f"nothing to delete: {query} is as before its first run\n"
     assert results(fresh) == {}

@@ -2,29 +2,29 @@
 
 import pytest
 
-from streamgauge.checkpoint_names import CheckpointName, beside, checkpoints, files_of, others_of_query
+from streamgauge.checkpoint_names import CheckpointName, checkpoints, others_of_query, remains_of
 from streamgauge.settings import Settings
 
 
 @pytest.mark.parametrize("query", ["nest-archive", "ingest-orders.v1", "ingest-orders.v1-dead-letters"])
 def test_a_name_says_what_it_is_made_of_and_so_do_the_files_beside_it(tmp_path, query):
     name = CheckpointName(query, 2, "append")
-    folder = name.folder(Settings(home=tmp_path))
-    assert CheckpointName.of(folder) == name
-    lock = beside(folder, ".lock")
-    assert lock.name == f"{query}-v2-append.lock"
-    assert CheckpointName.of(lock) == name
+    place = name.place(Settings(home=tmp_path))
+    assert CheckpointName.of(place.folder.name) == name
+    for file in (place.note(".lock"), place.beside(".topics")):
+        assert file.name == f"{query}-v2-append{file.suffix}"
+        assert CheckpointName.of(file.name) == name
 
 
 def test_queries_that_begin_alike_are_told_apart(tmp_path):
     settings = Settings(home=tmp_path)
     one, other, older = (
-        CheckpointName(*of).folder(settings)
+        CheckpointName(*of).place(settings)
         for of in (("ingest-orders.v1", 1, "append"), ("ingest-orders.v2", 1, "append"), ("ingest-orders.v1", 0, "append"))
     )
-    for folder in (one, other, older):
-        folder.mkdir(parents=True)
-        beside(folder, ".lock").touch()
-    assert checkpoints(settings) == sorted([one, other, older])
-    assert files_of("ingest-orders.v1", settings) == sorted([one, beside(one, ".lock"), older, beside(older, ".lock")])
-    assert others_of_query(one) == [older]
+    for place in (one, other, older):
+        place.folder.mkdir(parents=True)
+        place.note(".lock").touch()
+    assert checkpoints(settings) == [older, one, other]
+    assert remains_of("ingest-orders.v1", settings) == [older.folder, older.note(".lock"), one.folder, one.note(".lock")]
+    assert others_of_query(one.name, settings) == [older]

@@ -55,6 +55,7 @@ def test_another_process_can_be_given_the_same_settings():
             "ftp://host/lake",
             "a folder, as a path or file:///path, or an object store, as s3a://bucket/folder, abfss://... or gs://...",
         ),
+        ("CHECKPOINT_URI", "/data/checkpoints", "an object store, as s3a://bucket/folder, abfss://... or gs://..."),
         ("AWS_ENDPOINT_URL", "store:9000", "an address that begins with http:// or https://"),
     ],
 )

@@ -1,23 +1,23 @@
 """The journal of batches against checkpoints as Spark writes them."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from pipeline.batch_journal import BatchJournal, BatchJournals, known_batches
 from pipeline.checkpoints import Batch
+from streamgauge.checkpoint_names import CheckpointName, CheckpointPlace
 from streamgauge.settings import Settings
 
 
 class SparkCheckpoint:
     """Writes what Spark 4.1 writes for a query on `nest-logs`; one that has `branches` names its offsets so many times."""
 
-    def __init__(self, folder: Path, query_id: str = "one", branches: int = 3):
-        self.folder, self.branches = folder, branches
+    def __init__(self, place: CheckpointPlace, query_id: str = "one", branches: int = 3):
+        self.place, self.folder, self.branches = place, place.folder, branches
         for name in ("offsets", "commits"):
-            (folder / name).mkdir(parents=True)
-        (folder / "metadata").write_text(json.dumps({"id": query_id}))
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "metadata").write_text(json.dumps({"id": query_id}))
 
     def plan(self, number, *ends, watermark_ms=0):
         offsets = json.dumps({"nest-logs": {str(partition): end for partition, end in enumerate(ends)}})
@@ -32,7 +32,7 @@ class SparkCheckpoint:
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    return SparkCheckpoint(tmp_path / "nest-camera-stats-v1-update")
+    return SparkCheckpoint(CheckpointName("nest-camera-stats", 1, "update").place(Settings(home=tmp_path)))
 
 
 def batch(number, *ends, watermark_ms=0):
@@ -40,7 +40,7 @@ def batch(number, *ends, watermark_ms=0):
 
 
 def follow(checkpoint, earliest=()):
-    journal = BatchJournal(checkpoint.folder)
+    journal = BatchJournal(checkpoint.place)
     journal.open({("nest-logs", partition): offset for partition, offset in enumerate(earliest)})
     return journal
 
@@ -51,19 +51,19 @@ def test_a_batch_is_known_after_spark_has_forgotten_it(checkpoint):
         checkpoint.plan(number, number * 10 + 10, 7, watermark_ms=number * 1000)
         journal.catch_up()
     checkpoint.purge(0, 1, 2)
-    assert known_batches(checkpoint.folder) == [batch(number, number * 10 + 10, 7, watermark_ms=number * 1000) for number in range(5)]
+    assert known_batches(checkpoint.place) == [batch(number, number * 10 + 10, 7, watermark_ms=number * 1000) for number in range(5)]
 
 
 def test_what_is_not_in_the_journal_yet_is_read_from_spark(checkpoint):
     checkpoint.plan(0, 10)
     follow(checkpoint)
     checkpoint.plan(1, 20)
-    assert known_batches(checkpoint.folder) == [batch(0, 10), batch(1, 20)]
+    assert known_batches(checkpoint.place) == [batch(0, 10), batch(1, 20)]
 
 
 def test_without_a_journal_what_spark_still_has_is_known(checkpoint):
     checkpoint.plan(7, 10)
-    assert known_batches(checkpoint.folder) == [batch(7, 10)]
+    assert known_batches(checkpoint.place) == [batch(7, 10)]
 
 
 @pytest.mark.parametrize("cut", range(1, 60))
@@ -72,11 +72,11 @@ def test_a_line_that_was_cut_off_by_a_kill_is_written_again(checkpoint, cut):
     checkpoint.plan(1, 20, watermark_ms=2)
     path = follow(checkpoint).path
     path.write_bytes(path.read_bytes()[:-cut])
-    assert known_batches(checkpoint.folder)[-1] == batch(1, 20, watermark_ms=2)
+    assert known_batches(checkpoint.place)[-1] == batch(1, 20, watermark_ms=2)
     checkpoint.plan(2, 30, watermark_ms=3)
     follow(checkpoint)
     checkpoint.purge(0, 1, 2)
-    assert known_batches(checkpoint.folder) == [batch(0, 10, watermark_ms=1), batch(1, 20, watermark_ms=2), batch(2, 30, watermark_ms=3)]
+    assert known_batches(checkpoint.place) == [batch(0, 10, watermark_ms=1), batch(1, 20, watermark_ms=2), batch(2, 30, watermark_ms=3)]
 
 
 @pytest.mark.parametrize("left", range(0, 30, 7))
@@ -86,7 +86,7 @@ def test_a_header_that_was_cut_off_is_written_again(checkpoint, left):
     path.write_bytes(path.read_bytes()[:left])
     follow(checkpoint)
     checkpoint.purge(0)
-    assert known_batches(checkpoint.folder) == [batch(0, 10)]
+    assert known_batches(checkpoint.place) == [batch(0, 10)]
 
 
 def test_a_journal_is_of_one_checkpoint_only(checkpoint, tmp_path):
@@ -94,13 +94,13 @@ def test_a_journal_is_of_one_checkpoint_only(checkpoint, tmp_path):
     checkpoint.plan(1, 20)
     follow(checkpoint)
     checkpoint.folder.rename(tmp_path / "away")
-    anew = SparkCheckpoint(checkpoint.folder, query_id="another")
-    assert known_batches(anew.folder) == []
+    anew = SparkCheckpoint(checkpoint.place, query_id="another")
+    assert known_batches(anew.place) == []
     journal = follow(anew)
     anew.plan(0, 5)
     journal.catch_up()
     anew.purge(0)
-    assert known_batches(anew.folder) == [batch(0, 5)]
+    assert known_batches(anew.place) == [batch(0, 5)]
 
 
 def test_a_journal_that_was_left_behind_by_a_deleted_checkpoint_is_begun_anew_by_the_first_batch(checkpoint):
@@ -113,7 +113,7 @@ def test_a_journal_that_was_left_behind_by_a_deleted_checkpoint_is_begun_anew_by
     (checkpoint.folder / "metadata").write_text('{"id": "another"}')
     checkpoint.plan(0, 5)
     journal.catch_up()
-    assert known_batches(checkpoint.folder) == [batch(0, 5)]
+    assert known_batches(checkpoint.place) == [batch(0, 5)]
 
 
 def test_a_batch_that_was_planned_anew_takes_the_place_of_the_old_plan_and_of_all_after_it(checkpoint):
@@ -124,7 +124,7 @@ def test_a_batch_that_was_planned_anew_takes_the_place_of_the_old_plan_and_of_al
     checkpoint.plan(1, 15)
     follow(checkpoint)
     checkpoint.purge(0, 1)
-    assert known_batches(checkpoint.folder) == [batch(0, 10), batch(1, 15)]
+    assert known_batches(checkpoint.place) == [batch(0, 10), batch(1, 15)]
 
 
 def test_batches_below_what_the_source_still_has_are_forgotten_but_for_the_last(checkpoint):
@@ -133,7 +133,7 @@ def test_batches_below_what_the_source_still_has_are_forgotten_but_for_the_last(
     follow(checkpoint)
     checkpoint.purge(*range(10))
     follow(checkpoint, earliest=(85, 7))
-    assert [known.number for known in known_batches(checkpoint.folder)] == [6, 7, 8, 9]
+    assert [known.number for known in known_batches(checkpoint.place)] == [6, 7, 8, 9]
 
 
 def test_a_journal_that_cannot_be_written_stops_nothing_and_goes_on_when_it_can(checkpoint):
@@ -145,13 +145,13 @@ def test_a_journal_that_cannot_be_written_stops_nothing_and_goes_on_when_it_can(
     journal.path.rmdir()
     journal.catch_up()
     checkpoint.purge(0)
-    assert known_batches(checkpoint.folder) == [batch(0, 10)]
+    assert known_batches(checkpoint.place) == [batch(0, 10)]
 
 
 def test_all_journals_are_caught_up_with_while_no_kafka_answers(checkpoint, tmp_path):
     journals = BatchJournals()
-    journals.follow(checkpoint.folder, Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1"), [])
+    journals.follow(checkpoint.place, Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1"), [])
     checkpoint.plan(0, 10)
     journals.catch_up(at_once=True)
     checkpoint.purge(0)
-    assert known_batches(checkpoint.folder) == [batch(0, 10)]
+    assert known_batches(checkpoint.place) == [batch(0, 10)]

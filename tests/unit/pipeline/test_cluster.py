@@ -69,13 +69,25 @@ def test_folders_of_one_machine_are_refused(settings):
     assert str(refused.value) == (
         f"SPARK_MASTER=spark://host:7077 has the work done by workers, and STREAMGAUGE_HOME={settings.home} may be of this machine only; "
         "expected what every worker has under the same path: share it (a network file system, a volume) and say so by "
-        "STREAMGAUGE_SHARED_HOME=true, or use SPARK_MASTER=local[*]"
+        "STREAMGAUGE_SHARED_HOME=true, or have both in an object store (CHECKPOINT_URI, LAKE_URI), or use SPARK_MASTER=local[*]"
     )
 
 
 def test_so_is_a_lake_of_one_machine(settings):
     with pytest.raises(StreamgaugeError, match="and LAKE_URI=/tables may be of this machine only"):
         cluster_config(replace(settings, spark_master="spark://host:7077", lake_uri="/tables"))
+
+
+def test_with_all_in_an_object_store_no_folder_has_to_be_shared(settings, monkeypatch):
+    monkeypatch.setattr(cluster, "address_towards", lambda _: "10.0.0.5")
+    chosen = replace(settings, spark_master="spark://10.0.0.1:7077", kafka_bootstrap_servers="kafka:9092")
+    tables, checkpoints = "s3a://lake/tables", "s3a://lake/checkpoints"
+    for one in ({"lake_uri": tables}, {"checkpoint_uri": checkpoints}):
+        with pytest.raises(StreamgaugeError, match=f"and STREAMGAUGE_HOME={settings.home} may be of this machine only"):
+            cluster_config(replace(chosen, **one))
+    with pytest.raises(StreamgaugeError, match="and LAKE_URI=/tables may be of this machine only"):
+        cluster_config(replace(chosen, lake_uri="/tables", checkpoint_uri=checkpoints))
+    cluster_config(replace(chosen, lake_uri=tables, checkpoint_uri=checkpoints))
 
 
 def test_a_kafka_that_workers_cannot_reach_is_refused(settings, monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from pipeline.checkpoint_use import CheckpointUse
 from pipeline.failures import Remedy, diagnosis
 from pipeline.supervisor import RestartPolicy
+from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.settings import Settings
 
 
@@ -62,7 +63,7 @@ def test_each_query_has_its_own_count():
     ],
 )
 def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, remedy):
-    found = diagnosis(text, CheckpointUse("q", tmp_path / "q-v1-update"), Settings(home=tmp_path))
+    found = diagnosis(text, CheckpointUse("q", CheckpointName("q", 1, "update").place(Settings(home=tmp_path))), Settings(home=tmp_path))
     assert what in found.what
     assert found.remedy is remedy
     assert "\n" not in found.what

@@ -1,0 +1,56 @@
+"""Folders on a disk and in an object store, a real server that speaks S3's protocol: both are to answer alike."""
+
+import pytest
+from object_store import ObjectStore
+
+from streamgauge.storage import StoreAway, names_in, remote_folder, text_of, write_new, write_whole
+
+
+@pytest.fixture
+def store(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "k")
+    store = ObjectStore()
+    store.start()
+    store.client.create_bucket(Bucket="bucket")
+    yield store
+    store.stop()
+
+
+@pytest.fixture(params=["disk", "object store"])
+def folder(request, tmp_path):
+    if request.param == "disk":
+        return tmp_path
+    return remote_folder("CHECKPOINT_URI", "s3a://bucket/folder", request.getfixturevalue("store").address)
+
+
+def test_a_file_is_there_once_it_is_written_and_not_before(folder):
+    assert (names_in(folder), text_of(folder / "one")) == ([], None)
+    write_whole(folder / "one", "1")
+    write_whole(folder / "below" / "two", "2")
+    write_whole(folder / "one", "one")
+    assert names_in(folder) == ["below", "one"]
+    assert names_in(folder / "below") == ["two"]
+    assert names_in(folder / "one") == [], "a file holds no names"
+    assert (text_of(folder / "one"), text_of(folder / "below" / "two")) == ("one", "2")
+
+
+def test_a_new_file_is_written_by_the_first_alone(folder):
+    assert write_new(folder / "owner", "first")
+    assert not write_new(folder / "owner", "second")
+    assert text_of(folder / "owner") == "first"
+
+
+def test_a_folder_that_spark_has_made_there_is_not_in_itself(store):
+    folder = remote_folder("CHECKPOINT_URI", "s3a://bucket/checkpoints", store.address)
+    for key in ("bucket/checkpoints/", "bucket/checkpoints/offsets/", "bucket/checkpoints/offsets/0"):
+        folder.fs.pipe_file(key, b"")
+    assert (names_in(folder), names_in(folder / "offsets")) == (["offsets"], ["0"])
+
+
+@pytest.mark.parametrize("ask", [names_in, text_of, lambda folder: write_new(folder, "text")])
+def test_a_store_that_is_away_is_said_to_be(store, ask):
+    folder = remote_folder("CHECKPOINT_URI", "s3a://bucket/away", store.address)
+    store.stop()
+    with pytest.raises(StoreAway, match=r"^s3a://bucket/away cannot be reached: EndpointConnectionError: "):
+        ask(folder)
