@@ -1,75 +1,15 @@
-"""A Standalone cluster on loopback: a master and two workers of one core each, in processes of their own."""
+"""A cluster of its own for each test."""
 
-import json
-import sys
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
-import psutil
 import pytest
-from running import environment, eventually, free_ports
+from clusters import Cluster, running_cluster
 
-from streamgauge.local.processes import GuardedProcess
 from streamgauge.settings import Settings
-
-
-@dataclass
-class Cluster:
-    """settings: those of a driver on this cluster. Workers are numbered as they were started."""
-
-    settings: Settings
-    web_port: int
-    workers: list[GuardedProcess] = field(default_factory=list)
-
-    def start_worker(self) -> None:
-        """Starts one more, and waits until the master knows it."""
-        number = len(self.workers)
-        self.workers.append(self.start(f"worker-{number}", "spark-worker", self.settings.spark_master, "--cores", "1", "--memory", "600m"))
-        expected = sum(worker.is_running for worker in self.workers)
-        eventually(lambda: self.state()["aliveworkers"] == expected, f"the master to know {expected} workers")
-
-    def kill_worker(self, number: int) -> None:
-        """kill -9, and so that its guard does not end its executor: that has to see for itself that its worker has gone."""
-        worker = psutil.Process(self.workers[number].pid).children()[0]
-        executors = worker.children()
-        worker.kill()
-        eventually(lambda: not any(executor.is_running() for executor in executors), "the executors of the killed worker to end")
-
-    def state(self):
-        """What the master's web page says, as JSON; nothing while it does not answer."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/", timeout=5) as answer:
-                return json.load(answer)
-        except OSError:
-            return {"status": "away", "aliveworkers": -1}
-
-    def start(self, name: str, *arguments: str) -> GuardedProcess:
-        """Starts a command of Streamgauge that ends with this process."""
-        log = self.settings.logs / f"{name}.out"
-        command = [sys.executable, "-m", "streamgauge.cli", *arguments]
-        return GuardedProcess.start(name, command, log=log, environment=environment(self.settings), grace_seconds=2)
 
 
 @pytest.fixture
 def cluster(fresh_registry: Settings) -> Iterator[Cluster]:
     """The cluster, beside a Kafka and a schema registry of its own."""
-    port, web_port = free_ports(2)
-    settings = replace(
-        fresh_registry,
-        spark_master=f"spark://127.0.0.1:{port}",
-        shared_home=True,
-        executor_memory="512m",
-        driver_memory="512m",
-        shuffle_partitions=2,
-    )
-    made = Cluster(settings, web_port)
-    master = made.start("master", "spark-master", "--port", str(port), "--web-port", str(web_port))
-    try:
-        eventually(lambda: made.state()["status"] == "ALIVE", "the master to answer")
-        made.start_worker()
-        made.start_worker()
+    with running_cluster(fresh_registry) as made:
         yield made
-    finally:
-        for process in (*made.workers, master):
-            process.stop()

@@ -1,6 +1,8 @@
 """A broker with a listener for each way to ask who is there, and clients that come with what they are given."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from confluent_kafka.admin import (
 )
 from rights import Right
 
+from streamgauge.kafka_topics import create_topics
 from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.local.ports import free_ports
 from streamgauge.settings import Settings
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -141,3 +145,29 @@ def listeners(secured: Secured) -> dict[str, str]:
         "listener.name.mtls.ssl.truststore.location": str(authority.pem(folder / "ca.pem")),
         "listener.name.mtls.ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
     }
+
+
+@contextmanager
+def running_secured(folder: Path) -> Iterator[Secured]:
+    """The broker, with every topic; its files are in `folder`."""
+    folder.mkdir(exist_ok=True)
+    first, _, dashboard, registry, *others = free_ports(4 + len(LISTENERS))
+    ports = dict(zip(LISTENERS, others, strict=True))
+    cache = Settings.from_environment().cache
+    no_registry = f"http://127.0.0.1:{registry}"
+    settings = Settings(
+        home=folder / "home",
+        kafka_port=first,
+        dashboard_port=dashboard,
+        registry_port=registry,
+        cache=cache,
+        schema_registry_url=no_registry,
+    )
+    found = Secured(settings, ports, folder, Authority("tests"))
+    broker = SecuredKafka(settings, ports, listeners(found))
+    broker.start(detached=False)
+    try:
+        create_topics(settings.kafka)
+        yield found
+    finally:
+        broker.stop()

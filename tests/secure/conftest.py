@@ -4,38 +4,16 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from brokers import LISTENERS, Secured, SecuredKafka, listeners
-from certificates import Authority
+from brokers import Secured, running_secured
 from rights import Right
 from running import eventually
-
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.ports import free_ports
-from streamgauge.settings import Settings
 
 
 @pytest.fixture(scope="session")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """The broker, with every topic."""
-    folder = tmp_path_factory.mktemp("secured")
-    first, _, dashboard, registry, *others = free_ports(4 + len(LISTENERS))
-    ports = dict(zip(LISTENERS, others, strict=True))
-    cache = Settings.from_environment().cache
-    no_registry = f"http://127.0.0.1:{registry}"
-    settings = Settings(
-        home=folder / "home",
-        kafka_port=first,
-        dashboard_port=dashboard,
-        registry_port=registry,
-        cache=cache,
-        schema_registry_url=no_registry,
-    )
-    found = Secured(settings, ports, folder, Authority("tests"))
-    broker = SecuredKafka(settings, ports, listeners(found))
-    broker.start(detached=False)
-    create_topics(settings.kafka)
-    yield found
-    broker.stop()
+    with running_secured(tmp_path_factory.mktemp("secured")) as found:
+        yield found
 
 
 @pytest.fixture
