@@ -103,7 +103,7 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
         "spark.jars": ",".join(paths),
         "spark.driver.extraClassPath": ":".join(paths),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} {_JAVA_OPTIONS}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} {_JAVA_OPTIONS} {settings.driver_java_options}".rstrip(),
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -189,6 +189,11 @@ class Settings:
     wikimedia_watermark: str = _setting("STREAMGAUGE_WIKIMEDIA_WATERMARK", "60 seconds", "how late an edit may be and still count")
     spark_master: str = _setting("SPARK_MASTER", "local[*]", "the Spark master: this machine, or spark://host:7077")
     driver_memory: str = _setting("STREAMGAUGE_DRIVER_MEMORY", "1g", "heap of the Spark driver")
+    driver_java_options: str = _setting(
+        "STREAMGAUGE_DRIVER_JAVA_OPTIONS",
+        "",
+        "further options of the Spark driver's Java, such as -Djava.security.krb5.conf=/etc/krb5.conf",
+    )
     shared_home: bool = _setting(
         "STREAMGAUGE_SHARED_HOME",
         default=False,

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 from rights import Right
+from running import SHORT_LIVED
 
 from streamgauge.kafka_topics import create_topics
 from streamgauge.local.kafka import EmbeddedKafka
@@ -162,6 +163,7 @@ def running_secured(folder: Path) -> Iterator[Secured]:
         registry_port=registry,
         cache=cache,
         schema_registry_url=no_registry,
+        driver_java_options=SHORT_LIVED,
     )
     found = Secured(settings, ports, folder, Authority("tests"))
     broker = SecuredKafka(settings, ports, listeners(found))
