@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from pipeline.checkpoint_use import CheckpointUse
+from pipeline.checkpoint.use import CheckpointUse
 from pipeline.measures import failure_of
 from streamgauge.kafka_errors import java_forbidden, java_refused
 from streamgauge.settings import Settings

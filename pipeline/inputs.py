@@ -6,8 +6,8 @@ from typing import ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.checkpoint_use import CheckpointUse
-from pipeline.checkpoints import Partition
+from pipeline.checkpoint.contents import Partition
+from pipeline.checkpoint.use import CheckpointUse
 from pipeline.files.source import Files
 from pipeline.query import Query
 from pipeline.sources import source_partitions, stream_of_records

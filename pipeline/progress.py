@@ -19,7 +19,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from pipeline.checkpoints import Offsets
+from pipeline.checkpoint.contents import Offsets
 from pipeline.measures import Failure, failure_of, measures
 from pipeline.query_states import QueryStates
 from streamgauge.kafka_errors import forbidden, is_forbidden

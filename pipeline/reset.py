@@ -16,7 +16,7 @@ from confluent_kafka.admin import OffsetSpec
 from filelock import FileLock, Timeout
 
 from pipeline.catalog import known
-from pipeline.checkpoint_owner import check_owner
+from pipeline.checkpoint.owner import check_owner
 from pipeline.console import on_console
 from pipeline.files.source import Files
 from pipeline.ingest.location import Location

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.alerts import Alerts
-from pipeline.batch_journal import BatchJournals
-from pipeline.checkpoint_owner import own
-from pipeline.checkpoint_use import CheckpointUse, TopicCreatedAnew
-from pipeline.checkpoints import Checkpoint
+from pipeline.checkpoint.contents import Checkpoint
+from pipeline.checkpoint.journal import BatchJournals
+from pipeline.checkpoint.owner import own
+from pipeline.checkpoint.use import CheckpointUse, TopicCreatedAnew
 from pipeline.confluent_avro import schema_ids, unknown_ids
 from pipeline.failures import Remedy, diagnosis, records_gone
 from pipeline.inputs import Input, input_of

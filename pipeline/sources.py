@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.checkpoints import Offsets, Partition, nested
+from pipeline.checkpoint.contents import Offsets, Partition, nested
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_errors import KafkaAway, forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out, reason
 from streamgauge.settings import Settings

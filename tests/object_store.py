@@ -1,10 +1,13 @@
 """A real server that speaks S3's protocol, on loopback."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from moto.server import ThreadedMotoServer
 
-CREDENTIALS = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "region_name": "us-east-1"}
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "a-secret-that-nobody-may-see", "AWS_REGION": "us-east-1"}
+"""It lets everybody in, and clients want some: these, in their environment."""
 
 
 class ObjectStore:
@@ -29,4 +32,17 @@ class ObjectStore:
     def client(self):
         import boto3
 
-        return boto3.client("s3", endpoint_url=self.address, **CREDENTIALS)
+        key, secret, region = CREDENTIALS.values()
+        return boto3.client("s3", endpoint_url=self.address, aws_access_key_id=key, aws_secret_access_key=secret, region_name=region)
+
+
+@contextmanager
+def running_store(bucket: str) -> Iterator[ObjectStore]:
+    """The server, with that bucket, which is empty."""
+    store = ObjectStore()
+    store.start()
+    try:
+        store.client.create_bucket(Bucket=bucket)
+        yield store
+    finally:
+        store.stop()

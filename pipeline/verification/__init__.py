@@ -14,7 +14,7 @@ newer one above, while the topic is read. A key that differs and has a newer rec
 The archive and the dead letters say which record each row comes from: rows of records behind the prefix are simply not compared.
 
 **Late rows.** Batch N drops the rows whose event time is not after the watermark in the plan of batch N - 1 (0 before the first). With
-one plan a batch (batch_journal) each record is known to belong to a batch, so the batch leaves out what the stream has left out, exactly,
+one plan a batch (checkpoint/journal) each record is known to belong to a batch, so the batch leaves out what the stream has left out, exactly,
 and the comparison is for equality. Every stateful query drops late rows in its first stateful step, which tells events apart by their time; a window ends
 after every event in it, so no later step finds anything late. Where plans are missing the watermark is known to lie between those around
 the gap; a row between the two may have been dropped or not. Results that such rows touch and that differ are counted apart ("untold").

@@ -6,7 +6,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.checkpoints import Offsets
+from pipeline.checkpoint.contents import Offsets
 from pipeline.confluent_avro import WriterSchemas
 from pipeline.query import Query
 from pipeline.sinks import keyed_rows

@@ -10,8 +10,8 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.batch_journal import known_batches
-from pipeline.checkpoints import FILES, Batch, Offsets, Partition
+from pipeline.checkpoint.contents import FILES, Batch, Offsets, Partition
+from pipeline.checkpoint.journal import known_batches
 from pipeline.files.source import PROBLEM, Files, records_of, topic_of
 from pipeline.files.taken import TakenFile, taken_files
 from pipeline.verification.outcome import Cut

@@ -7,7 +7,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.checkpoints import Batch, Offsets, Partition
+from pipeline.checkpoint.contents import Batch, Offsets, Partition
 from pipeline.verification.outcome import Lateness
 
 IN_TIME, UNTOLD, LATE = 0, 1, 2

@@ -8,7 +8,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.checkpoints import Offsets, Partition
+from pipeline.checkpoint.contents import Offsets, Partition
 from pipeline.verification.outcome import MOST_DIFFERENCES, RowCounts
 from pipeline.verification.prefix import Prefix
 

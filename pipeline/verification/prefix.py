@@ -8,8 +8,8 @@ from typing import TypeVar
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.batch_journal import known_batches
-from pipeline.checkpoints import FILES, Batch, Checkpoint, Offsets, Partition
+from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets, Partition
+from pipeline.checkpoint.journal import known_batches
 from pipeline.query import Query
 from pipeline.sources import first_and_end_offsets
 from pipeline.verification.outcome import Cut

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.checkpoints import Offsets
+from pipeline.checkpoint.contents import Offsets
 from pipeline.files.source import Files
 from pipeline.query import Query
 from pipeline.sources import records_between

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from pipeline.checkpoints import Offsets
+from pipeline.checkpoint.contents import Offsets
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_errors import unreadable
 from streamgauge.settings import Settings

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.checkpoints import Offsets
+from pipeline.checkpoint.contents import Offsets
 from pipeline.ingest.json_types import RESERVED
 from pipeline.ingest.location import Location
 from pipeline.ingest.records import newest, rows

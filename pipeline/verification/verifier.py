@@ -12,7 +12,7 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.checkpoints import Checkpoint, Offsets, Partition
+from pipeline.checkpoint.contents import Checkpoint, Offsets, Partition
 from pipeline.confluent_avro import WriterSchemas, schema_ids, unknown_ids
 from pipeline.failures import DATA_LOSS
 from pipeline.ingest.upsert import UpsertTable

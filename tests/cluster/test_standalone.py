@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from object_store import ObjectStore
+from object_store import CREDENTIALS, running_store
 from plain import one_camera, write_topic
 from running import environment, eventually, streamgauge, streamgauge_here
 
-from pipeline.checkpoints import Checkpoint
+from pipeline.checkpoint.contents import Checkpoint
 from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.local.jars import fetch
 from streamgauge.local.java import java_home
@@ -74,13 +74,10 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
 @pytest.fixture
 def store(monkeypatch):
     """An object store with an empty bucket, and its credentials in the environment of whatever is started from now on."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "k")
-    store = ObjectStore()
-    store.start()
-    store.client.create_bucket(Bucket="bucket")
-    yield store
-    store.stop()
+    for name, text in CREDENTIALS.items():
+        monkeypatch.setenv(name, text)
+    with running_store("bucket") as store:
+        yield store
 
 
 @pytest.mark.long

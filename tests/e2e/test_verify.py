@@ -10,7 +10,7 @@ from plain import dropped, folded
 from running import environment, eventually, streamgauge
 
 from pipeline.catalog import chosen
-from pipeline.checkpoints import Checkpoint
+from pipeline.checkpoint.contents import Checkpoint
 from pipeline.session import spark_session
 from pipeline.verification.verifier import Verifier
 from streamgauge.checkpoint_names import CheckpointName

@@ -14,7 +14,7 @@ import pytest
 from plain import one_camera, read_topic, write_topic
 from running import environment, eventually, streamgauge, streamgauge_here
 
-from pipeline.checkpoints import Checkpoint
+from pipeline.checkpoint.contents import Checkpoint
 from streamgauge.checkpoint_names import CheckpointName
 
 BOTH = ("nest-archive", "nest-archive-delta")

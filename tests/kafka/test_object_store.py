@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import psutil
 import pytest
-from object_store import ObjectStore
+from object_store import CREDENTIALS, running_store
 from plain import one_camera, write_topic
 from running import environment, eventually, streamgauge, streamgauge_here
 
@@ -24,11 +24,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def store():
     """A server that holds an empty bucket `lake`."""
-    store = ObjectStore()
-    store.start()
-    store.client.create_bucket(Bucket="lake")
-    yield store
-    store.stop()
+    with running_store("lake") as store:
+        yield store
 
 
 @pytest.fixture
@@ -38,9 +35,7 @@ def bucket(store, request):
         "LAKE_URI": f"s3a://lake/{request.node.name}/tables",
         "CHECKPOINT_URI": f"s3a://lake/{request.node.name}/checkpoints",
         "AWS_ENDPOINT_URL": store.address,
-        "AWS_ACCESS_KEY_ID": "k",
-        "AWS_SECRET_ACCESS_KEY": "a-secret-that-nobody-may-see",
-        "AWS_REGION": "us-east-1",
+        **CREDENTIALS,
     }
 
 

@@ -1,20 +1,17 @@
 """Folders on a disk and in an object store, a real server that speaks S3's protocol: both are to answer alike."""
 
 import pytest
-from object_store import ObjectStore
+from object_store import CREDENTIALS, running_store
 
 from streamgauge.storage import StoreAway, names_in, remote_folder, text_of, write_new, write_whole
 
 
 @pytest.fixture
 def store(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "k")
-    store = ObjectStore()
-    store.start()
-    store.client.create_bucket(Bucket="bucket")
-    yield store
-    store.stop()
+    for name, text in CREDENTIALS.items():
+        monkeypatch.setenv(name, text)
+    with running_store("bucket") as store:
+        yield store
 
 
 @pytest.fixture(params=["disk", "object store"])

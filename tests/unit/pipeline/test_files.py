@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pipeline.checkpoints import FILES, Checkpoint
+from pipeline.checkpoint.contents import FILES, Checkpoint
 from pipeline.files.documents import LARGEST_DOCUMENT_BYTES, Line, lines_of
 from pipeline.files.source import path_of
 from pipeline.files.taken import TakenFile, taken_files

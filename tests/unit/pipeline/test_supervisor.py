@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.checkpoint_use import CheckpointUse
+from pipeline.checkpoint.use import CheckpointUse
 from pipeline.failures import Remedy, diagnosis
 from pipeline.supervisor import RestartPolicy
 from streamgauge.checkpoint_names import CheckpointName

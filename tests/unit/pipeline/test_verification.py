@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from pipeline.checkpoints import Batch
+from pipeline.checkpoint.contents import Batch
 from pipeline.verification.lateness import Stretch, stretches
 from pipeline.verification.outcome import Cut, Lateness, Outcome, RowCounts
 from pipeline.verification.show import as_json

@@ -1,9 +1,9 @@
 """The batches of a query, all of them: Spark's checkpoint forgets the plan of a batch after a hundred further ones.
 
-A journal is a file that tells of the checkpoint (streamgauge/checkpoint_names.py says where it is), to which a line is added for each batch that is planned: its offsets and its watermark. With it
-anyone can say later which batch took a record, and by which watermark that batch told late rows. It is written by the process that runs
-the query, from what Spark has written into `offsets/`; nothing depends on it but `streamgauge verify`, so a journal that cannot be written
-stops no query: what it lacks is reported as not known.
+A journal is a file that tells of the checkpoint (streamgauge/checkpoint_names.py says where it is), to which a line is added for each batch
+that is planned: its offsets and its watermark. With it anyone can say later which batch took a record, and by which watermark that batch
+told late rows. It is written by the process that runs the query, from what Spark has written into `offsets/`; nothing depends on it but
+`streamgauge verify`, so a journal that cannot be written stops no query: what it lacks is reported as not known.
 
 Nothing gets lost by a kill: Spark purges a plan only a hundred commits later, and the journal is brought up to date before the query starts
 again. A line that was cut off by the kill is cut off wholly then. A batch that was planned and not committed has its line too, and keeps its
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.checkpoints import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
+from pipeline.checkpoint.contents import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
 from pipeline.sources import first_and_end_offsets
 from streamgauge.checkpoint_names import CheckpointPlace
 from streamgauge.errors import StreamgaugeError

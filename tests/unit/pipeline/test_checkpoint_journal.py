@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pipeline.batch_journal import BatchJournal, BatchJournals, known_batches
-from pipeline.checkpoints import Batch
+from pipeline.checkpoint.contents import Batch
+from pipeline.checkpoint.journal import BatchJournal, BatchJournals, known_batches
 from streamgauge.checkpoint_names import CheckpointName, CheckpointPlace
 from streamgauge.settings import Settings
 
