@@ -66,8 +66,8 @@ def forgetful(tmp_path):
 
 @pytest.mark.timeout(1200)
 def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, forgetful):
-    # Two watermarks of event time in ten seconds: far longer than the batch that what comes too late has to be behind.
-    paced = ("produce", "nest", "--rate", "150", "--speed-up", "120", "--cameras", "100", *FAULTS)
+    # Two watermarks of event time in five seconds: far longer than the batch that what comes too late has to be behind.
+    paced = ("produce", "nest", "--rate", "150", "--speed-up", "240", "--cameras", "100", *FAULTS)
     with started(fresh, *paced):
         with started(fresh, "run", *QUERIES, **forgetful) as pipeline:
             before = until_batch(fresh, 20)
@@ -77,7 +77,7 @@ def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, f
             pipeline.wait(30)
         killed = right()
         with started(fresh, "run", *QUERIES, **forgetful):
-            until_batch(fresh, 50)
+            until_batch(fresh, killed[STATS].batch + 15)
             again = right()
     kept = Checkpoint(CheckpointName(STATS, 1, "update").folder(fresh)).planned
     assert min(kept) > 20, f"Spark was to have forgotten its first batches, and has {kept}"

@@ -138,6 +138,7 @@ def test_verify_names_what_somebody_has_changed(topic):
     }
 
 
+@pytest.mark.long
 def test_a_type_that_changes_gives_the_query_up_and_says_what_to_do(topic):
     send(topic, [("a", {"n": 1})])
     ingest(topic, "--once")

@@ -282,6 +282,7 @@ class TestStories:
         assert verified(spark, settings, "wikimedia-dead-letters").verdict == "right"
 
 
+@pytest.mark.long
 def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spark, fresh_registry):
     for first, schema in ((0, V1), (300, V2)):
         serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), schema)
