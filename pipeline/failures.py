@@ -68,6 +68,11 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
     return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
 
 
+def is_none_of_its_own(text: str) -> bool:
+    """Whether Spark's `text` tells of an end after which the query only goes on, and nobody needs to know of it."""
+    return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)
+
+
 def records_gone(found: str, checkpoint: CheckpointUse) -> str:
     """What to say when records that a query had to read are no longer there. found: how that is known."""
     return (

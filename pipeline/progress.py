@@ -20,6 +20,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from pipeline.checkpoint.contents import Offsets
+from pipeline.failures import is_none_of_its_own
 from pipeline.measures import Failure, failure_of, measures
 from pipeline.query_states import QueryStates
 from streamgauge.kafka_errors import forbidden, is_forbidden
@@ -74,8 +75,9 @@ class ProgressToKafka(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Says that a query ended, and by what error if it was one."""
         failure = failure_of(event.exception) if event.exception else None
+        shown = None if event.exception and is_none_of_its_own(event.exception) else failure
         with self._lock:
-            self._states.ended(str(event.runId), failure, datetime.now(UTC))
+            self._states.ended(str(event.runId), shown, datetime.now(UTC))
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
         self._publish("terminated", str(event.runId), fields)
 

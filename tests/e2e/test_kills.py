@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import psutil
 import pytest
-from plain import counts_of, one_camera, read_topic, results, write_topic
+from plain import counts_of, folded, one_camera, read_topic, results, write_topic
 from running import environment, eventually, streamgauge
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,6 +43,8 @@ def test_killed_in_the_middle_and_started_again(fresh, victim):
     again = streamgauge("run", "nest-camera-stats", "--once", settings=fresh, **BATCHES)
     assert again.returncode == 0, again.stderr
     assert results(fresh) == counts_of((device, time.isoformat()) for device, time in sightings)
+    # Spark fails once more behind the batch that is run again: no fault of the query, which is started again by itself.
+    assert folded(fresh, "query-states")[b"nest-camera-stats"]["error"] is None
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
