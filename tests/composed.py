@@ -19,10 +19,11 @@ class Stack:
     registry_port: int
     web_port: int
 
-    def compose(self, *arguments: str, seconds: float = COMMAND_SECONDS) -> "subprocess.CompletedProcess[str]":
+    def compose(self, *arguments: str, seconds: float = COMMAND_SECONDS, **variables: str) -> "subprocess.CompletedProcess[str]":
         """`docker compose` with `arguments`; does not judge the exit code."""
         environment = {
             **os.environ,
+            **variables,
             "COMPOSE_PROJECT_NAME": PROJECT,
             "STREAMGAUGE_KAFKA_PORT": str(self.kafka_port),
             "STREAMGAUGE_DASHBOARD_PORT": str(self.dashboard_port),
@@ -35,6 +36,11 @@ class Stack:
     def app(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """A command of Streamgauge in a container of its own, as a user runs it."""
         return self.compose("run", "--rm", "-T", "app", *arguments)
+
+    def gateway(self) -> str:
+        """The address by which containers reach this machine."""
+        query = ["docker", "network", "inspect", f"{PROJECT}_default", "--format", "{{(index .IPAM.Config 0).Gateway}}"]
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
 
     def kill(self, service: str, number: int = 1) -> None:
         """kill -9 of all that runs in a container of the service; its restart policy then starts it again."""

@@ -53,20 +53,20 @@ class SseServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, events: list, script: list[Behaviour]):
-        super().__init__(("127.0.0.1", 0), Answer)
+    def __init__(self, events: list, script: list[Behaviour], host: str):
+        super().__init__((host, 0), Answer)
         self.events, self.script = events, script
         self.requests: list[Message] = []
         self.lock, self.closing = threading.Lock(), threading.Event()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v2/stream/recentchange"
+        return f"http://{self.server_address[0]}:{self.server_port}/v2/stream/recentchange"
 
 
 @contextmanager
-def serving(events: list, *script: Behaviour) -> Iterator[SseServer]:
-    server = SseServer(events, list(script))
+def serving(events: list, *script: Behaviour, host: str = "127.0.0.1") -> Iterator[SseServer]:
+    server = SseServer(events, list(script), host)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield server

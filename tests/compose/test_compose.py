@@ -4,12 +4,15 @@ import json
 import urllib.request
 from datetime import UTC, datetime
 
+import orjson
 import pytest
 from composed import left_over
 from confluent_kafka import KafkaException
 from plain import read_topic
 from running import eventually
+from sse_server import hold, serving
 
+from producers.wikimedia_simulation import Simulation, simulate
 from streamgauge.settings import Settings
 from streamgauge.topics import TOPICS
 
@@ -70,6 +73,26 @@ def test_commands_in_a_container_of_their_own(stack):
     maintained = stack.app("maintain")
     assert maintained.returncode == 0, maintained.stderr
     assert "nest_cameras" in maintained.stdout
+
+
+def test_live_edits_take_the_place_of_simulated_ones(stack):
+    """The stream of Wikimedia, as a server of this machine has it."""
+    start = datetime(2026, 2, 1, tzinfo=UTC)
+    events = [orjson.loads(text) for text in simulate(Simulation(start, seed=7, limit=100))]
+    wanted = {event["meta"]["id"].encode() for event in events}
+
+    def missing():
+        """Of the edits that were served, those that have not come in as live ones."""
+        headers = (dict(message.headers()) for message in read_topic(from_this_machine(stack), "wikimedia"))
+        return wanted - {one["event_id"] for one in headers if one["source"] == b"live"}
+
+    services = stack.compose("--profile", "live", "config", "--services").stdout.split()
+    assert {"produce-wikimedia-live"} == {name for name in services if "wikimedia" in name}
+    stack.compose("stop", "produce-wikimedia", seconds=120)
+    with serving(events, hold, host=stack.gateway()) as server:
+        done = stack.compose("--profile", "live", "up", "--detach", "--no-build", "produce-wikimedia-live", WIKIMEDIA_URL=server.url)
+        assert done.returncode == 0, done.stderr
+        eventually(lambda: missing() == set(), "every edit that the live stream has", SLOW_SECONDS)
 
 
 def test_nothing_is_left_of_it(stack):
