@@ -92,21 +92,23 @@ def names_in(folder: StoragePath) -> list[str]:
 
 
 def folders_in(folder: StoragePath) -> list[str]:
-    """The names of the folders in `folder`, in order; none when there is no such folder."""
+    """The names of the folders in `folder`, in order; none when there is no such folder. Raises StoreAway as `text_of` does."""
     try:
         if isinstance(folder, Path):
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-        return sorted(
-            told["name"].rstrip("/").rpartition("/")[2] for told in folder.fs.ls(folder.path, detail=True) if told["type"] == "directory"
-        )
+        with asking(folder):
+            listed = folder.fs.ls(folder.path, detail=True)
+        return sorted(told["name"].rstrip("/").rpartition("/")[2] for told in listed if told["type"] == "directory")
     except FileNotFoundError:
         return []
 
 
 def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:
-    """All files in `folder` and below it, but those in folders of the names `leaving_out`; links are not followed."""
+    """All files in `folder` and below it, but those in folders of the names `leaving_out`; links are not followed. Raises StoreAway too."""
     if not isinstance(folder, Path):
-        for name, told in folder.fs.find(folder.path, detail=True).items():
+        with asking(folder):
+            found = folder.fs.find(folder.path, detail=True)
+        for name, told in found.items():
             below = name.removeprefix(f"{folder.path.rstrip('/')}/")
             if not leaving_out & set(below.split("/")[:-1]):
                 modified = told.get("LastModified") or folder.fs.modified(name)

@@ -3,7 +3,7 @@
 import pytest
 from object_store import CREDENTIALS, running_store
 
-from streamgauge.storage import StoreAway, names_in, remote_folder, text_of, write_new, write_whole
+from streamgauge.storage import StoreAway, files_below, folders_in, names_in, remote_folder, text_of, write_new, write_whole
 
 
 @pytest.fixture
@@ -45,7 +45,9 @@ def test_a_folder_that_spark_has_made_there_is_not_in_itself(store):
     assert (names_in(folder), names_in(folder / "offsets")) == (["offsets"], ["0"])
 
 
-@pytest.mark.parametrize("ask", [names_in, text_of, lambda folder: write_new(folder, "text")])
+@pytest.mark.parametrize(
+    "ask", [names_in, folders_in, text_of, lambda folder: list(files_below(folder)), lambda folder: write_new(folder, "text")]
+)
 def test_a_store_that_is_away_is_said_to_be(store, ask):
     folder = remote_folder("CHECKPOINT_URI", "s3a://bucket/away", store.address)
     store.stop()
