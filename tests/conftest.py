@@ -1,10 +1,11 @@
-"""What the tiers share: real brokers."""
+"""What the tiers share: real brokers, a real object store."""
 
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from object_store import CREDENTIALS, ObjectStore, running_store
 from running import running_platform, running_registry
 
 from streamgauge.settings import Settings
@@ -44,3 +45,12 @@ def registry(settings: Settings) -> Iterator[Settings]:
 def fresh_registry(fresh: Settings) -> Iterator[Settings]:
     """The settings of `fresh`, with a schema registry that no other test has touched."""
     yield from running_registry(fresh)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    """An object store with an empty bucket `bucket`, and its credentials in the environment of whatever is started from now on."""
+    for name, text in CREDENTIALS.items():
+        monkeypatch.setenv(name, text)
+    with running_store("bucket") as running:
+        yield running

@@ -4,8 +4,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from moto.server import ThreadedMotoServer
-
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "a-secret-that-nobody-may-see", "AWS_REGION": "us-east-1"}
 """It lets everybody in, and clients want some: these, in their environment."""
 
@@ -16,6 +14,8 @@ class ObjectStore:
     port = 0
 
     def start(self):
+        from moto.server import ThreadedMotoServer  # tiers without a store need not load it
+
         logging.getLogger("werkzeug").setLevel(logging.WARNING)  # or a failure would be buried under a line a request
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
         self._server.start()

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from object_store import CREDENTIALS, running_store
 from plain import one_camera, write_topic
 from running import environment, eventually, streamgauge, streamgauge_here
 
@@ -69,15 +68,6 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
     found = verified(cluster.settings)
     assert set(QUERIES) <= set(found)
     assert all(one["records"] >= EVENTS for one in found.values()), "each story should have been read to its end"
-
-
-@pytest.fixture
-def store(monkeypatch):
-    """An object store with an empty bucket, and its credentials in the environment of whatever is started from now on."""
-    for name, text in CREDENTIALS.items():
-        monkeypatch.setenv(name, text)
-    with running_store("bucket") as store:
-        yield store
 
 
 @pytest.mark.long

@@ -1,17 +1,8 @@
 """Folders on a disk and in an object store, a real server that speaks S3's protocol: both are to answer alike."""
 
 import pytest
-from object_store import CREDENTIALS, running_store
 
 from streamgauge.storage import StoreAway, files_below, folders_in, names_in, remote_folder, text_of, write_new, write_whole
-
-
-@pytest.fixture
-def store(monkeypatch):
-    for name, text in CREDENTIALS.items():
-        monkeypatch.setenv(name, text)
-    with running_store("bucket") as store:
-        yield store
 
 
 @pytest.fixture(params=["disk", "object store"])
