@@ -85,8 +85,7 @@ def names_in(folder: StoragePath) -> list[str]:
         with asking(folder):
             if isinstance(folder, Path):
                 return sorted(entry.name for entry in folder.iterdir())
-            names = (str(name).rstrip("/") for name in folder.fs.ls(folder.path, detail=False))
-            return sorted(name.rpartition("/")[2] for name in names if name != folder.path.rstrip("/"))
+            return sorted(name for name, _ in _listed(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -97,10 +96,17 @@ def folders_in(folder: StoragePath) -> list[str]:
         if isinstance(folder, Path):
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
         with asking(folder):
-            listed = folder.fs.ls(folder.path, detail=True)
-        return sorted(told["name"].rstrip("/").rpartition("/")[2] for told in listed if told["type"] == "directory")
+            return sorted(name for name, kind in _listed(folder) if kind == "directory")
     except FileNotFoundError:
         return []
+
+
+def _listed(folder: "UPath") -> Iterator[tuple[str, str]]:
+    """Name and type of what is in a folder of an object store; not the empty object by which Spark marks the folder itself."""
+    for told in folder.fs.ls(folder.path, detail=True):
+        path = told["name"].rstrip("/")
+        if path != folder.path.rstrip("/"):
+            yield path.rpartition("/")[2], told["type"]
 
 
 def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:
