@@ -253,6 +253,7 @@ class Runner:
 
     def _start(self, query: Query) -> StreamingQuery:
         checkpoint, source = self._checkpoint(query.name), self._input(query.name)
+        contents = Checkpoint(checkpoint.folder)
         schemas = None if query.subject is None else self._schemas.of(query.subject)
         partitions = source.partitions(self.settings)
         source.check(checkpoint, partitions, self.settings)
@@ -265,10 +266,10 @@ class Runner:
             delay=delay,
             skew=self.settings.partition_skew,
             partitions=partitions,
-            branches=Checkpoint(checkpoint.folder).sources,
+            branches=contents.sources,
         )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
-        committed = Checkpoint(checkpoint.folder).batch(Checkpoint(checkpoint.folder).last_committed)
+        committed = contents.batch(contents.last_committed)
         self._progress.stands_at(query.name, committed.ends if committed and source.is_in_kafka else {})
         writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))

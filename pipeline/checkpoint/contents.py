@@ -59,7 +59,7 @@ class Checkpoint:
     def batch(self, number: int) -> Batch | None:
         """The plan of a batch; None when there is none, or it is no longer there."""
         path = self.folder / "offsets" / str(number)
-        text = text_of(path)
+        text = text_of(path) if number >= 0 else None
         if text is None:
             return None
         # A version, metadata, and a line a source: the branches of one source are so many sources to Spark, all with the same offsets.
@@ -72,7 +72,7 @@ class Checkpoint:
     @property
     def sources(self) -> int | None:
         """How many sources the query has to Spark, which no later run may change; None before the first batch is planned."""
-        text = text_of(self.folder / "offsets" / str(max(self.planned, default=-1)))
+        text = text_of(self.folder / "offsets" / str(planned[-1])) if (planned := self.planned) else None
         return None if text is None else max(len(text.splitlines()) - 2, 1)
 
     def first_offsets(self) -> Offsets:
