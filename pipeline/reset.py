@@ -4,9 +4,8 @@ The checkpoints' locks are held meanwhile, from before anything is looked at. Cu
 are gone already are no error.
 """
 
-import contextlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -121,7 +120,7 @@ def _remove(path: StoragePath) -> None:
     if isinstance(path, Path):
         remove(path)
         return
-    with contextlib.suppress(FileNotFoundError), asking(path):
+    with suppress(FileNotFoundError), asking(path):
         path.fs.rm(path.path, recursive=True)
 
 

@@ -92,8 +92,8 @@ class Runner:
         """Starts `queries` and keeps them running until they end or a stop is asked for; says what happens to each.
 
         A query that fails is started again from its checkpoint, and given up when that does not help; one that needs Kafka, the schema
-        registry or the object store waits for them. The others go on meanwhile. Raises StreamgaugeError in the end if a query was given up, and at once if
-        another process has one of them, or another owner all.
+        registry or the object store waits for them. The others go on meanwhile. Raises StreamgaugeError in the end if a query was given up,
+        and at once if another process has one of them, or another owner all.
         """
         own(self.settings)
         self._alerts = Alerts(self.settings, self.say)
