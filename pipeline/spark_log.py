@@ -1,7 +1,6 @@
 """The logs by which Spark's file source and file sink remember files: an entry a file, a numbered log file a batch, a summary every ten."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,29 +14,21 @@ Entry = dict[str, Any]
 """A line of the log: path (a URI), and more that is Spark's."""
 
 
-@dataclass(frozen=True)
-class SparkLog:
-    """The log in `folder`: `N` names the files of batch N, `N.compact` those of all batches up to N."""
+def live_entries(log: StoragePath) -> list[Entry]:
+    """The files that a log names, in order; none where there is no log. `N` names those of batch N, `N.compact` those of all batches up to N.
 
-    folder: StoragePath
-
-    @property
-    def newest_summary(self) -> StoragePath | None:
-        """The file that names all files up to its batch; None before there is one."""
-        numbers = [int(number) for name in names_in(self.folder) if (number := name.removesuffix(_SUMMARY)) != name and number.isdigit()]
-        return self.folder / f"{max(numbers)}{_SUMMARY}" if numbers else None
-
-    def live(self) -> list[Entry]:
-        """All that it names, in order; nothing where there is no log. Raises FileNotFoundError when a summary takes the place of what is read."""
-        newest = self.newest_summary
-        since = -1 if newest is None else int(newest.name.removesuffix(_SUMMARY))
-        batches = sorted(number for name in names_in(self.folder) if name.isdigit() and (number := int(name)) > since)
-        files = ([] if newest is None else [newest]) + [self.folder / str(number) for number in batches]
-        return [entry for file in files for entry in entries(file)]
+    Raises FileNotFoundError when a summary takes the place of what is read, and StreamgaugeError when a file of the log is damaged.
+    """
+    names = names_in(log)
+    summaries = [int(number) for name in names if (number := name.removesuffix(_SUMMARY)) != name and number.isdigit()]
+    newest = max(summaries, default=-1)
+    batches = sorted(int(name) for name in names if name.isdigit() and int(name) > newest)
+    files = [f"{newest}{_SUMMARY}"] * bool(summaries) + [str(number) for number in batches]
+    return [entry for name in files for entry in _entries(log / name)]
 
 
-def entries(log_file: StoragePath) -> list[Entry]:
-    """What a file of the log names; its first line is a version. Raises StreamgaugeError when it is damaged."""
+def _entries(log_file: StoragePath) -> list[Entry]:
+    """What a file of the log names; its first line is a version."""
     try:
         with asking(log_file):
             text = log_file.read_text()

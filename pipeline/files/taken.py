@@ -5,7 +5,7 @@ It numbers what it finds: each time that it looks and there are new files, they 
 
 from dataclasses import dataclass
 
-from pipeline.spark_log import SparkLog, path_of
+from pipeline.spark_log import live_entries, path_of
 from streamgauge.storage import StoragePath
 
 _ATTEMPTS = 5
@@ -25,14 +25,13 @@ def taken_files(checkpoint: StoragePath) -> list[TakenFile]:
 
     Raises StreamgaugeError for a file of the checkpoint that is not as Spark writes it.
     """
-    log = SparkLog(checkpoint / "sources" / "0")
     for _ in range(_ATTEMPTS - 1):
         try:
-            return _read(log)
+            return _read(checkpoint)
         except FileNotFoundError:  # compacted meanwhile
             continue
-    return _read(log)
+    return _read(checkpoint)
 
 
-def _read(log: SparkLog) -> list[TakenFile]:
-    return [TakenFile(str(path_of(entry)), entry["timestamp"], entry["batchId"]) for entry in log.live()]
+def _read(checkpoint: StoragePath) -> list[TakenFile]:
+    return [TakenFile(str(path_of(entry)), entry["timestamp"], entry["batchId"]) for entry in live_entries(checkpoint / "sources" / "0")]

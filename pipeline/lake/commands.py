@@ -72,7 +72,7 @@ def maintain(
         str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour", the first after the first hour')
     ] = None,
 ) -> None:
-    """Make tables of many small files tables of few, and delete files that no longer belong to them. Safe while queries run."""
+    """Compact the many small files of Delta tables into a few, and delete files that no longer belong to them. Safe while queries run."""
     from streamgauge import durations
 
     retain_seconds = durations.seconds(retain, "--retain")
@@ -99,15 +99,18 @@ def maintain(
 
 def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: float) -> list[str]:
     """Prints a line a table. Returns what went wrong; the other tables are maintained nevertheless."""
+    for one in chosen:
+        if one.format == "parquet":
+            out.print(
+                f"{one.name} (parquet): left alone; only Delta tables are compacted, so run the archive as one: `streamgauge run <archive>-delta`",
+                markup=False,
+            )
+    due = [one for one in chosen if one.format == "delta"]
+    if not due:
+        return []
     from pipeline.lake import maintenance
     from pipeline.session import spark_session, stopping
 
-    idle = [report for one in chosen if one.format == "parquet" and (report := maintenance.left_alone(one, settings))]
-    for report in idle:
-        out.print(str(report), markup=False)
-    due = [one for one in chosen if one not in {report.table for report in idle}]
-    if not due:
-        return []
     failures = []
     with _stdout_is_stderr():  # VACUUM prints by itself, in the JVM
         spark = spark_session(settings)

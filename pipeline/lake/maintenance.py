@@ -1,11 +1,10 @@
-"""Maintenance of the tables of the lake: fewer and larger files, and those that no longer belong to a table go."""
+"""Maintenance of Delta tables: compacts many small files into a few, and deletes those that no longer belong to a table."""
 
 import contextlib
 import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
@@ -15,11 +14,10 @@ from pyspark.sql import Row, SparkSession
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS, Location
 from pipeline.ingest.upsert import UpsertTable
-from pipeline.lake.archive_compaction import clear, compact, log_of
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.reset import checkpoints_held
-from pipeline.sinks import DeltaArchive, ParquetArchive
+from pipeline.sinks import DeltaArchive
 from pipeline.spark_log import path_of
 from streamgauge.errors import StreamgaugeError
 from streamgauge.removal import size_text
@@ -29,7 +27,7 @@ from streamgauge.storage import StoragePath, StoredFile, files_below
 DELTA_RETENTION_SECONDS = 7 * 86_400
 ATTEMPTS = 4
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_\w+|Concurrent\w+Exception")
-_LOGS = frozenset({"_delta_log", "_spark_metadata"})
+_LOGS = frozenset({"_delta_log"})
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -49,51 +47,32 @@ class Weight:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a table. left_alone: why nothing was done, or part of it."""
+    """What became of a table."""
 
     table: LakeTable
     before: Weight
     after: Weight
-    left_alone: str = ""
 
     def __str__(self) -> str:
         before, after = self.before, self.after
         live = f"{_files(before.live_files, before.live_bytes)} -> {_files(after.live_files, after.live_bytes)}"
         disk = f"{_files(before.files_on_disk, before.bytes_on_disk)} -> {_files(after.files_on_disk, after.bytes_on_disk)}"
-        return f"{self.table.name} ({self.table.format}): current {live}; on disk {disk}" + (
-            f"; {self.left_alone}" if self.left_alone else ""
-        )
+        return f"{self.table.name} ({self.table.format}): current {live}; on disk {disk}"
 
 
 def maintain(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
-    """Maintains the table by its format; files that no longer belong to it are kept for `retain_seconds`.
+    """Maintains a Delta table; files that no longer belong to it are kept for `retain_seconds`.
 
     Raises StreamgaugeError when it cannot be done, and LeftAlone for a table in an object store that is being written: two Spark drivers that
     commit to it at the same time can lose one of the commits.
     """
-    if table.format == "delta":
-        with contextlib.ExitStack() as held:
-            if settings.is_lake_remote:
-                hold_writer(table, settings, held)
-            deletions = settings.lake / DELETIONS / table.path.name
-            if deletions.exists():  # of the same batches, and so of as many files
-                maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
-            return maintain_delta(table, spark, retain_seconds)
-    return maintain_archive(table, spark, settings, retain_seconds)
-
-
-def left_alone(table: LakeTable, settings: Settings) -> Report | None:
-    """The report of an archive that is to be left alone now; None for one that can be compacted. It needs no Spark."""
-    why = ""
     with contextlib.ExitStack() as held:
-        try:
+        if settings.is_lake_remote:
             hold_writer(table, settings, held)
-        except LeftAlone as error:
-            why = str(error)
-    if not why and log_of(_local(table)).newest_summary is None:
-        why = "left alone: its first ten batches are not yet done"
-    weight = archive_weight(table)
-    return Report(table, weight, weight, why) if why else None
+        deletions = settings.lake / DELETIONS / table.path.name
+        if deletions.exists():  # of the same batches, and so of as many files
+            maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
+        return maintain_delta(table, spark, retain_seconds)
 
 
 def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float) -> Report:
@@ -111,22 +90,6 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
     return Report(table, before, _delta_weight(table, live))
 
 
-def maintain_archive(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
-    """Compaction for readers that go by Spark's log; what others see stays as it is.
-
-    Raises StreamgaugeError when its query runs, and when a file cannot be read.
-    """
-    before = archive_weight(table)
-    with contextlib.ExitStack() as held:
-        hold_writer(table, settings, held)
-        try:
-            compact(_local(table), spark, Path(str(settings.lake)) / ".compaction" / table.name)
-        except (PySparkException, Py4JJavaError) as error:
-            raise _failure(table, error) from error
-        clear(_local(table), retain_seconds)
-    return Report(table, before, archive_weight(table))
-
-
 def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> None:
     """Keeps the query that writes the table from being started, until `held` ends. Raises LeftAlone when it runs, or is not known."""
     writer = writer_of(table, settings)
@@ -136,8 +99,7 @@ def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack
     try:
         held.enter_context(checkpoints_held(writer, settings))
     except StreamgaugeError as error:
-        kind = "an archive" if table.format == "parquet" else "a table in an object store"
-        msg = f"left alone: query {writer.name} runs, and {kind} is compacted only while its query does not"
+        msg = f"left alone: query {writer.name} runs, and a table in an object store is compacted only while its query does not"
         raise LeftAlone(msg) from error
 
 
@@ -148,23 +110,11 @@ def writer_of(table: LakeTable, settings: Settings) -> Query | None:
 
 def _written_by(query: Query, settings: Settings) -> StoragePath | None:
     match query.sink:
-        case ParquetArchive() | DeltaArchive():
+        case DeltaArchive():
             return query.sink.folder(settings)
         case UpsertTable(topic=topic):
             return Location.of(topic, settings).table
     return None
-
-
-def _local(table: LakeTable) -> Path:
-    """The folder of an archive, which is in no object store."""
-    return Path(str(table.path))
-
-
-def archive_weight(table: LakeTable) -> Weight:
-    """The files of an archive."""
-    live = log_of(_local(table)).live()
-    sizes = [file.bytes for file in _data_files(table.path)]
-    return Weight(len(live), sum(entry["size"] for entry in live), len(sizes), sum(sizes))
 
 
 def _optimize(table: LakeTable, spark: SparkSession) -> None:

@@ -11,11 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.lake.archive_compaction import log_of
-from pipeline.spark_log import path_of
+from pipeline.spark_log import live_entries, path_of
 
 SparkFailure = (PySparkException, Py4JJavaError)
 """PySpark has a class for what fails in a query's plan and tasks, and none for what Spark's scheduler itself throws."""
+
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Archive:
 
     def files(self) -> list[Path]:
         """The files that the log names: those of its newest summary, which it writes every ten batches, and of the batches since."""
-        return [path_of(entry) for entry in log_of(self.folder).live()]
+        return [path_of(entry) for entry in live_entries(self.folder / "_spark_metadata")]
 
     def gone(self) -> list[Path]:
         """Those of them that are not there."""
@@ -47,16 +48,16 @@ class Archive:
         told = [path_of({"path": name}) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
         return broken + [path for path in told if path not in broken]
 
+    def faults(self, what: str, paths: Sequence[Path]) -> list[str]:
+        """A line that names the first of the paths, which are `what`; none without a path."""
+        shown = [str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else str(path) for path in paths[:_MOST_NAMED]]
+        more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+        return [f"files of the table that are {what}, {len(paths)}: {', '.join(shown)}{more}"] if paths else []
+
 
 def is_of_files(failure: str) -> bool:
     """Whether Spark failed because a file could not be read."""
     return any(sign in failure for sign in ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"))
-
-
-def named(paths: Sequence[Path], folder: Path, most: int = 5) -> str:
-    """The first of the paths, below `folder`."""
-    shown = [str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path) for path in paths[:most]]
-    return ", ".join(shown) + (f" and {len(paths) - most} more" if len(paths) > most else "")
 
 
 def _is_parquet(path: Path) -> bool:

@@ -20,7 +20,7 @@ from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
 from pipeline.sources import first_and_end_offsets, records_between, source_partitions
-from pipeline.verification.archive import Archive, SparkFailure, is_of_files, named
+from pipeline.verification.archive import Archive, SparkFailure, is_of_files
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.origins import CONTENT, ORIGIN, Origin, OriginComparison, compare, letters_by_origin, rows_by_origin
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Lateness, Outcome
@@ -150,29 +150,24 @@ class Verifier:
         if not isinstance(sink, ParquetArchive):
             raise TypeError(sink)
 
-        def expected(starts: Offsets, ends: Offsets) -> DataFrame:
+        def rows(starts: Offsets, ends: Offsets) -> DataFrame:
             return query.result(taken.between(starts, ends), schemas)
 
-        archive = Archive(self.spark, Path(str(sink.folder(self.settings))), expected(prefix.starts, prefix.ends).schema)
-        gone, unreadable = archive.gone(), []
+        def expected(starts: Offsets, ends: Offsets) -> DataFrame:
+            return rows_by_origin(rows(starts, ends), sink.origin_prefix)
 
-        def compared(found: DataFrame) -> OriginComparison:
-            return compare(rows_by_origin(expected(prefix.starts, prefix.ends), sink.origin_prefix), found, prefix)
-
+        archive = Archive(self.spark, Path(str(sink.folder(self.settings))), rows(prefix.starts, prefix.ends).schema)
+        faults = archive.faults("gone", archive.gone())
+        found = rows_by_origin(archive.rows(), sink.origin_prefix)
         try:
-            comparison = compared(rows_by_origin(archive.rows(), sink.origin_prefix))
+            comparison = compare(expected(prefix.starts, prefix.ends), found, prefix)
         except SparkFailure as error:
             if not is_of_files(str(error)):
                 raise
-            unreadable = archive.unreadable(str(error))
-            comparison = compared(rows_by_origin(archive.rows(but_unreadable=True), sink.origin_prefix))
-        found = rows_by_origin(archive.rows(but_unreadable=bool(unreadable)), sink.origin_prefix)
-        faults = [
-            f"files of the table that are {what}, {len(paths)}: {named(paths, archive.folder)}"
-            for what, paths in (("gone", gone), ("not readable", unreadable))
-            if paths
-        ]
-        differences = self._differences(comparison, lambda *part: rows_by_origin(expected(*part), sink.origin_prefix), found)
+            faults += archive.faults("not readable", archive.unreadable(str(error)))
+            found = rows_by_origin(archive.rows(but_unreadable=True), sink.origin_prefix)
+            comparison = compare(expected(prefix.starts, prefix.ends), found, prefix)
+        differences = self._differences(comparison, expected, found)
         return self._with_comparison(outcome, prefix, comparison, differences, [*faults, *taken.strangers(found)])
 
     def _check_delta_archive(self, query: Query, place: CheckpointPlace, schemas: WriterSchemas | None, outcome: Outcome) -> Outcome:

@@ -136,3 +136,12 @@ def test_a_table_without_rows_says_so(ask, settings):
         for mark in (settings.lake / name).iterdir():
             mark.rmdir()
         (settings.lake / name).rmdir()
+
+
+def test_an_archive_with_a_file_deleted_by_hand_is_one_clear_line(ask, settings, tmp_path):
+    victim = max((settings.lake / "nest" / "cameras").rglob("*.parquet"))
+    kept = victim.rename(tmp_path / victim.name)
+    with pytest.raises(StreamgaugeError, match=r"^table nest_cameras in .* cannot be read: ") as told:
+        ask("select * from nest_cameras")
+    assert len(str(told.value).splitlines()) == 1
+    kept.rename(victim)

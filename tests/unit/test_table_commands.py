@@ -43,11 +43,10 @@ def test_without_a_table_they_say_what_to_run_first(tmp_path, command):
     assert "streamgauge run" in done.stderr
 
 
-def test_an_archive_that_is_to_be_left_alone_costs_no_spark(settings):
+def test_a_parquet_archive_is_left_alone_and_costs_no_spark(settings):
     done = streamgauge("maintain", settings=settings)
     assert done.returncode == 0, done.stderr
-    assert "nest_cameras (parquet): current 0 files, 0 bytes -> 0 files, 0 bytes; on disk" in done.stdout
-    assert "left alone: its first ten batches are not yet done" in done.stdout
+    assert "nest_cameras (parquet): left alone; only Delta tables are compacted" in done.stdout
     assert not (settings.logs / "spark.log").exists()
 
 
