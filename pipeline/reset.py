@@ -1,14 +1,15 @@
 """Puts a query back to before its first run: its checkpoints go, and what it has written.
 
-The checkpoints' locks are held meanwhile, from before anything is looked at. Cut off in the middle, a reset is to be done again: parts that
-are gone already are no error.
+The checkpoints' locks are held until all is deleted, from before anything is looked at, and stay as empty files. A reset that is cut off is to be
+done again: parts that are gone already are no error.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -21,7 +22,7 @@ from pipeline.files.source import Files
 from pipeline.ingest.location import Location
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.letter_removal import count_letters, remove_letters
-from pipeline.query import Query
+from pipeline.query import OutputMode, Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
 from streamgauge.checkpoint_names import CheckpointName, is_checkpoint, remains_of
 from streamgauge.errors import StreamgaugeError
@@ -55,11 +56,12 @@ def named(name: str, settings: Settings) -> Query:
 
 @contextmanager
 def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
-    """Keeps the query from being started. Raises StreamgaugeError when it runs."""
+    """Keeps the query from being started, in any mode. Raises StreamgaugeError when it runs."""
     check_owner(settings)
+    any_mode = {replace(query.checkpoint_name, mode=mode) for mode in get_args(OutputMode)}
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
-        for place in (name.place(settings) for name in sorted({query.checkpoint_name, *others})):
+        for place in (name.place(settings) for name in sorted(any_mode | others)):
             place.notes.mkdir(parents=True, exist_ok=True)
             lock, driver = FileLock(place.note(".lock"), timeout=0), place.driver
             try:
@@ -96,15 +98,13 @@ def notes(query: Query, settings: Settings) -> list[str]:
 
 
 def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
-    found = remains_of(query.name, settings)
-    folders = [path for path in found if is_checkpoint(path.name)]
-    # What tells of a checkpoint belongs to it; its lock is held by this process, and goes last, also when it is all that is left.
-    others = sorted((path for path in found if path not in folders), key=lambda path: path.suffix == ".lock")
-    if not folders and all(path.suffix == ".lock" for path in others):
+    # Locks stay: this process holds them, and a file that is unlinked keeps nobody out. Another process would lock a new one of its name.
+    found = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
+    if not found:
         return []
-    shown = ", ".join(path.name for path in folders) or ", ".join(path.name for path in others)
+    shown = ", ".join(path.name for path in found if is_checkpoint(path.name)) or ", ".join(path.name for path in found)
     size = size_text(sum(map(_bytes, found)))
-    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", partial(_remove_all, [*folders, *others]))]
+    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", partial(_remove_all, found))]
 
 
 def _remove_all(paths: list[StoragePath]) -> None:
