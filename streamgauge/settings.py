@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
+from streamgauge import durations
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.registry_server import RegistryServer, refuse_user_info
@@ -18,6 +19,7 @@ from streamgauge.security.client_security import ClientSecurity
 from streamgauge.storage import OBJECT_STORES, StoragePath, remote_folder
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_WHOLE_SECONDS = 'a duration in whole numbers, from "1 second" on, such as "30 seconds" or "1 hour 30 minutes"'
 
 
 def _truth(text: str) -> bool:
@@ -57,6 +59,17 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise ValueError(text)
     return seconds
+
+
+def _whole_seconds(text: str) -> str:
+    # The keys of result topics hold whole seconds: windows that begin within the same second would share a key.
+    if "." in text:
+        raise ValueError(text)
+    try:
+        durations.seconds(text, "this setting")
+    except StreamgaugeError as error:
+        raise ValueError(text) from error
+    return text
 
 
 def _folder_or_bucket(text: str) -> str:
@@ -184,8 +197,20 @@ class Settings:
         read=_count,
         expected="a whole number from 1",
     )
-    wikimedia_window: str = _setting("STREAMGAUGE_WIKIMEDIA_WINDOW", "60 seconds", "length of the windows that edits are counted in")
-    wikimedia_slide: str = _setting("STREAMGAUGE_WIKIMEDIA_SLIDE", "30 seconds", "how far apart those windows start")
+    wikimedia_window: str = _setting(
+        "STREAMGAUGE_WIKIMEDIA_WINDOW",
+        "60 seconds",
+        "length of the windows that edits are counted in",
+        read=_whole_seconds,
+        expected=_WHOLE_SECONDS,
+    )
+    wikimedia_slide: str = _setting(
+        "STREAMGAUGE_WIKIMEDIA_SLIDE",
+        "30 seconds",
+        "how far apart those windows start",
+        read=_whole_seconds,
+        expected=_WHOLE_SECONDS,
+    )
     wikimedia_watermark: str = _setting("STREAMGAUGE_WIKIMEDIA_WATERMARK", "60 seconds", "how late an edit may be and still count")
     spark_master: str = _setting("SPARK_MASTER", "local[*]", "the Spark master: this machine, or spark://host:7077")
     driver_memory: str = _setting("STREAMGAUGE_DRIVER_MEMORY", "1g", "heap of the Spark driver")
@@ -232,7 +257,13 @@ class Settings:
     watermark: str = _setting(
         "STREAMGAUGE_WATERMARK", "10 minutes", "how late an event may be, behind the farthest of its own partition, and still count"
     )
-    taxi_slide: str = _setting("STREAMGAUGE_TAXI_SLIDE", "1 hour", "how often an hour of the taxi statistics begins")
+    taxi_slide: str = _setting(
+        "STREAMGAUGE_TAXI_SLIDE",
+        "1 hour",
+        "how often an hour of the taxi statistics begins",
+        read=_whole_seconds,
+        expected=_WHOLE_SECONDS,
+    )
     taxi_future: str = _setting(
         "STREAMGAUGE_TAXI_FUTURE", "1 hour", "how long after its record a drop-off may lie; a later one is a dead letter"
     )

@@ -7,6 +7,8 @@ import pytest
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
+WHOLE_SECONDS = 'a duration in whole numbers, from "1 second" on, such as "30 seconds" or "1 hour 30 minutes"'
+
 
 def test_an_empty_variable_means_the_default():
     assert Settings.from_environment({"STREAMGAUGE_KAFKA_PORT": "", "SPARK_MASTER": ""}) == Settings()
@@ -56,6 +58,9 @@ def test_another_process_can_be_given_the_same_settings():
             "a folder, as a path or file:///path, or an object store, as s3a://bucket/folder, abfss://... or gs://...",
         ),
         ("CHECKPOINT_URI", "/data/checkpoints", "an object store, as s3a://bucket/folder, abfss://... or gs://..."),
+        ("STREAMGAUGE_WIKIMEDIA_WINDOW", "1500 milliseconds", WHOLE_SECONDS),
+        ("STREAMGAUGE_WIKIMEDIA_SLIDE", "0.5 seconds", WHOLE_SECONDS),
+        ("STREAMGAUGE_TAXI_SLIDE", "0.01 minutes", WHOLE_SECONDS),
         ("AWS_ENDPOINT_URL", "store:9000", "an address that begins with http:// or https://"),
     ],
 )
