@@ -21,7 +21,6 @@ from pipeline.console import on_console
 from pipeline.files.source import Files
 from pipeline.ingest.location import Location
 from pipeline.ingest.upsert import UpsertTable
-from pipeline.letter_removal import count_letters, remove_letters
 from pipeline.query import OutputMode, Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
 from streamgauge.checkpoint_names import CheckpointName, is_checkpoint, remains_of
@@ -86,10 +85,12 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
 
 def notes(query: Query, settings: Settings) -> list[str]:
     """What a person should know before a reset of the query."""
-    if isinstance(query.source, Files):
-        return [f"the next run reads all files that are in {query.source.folder} then"]
-    gone = _records_gone(query.source.name, settings)
     lines = []
+    if isinstance(query.sink, DeadLetterTopic):
+        lines.append(f"the letters stay in topic {DEAD_LETTERS.name}; the next run writes them again, with the same keys")
+    if isinstance(query.source, Files):
+        return [*lines, f"the next run reads all files that are in {query.source.folder} then"]
+    gone = _records_gone(query.source.name, settings)
     if gone:
         lines.append(f"topic {query.source.name} no longer has its first {gone} records: what came of them is not made again")
     if settings.starting_offsets != "earliest":
@@ -130,11 +131,6 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
             keys = read_keys(settings.kafka, topic.name)
             what = f"topic {topic.name}: its {len(keys)} rows, by null values"
             return [Deletion(what, partial(delete_rows, settings.kafka, topic.name, keys))] if keys else []
-        case DeadLetterTopic(reader=reader):
-            source = query.source.name
-            count = count_letters(source, reader, settings)
-            what = f"topic {DEAD_LETTERS.name}: the {count} letters about records of {source}; those of others, and of producers, stay"
-            return [Deletion(what, partial(remove_letters, source, reader, settings))] if count else []
         case ParquetArchive(path=path) | DeltaArchive(path=path):
             return _of_table(settings.lake / path)
         case UpsertTable(topic=topic):

@@ -40,9 +40,11 @@ def letters(settings):
 
 def about(found, topic):
     """The letters about records of `topic`, without the times at which they were written."""
-    return Counter(
-        {(key, value, headers): count for (key, value, _, headers), count in found.items() if orjson.loads(key)["topic"] == topic}
-    )
+    counted = Counter()
+    for (key, value, _, headers), count in found.items():
+        if orjson.loads(key)["topic"] == topic:
+            counted[key, value, headers] += count
+    return counted
 
 
 def archived(settings):
@@ -56,10 +58,6 @@ def archived(settings):
 def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_of_others_stay(fresh):
     write_topic(fresh, "nest-logs", [*(one_camera(*sighting) for sighting in SIGHTINGS), b"rubbish", None, b"{}"])
     write_topic(fresh, "nyc-taxi", [b"no trip", b'{"lpep_dropoff_datetime": 1709290800000, "PULocationID": 74}'])
-    producer = Producer({"bootstrap.servers": fresh.bootstrap_servers})
-    unwritable = orjson.dumps({"offset": -1, "partition": -1, "sha256": "0" * 64, "topic": "nest-logs"})
-    producer.produce("dead-letters", b"a line that was no document", unwritable)
-    assert producer.flush(10) == 0
     ok(streamgauge_here("run", "nest-camera-stats", "nest-archive", "taxi-borough-stats", "--once", settings=fresh))
     counted, cameras, before = results(fresh), archived(fresh), letters(fresh)
     assert counted == counts_of((device, time.isoformat()) for device, time in SIGHTINGS)
@@ -69,7 +67,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
     for query, what in {
         "nest-camera-stats": f"topic nest-camera-stats: its {len(counted)} rows, by null values",
         "nest-archive": f"table {fresh.lake / 'nest' / 'cameras'}, ",
-        "nest-dead-letters": "topic dead-letters: the 3 letters about records of nest-logs; those of others, and of producers, stay",
+        "nest-dead-letters": "note: the letters stay in topic dead-letters; the next run writes them again, with the same keys",
     }.items():
         done = ok(streamgauge("reset", query, "--yes", settings=fresh))
         assert what in done.stdout
@@ -80,17 +78,13 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
         assert again.stdout == f"nothing to delete: {query} is as before its first run\n"
     assert results(fresh) == {}
     assert not (fresh.lake / "nest" / "cameras").exists()
-    left = letters(fresh)
-    assert left == Counter(
-        {letter: count for letter, count in before.items() if orjson.loads(letter[0])["topic"] == "nyc-taxi" or letter[0] == unwritable}
-    )
-    assert sum(left.values()) == 2, "the letter of the taxi story, and the producer's own"
+    assert letters(fresh) == before, "letters stay"
     assert sorted(fresh.checkpoints.glob("taxi-*/offsets/*")) == taxi_files
 
     ok(streamgauge_here("run", "nest-camera-stats", "nest-archive", "--once", settings=fresh))
     assert (results(fresh), archived(fresh)) == (counted, cameras)
-    assert about(letters(fresh), "nest-logs") == about(before, "nest-logs")
-    assert letters(fresh).total() == before.total()
+    once, twice = (about(found, "nest-logs") for found in (before, letters(fresh)))
+    assert twice == Counter({letter: 2 * count for letter, count in once.items()}), "the same letters again, with the same keys"
 
 
 @pytest.mark.long
@@ -182,7 +176,6 @@ def test_records_that_kafka_no_longer_has_are_mentioned(fresh):
     [
         (("nest",), {}, "no query nest; there are nest-camera-stats, nest-archive"),
         (("nest-camera-stats",), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, "no Kafka answers at 127.0.0.1:9"),
-        (("nest-dead-letters",), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, "no Kafka answers at 127.0.0.1:9"),
     ],
 )
 def test_what_cannot_be_is_one_clear_line(settings, arguments, variables, message):
