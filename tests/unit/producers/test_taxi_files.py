@@ -1,4 +1,4 @@
-"""Reading TLC's Parquet files: whatever the month's types are, in order of drop-off, a pass of rows at a time."""
+"""Reading TLC's Parquet files: whatever the month's types are, in order of drop-off."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from producers import taxi_files
 from producers.taxi import replay
 from producers.taxi_trips import TRIP
 from streamgauge.errors import StreamgaugeError
@@ -151,20 +150,15 @@ def test_a_column_that_does_not_hold_what_its_name_says_is_named(tlc_file, colum
 
 
 @pytest.mark.parametrize("row_group_size", [None, 1, 3])
-@pytest.mark.parametrize("rows_a_pass", [1, 2, 5, 7, 100])
-def test_rows_come_in_order_of_drop_off_whatever_the_row_groups_and_passes(tlc_file, monkeypatch, row_group_size, rows_a_pass):
-    monkeypatch.setattr(taxi_files, "_ROWS_READ_AT_ONCE", 2)
+def test_rows_come_in_order_of_drop_off_whatever_the_row_groups(tlc_file, row_group_size):
     minutes = [3, 1, 1440, 2, 0, 5, 4]
     path = tlc_file(rows=7, row_group_size=row_group_size, lpep_dropoff_datetime=ended(*minutes), VendorID=list(range(7)))
-    batches = list(taxi_files.read_trips(path, pytest.fail, rows_a_pass=rows_a_pass))
-    assert [vendor for batch in batches for vendor in batch["VendorID"].to_pylist()] == [4, 1, 3, 0, 6, 5, 2]
-    assert max(len(batch) for batch in batches) <= rows_a_pass
+    assert [trip["VendorID"] for trip in trips(path)] == [4, 1, 3, 0, 6, 5, 2]
 
 
-def test_rows_of_one_moment_keep_the_order_of_the_file_over_all_passes(tlc_file):
+def test_rows_of_one_moment_keep_the_order_of_the_file(tlc_file):
     path = tlc_file(rows=500, lpep_dropoff_datetime=ended(*[0] * 500), VendorID=list(range(500)))
-    batches = taxi_files.read_trips(path, pytest.fail, rows_a_pass=64)
-    assert [vendor for batch in batches for vendor in batch["VendorID"].to_pylist()] == list(range(500))
+    assert [trip["VendorID"] for trip in trips(path)] == list(range(500))
 
 
 def test_a_trip_without_drop_off_time_is_sent_last_at_the_time_of_the_one_before_and_is_unusable(tlc_file):
