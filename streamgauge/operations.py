@@ -77,22 +77,20 @@ def expire(
 ) -> None:
     """Delete rows of the result topics that are older than STREAMGAUGE_RESULT_RETENTION, counted back from each table's newest window."""
     from streamgauge import durations, expiry
+    from streamgauge.rounds import repeat
 
     settings = Settings.from_environment()
     expiry.retention_seconds(settings)
-    if every is None:
+
+    def work() -> None:
         for found in expiry.expire(settings, dry_run=dry_run):
             out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
-        return
-    seconds_between = durations.seconds(every, "--every")
-    stop = stop_requested()
-    while not stop.is_set():
-        try:
-            for found in expiry.expire(settings, dry_run=dry_run):
-                out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
-        except StreamgaugeError as error:  # Kafka may be away; the next round finds the same rows
-            err.print(f"error: {error}; the next round is in {every}", markup=False)
-        stop.wait(seconds_between)
+
+    if every is None:
+        work()
+    else:
+        seconds_between = durations.seconds(every, "--every")
+        repeat(work, seconds_between, stop_requested(), lambda line: err.print(line, markup=False), at_once=True)
 
 
 def chaos(

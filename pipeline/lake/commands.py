@@ -127,10 +127,13 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
 
 def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> None:
     """A round is a process of its own, so that Spark's memory is used for as long as a round takes, and no longer."""
+    from streamgauge.rounds import repeat
+
     stop = stop_requested()
-    while not stop.wait(seconds_between):
+
+    def work() -> None:
         if not _is_anything_to_do():
-            continue
+            return
         child = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "maintain", *arguments])
         while child.poll() is None:
             if stop.wait(0.2):
@@ -139,9 +142,11 @@ def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> N
                     child.wait(END_SECONDS)
                 child.kill()
 
+    repeat(work, seconds_between, stop, lambda line: err.print(line, markup=False), at_once=False)
+
 
 def _is_anything_to_do() -> bool:
-    """Whether there is a table."""
+    """Whether there is a table. Raises StreamgaugeError when the lake's object store does not answer."""
     from pipeline.lake.folders import table_folders
 
     return any(table_folders(Settings.from_environment().lake))

@@ -6,6 +6,7 @@ import sys
 
 import psutil
 import pytest
+from object_store import CREDENTIALS
 from running import environment, eventually, streamgauge
 
 from streamgauge.settings import Settings
@@ -66,3 +67,15 @@ def test_on_a_timer_it_works_in_processes_that_come_and_go(settings, number):
     assert timer.returncode == 0
     assert "nest_cameras (parquet): " in said
     assert not any(psutil.pid_exists(pid) for pid in rounds)
+
+
+def test_on_a_timer_it_outlives_a_store_that_is_away(tmp_path):
+    away = {"LAKE_URI": "s3a://bucket/lake", "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1", **CREDENTIALS}
+    command = [sys.executable, "-m", "streamgauge.cli", "maintain", "--every", "0.1 seconds"]
+    log = tmp_path / "said.txt"
+    with log.open("w") as said, subprocess.Popen(command, env=environment(Settings(home=tmp_path), **away), stderr=said) as timer:
+        told = "error: LAKE_URI=s3a://bucket/lake cannot be reached at http://127.0.0.1:9"
+        eventually(lambda: log.read_text().count(told) > 1 or timer.poll() is not None, "a second attempt")
+        assert timer.poll() is None, f"it has ended: {log.read_text()}"
+        timer.send_signal(signal.SIGTERM)
+    assert timer.returncode == 0, log.read_text()
