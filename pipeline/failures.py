@@ -56,14 +56,14 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
     if told := _NOT_FOR_THE_TABLE.findall(text):
         return Diagnosis(told[-1], Remedy.PERSON)  # before the last one stand those that it was raised from
     known = {
-        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run left half done", Remedy.RESTART_AT_ONCE),
-        # If Kafka is still away, the start finds out, and waits.
+        _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
+        # The next start asks Kafka. One that is away is waited for; a topic that is missing fails that start: its own failure says the same as Kafka's.
         _KAFKA_AWAY: Diagnosis("Kafka did not answer in time", Remedy.RESTART_AT_ONCE),
+        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run left half done", Remedy.RESTART_AT_ONCE),
         DATA_LOSS: Diagnosis(records_gone(cut, checkpoint), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
         _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; make some, nothing is lost meanwhile"),
-        _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
     }
     return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
 

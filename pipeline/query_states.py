@@ -21,6 +21,7 @@ class QueryStates:
         self._query_of_run: dict[str, str] = {}
         self._heard: dict[str, datetime] = {}
         self._stands_at: dict[str, Mapping[str, int]] = {}
+        self._given_up: set[str] = set()
 
     def stands_at(self, query: str, source_offsets: Mapping[str, int]) -> None:
         """From where a query will go on when it is started: of each partition ("topic-0"), the offset behind what it has read."""
@@ -29,6 +30,7 @@ class QueryStates:
     def started(self, run_id: str, query: str, now: datetime) -> None:
         """A run has begun."""
         self._query_of_run[run_id] = query
+        self._given_up.discard(query)
         before = self._rows.get(query, {})
         remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
         self._rows[query] = _row(query, run_id, now) | remembered | {"source_offsets": self._stands_at.get(query, {})}
@@ -53,6 +55,8 @@ class QueryStates:
     def ended(self, run_id: str, failure: Failure | None, now: datetime) -> None:
         """A run has ended; by a failure, or because it was asked to or there was nothing left to do."""
         row = self._rows[self.query_of(run_id)]
+        if row["query"] in self._given_up:
+            return  # why it was given up says more than how its last run ended
         if row["run_id"] == run_id:
             self._turn(row, "failed" if failure else "stopped", now)
         if failure:
@@ -61,6 +65,7 @@ class QueryStates:
     def given_up(self, query: str, why: Failure, now: datetime) -> None:
         """A query is not started again, or could not be started at all."""
         row = self._rows.setdefault(query, _row(query, None, now))
+        self._given_up.add(query)
         self._turn(row, "failed", now)
         row |= _told(why, now)
 

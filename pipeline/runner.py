@@ -1,5 +1,6 @@
 """Starts queries, all in the same way, and keeps each of them running whatever becomes of the others."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -24,11 +25,12 @@ from pipeline.measures import Failure, failure_of
 from pipeline.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
+from pipeline.session import JVM_ERRORS, raise_if_jvm_gone
 from pipeline.sources import records_from
 from pipeline.supervisor import RestartPolicy
 from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_errors import KafkaAway
+from streamgauge.kafka_errors import KafkaAway, TopicMissing
 from streamgauge.schema_registry import RegistryAway, SchemaRegistry
 from streamgauge.settings import Settings
 from streamgauge.storage import StoreAway
@@ -114,9 +116,10 @@ class Runner:
                     self._take_up_failures()
             self._keep_running()
         finally:
-            self._stop_all()
-            self._progress.close()
-            self.spark.streams.removeListener(self._progress)
+            with contextlib.suppress(*JVM_ERRORS):  # a JVM that has gone has taken the queries along
+                self._stop_all()
+                self._progress.close()
+                self.spark.streams.removeListener(self._progress)
             self._alerts.close()
             for checkpoint, lock in self._in_use:
                 checkpoint.unlock(lock)
@@ -128,8 +131,11 @@ class Runner:
         checkpoint = self._checkpoint(query.name)
         jvm_pid = self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
         self._in_use.append((checkpoint, checkpoint.lock(jvm_pid)))
+
+    def _note_version(self, query: Query) -> None:
+        checkpoint = self._checkpoint(query.name)
         if checkpoint.is_new and (others := checkpoint.of_other_versions(self.settings)):
-            self.say(f"{query.name} counts anew as version {query.version}; it leaves {', '.join(others)} alone")
+            self.say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(others)} is kept")
 
     def _checkpoint(self, name: str) -> CheckpointUse:
         return CheckpointUse.of(self.queries[name], self.settings)
@@ -168,13 +174,14 @@ class Runner:
             try:
                 if query.subject is not None:
                     self._schemas.learn(query.subject, due.unknown_ids)
+                if not due.waits:
+                    self._note_version(query)
                 self.running[name] = self._start(query)
             except (RegistryAway, KafkaAway, StoreAway) as away:
                 self._postpone(name, away)
-            except TopicCreatedAnew as anew:
-                self._give_up(name, records_gone(str(anew), self._checkpoint(name)))
-            except StreamgaugeError as error:
-                self._give_up(name, str(error))
+            except Exception as error:  # whatever one query's start fails with, it is no failure of the others
+                raise_if_jvm_gone(self.spark, error)
+                self._after_failed_start(name, error)
             else:
                 del self._due[name]
                 for what in (KAFKA, STORE):
@@ -184,6 +191,18 @@ class Runner:
                 is_started = True
                 self.say(f"{name} runs")
         return is_started
+
+    def _after_failed_start(self, name: str, error: Exception) -> None:
+        match error:
+            case TopicMissing():
+                self._restart(name, str(error), "")
+            case TopicCreatedAnew():
+                self._give_up(name, records_gone(str(error), self._checkpoint(name)))
+            case StreamgaugeError():
+                self._give_up(name, str(error))
+            case _:
+                failure = failure_of(_text_of(error))
+                self._give_up(name, f"it cannot be started: {failure.error}", failure.detail)
 
     def _postpone(self, name: str, away: StreamgaugeError) -> None:
         what = REGISTRY if isinstance(away, RegistryAway) else STORE if isinstance(away, StoreAway) else KAFKA
@@ -248,7 +267,7 @@ class Runner:
             offsets = failed._jsq.exception().get().startOffset()
             start = offsets if offsets.startswith("{") else "earliest"
             return schema_ids(records_from(self.spark, self.settings, self.queries[name].source.name, start, pattern=self.options.pattern))
-        except PySparkException:  # Kafka is away, say; the one id that is known will do for a start
+        except (PySparkException, Py4JJavaError):  # Kafka is away, say; the one id that is known will do for a start
             return set()
 
     def _start(self, query: Query) -> StreamingQuery:
@@ -298,6 +317,10 @@ class Runner:
             self.running.pop(name).stop()
         except (PySparkException, Py4JJavaError):  # its thread hangs, most likely on a Kafka that does not answer; it ends with the process
             self.say(f"{name} did not stop in time and is cut off; at its next start it goes on from its checkpoint")
+
+
+def _text_of(error: Exception) -> str:
+    return str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}"
 
 
 def _batch(running: StreamingQuery) -> int:

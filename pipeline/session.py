@@ -22,6 +22,9 @@ from streamgauge.topics import LARGEST_RECORD_BYTES
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
+JVM_ERRORS = (Py4JNetworkError, ConnectionError)
+"""What a call of Spark raises when its JVM has ended."""
+
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """By this variable spark-submit tells a Python program that its JVM runs already."""
 
@@ -139,6 +142,14 @@ def _lake_config(settings: Settings) -> dict[str, str | int]:
     }
 
 
+def raise_if_jvm_gone(spark: SparkSession, error: Exception) -> None:
+    """Raises one of JVM_ERRORS when Spark's JVM has ended, of which `error` may be but a consequence: py4j tells it in several ways."""
+    try:
+        spark.sparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]
+    except (Py4JError, ConnectionError) as gone:
+        raise Py4JNetworkError(str(gone)) from error
+
+
 @contextlib.contextmanager
 def stopping(spark: SparkSession, is_end_wanted: Callable[[], bool]) -> Iterator[None]:
     """Stops `spark` in the end. That its JVM has gone is no error when the end is wanted: a signal may have reached both.
@@ -149,7 +160,7 @@ def stopping(spark: SparkSession, is_end_wanted: Callable[[], bool]) -> Iterator
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         yield
-    except (Py4JNetworkError, ConnectionError) as error:
+    except JVM_ERRORS as error:
         if not is_end_wanted():
             msg = "Spark's JVM has ended (killed, or out of memory: see spark.log, and STREAMGAUGE_DRIVER_MEMORY); start again, the queries go on from their checkpoints"
             raise StreamgaugeError(msg) from error

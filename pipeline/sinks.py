@@ -9,7 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pipeline.confluent_avro import Subject, encoded
 from pipeline.json_format import canonical_json, row_json
-from pipeline.sources import kafka_options
+from pipeline.sources import kafka_options, source_partitions
 from streamgauge.errors import StreamgaugeError
 from streamgauge.schema_registry import SchemaRegistry
 from streamgauge.settings import Settings
@@ -21,7 +21,7 @@ class Sink(Protocol):
     """Turns a stream of result rows into a writer that the runner starts."""
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer of `rows`, without output mode, trigger and checkpoint."""
+        """A writer of `rows`, without output mode, trigger and checkpoint. Raises TopicMissing when the topic that it writes to is gone."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ def keyed_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 
 def _to_kafka(rows: DataFrame, topic: Topic, settings: Settings) -> DataStreamWriter:
+    source_partitions(settings, topic.name)  # Spark's sink waits for a topic that is missing as it does for a Kafka that is away
     options = {
         **kafka_options(settings),
         "topic": topic.name,

@@ -103,7 +103,7 @@ def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSp
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
     """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
 
-    Raises KafkaAway when Kafka does not answer, KafkaRefuses when it does not let this client in, StreamgaugeError when there is no such topic.
+    Raises KafkaAway when Kafka does not answer, KafkaRefuses when it does not let this client in, TopicMissing when there is no such topic.
     """
     raise_if_kept_out(settings.kafka)
     admin = settings.kafka.admin()

@@ -26,6 +26,10 @@ class KafkaRefuses(StreamgaugeError):  # noqa: N818
     """Kafka is there, and does not let this client in, or not do what it is to do; that ends when a person acts."""
 
 
+class TopicMissing(StreamgaugeError):  # noqa: N818
+    """Kafka answers, and has no such topic (yet)."""
+
+
 def reason(error: KafkaException | TimeoutError, seconds: float) -> str:
     """Why a request failed that was given so many `seconds`."""
     return error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {seconds:g} s"
@@ -89,7 +93,7 @@ def no_topic(kafka: KafkaCluster, topic: str, seconds: float) -> StreamgaugeErro
     """That there is no such topic, or none that this client may see; Kafka is asked which, for at most so many `seconds`."""
     if is_hidden(kafka, topic, seconds):
         return forbidden(kafka, f"see topic {topic}")
-    return StreamgaugeError(f"Kafka at {kafka} has no topic {topic}; `streamgauge up` creates it")
+    return TopicMissing(f"Kafka at {kafka} has no topic {topic}; `streamgauge up` creates it")
 
 
 def is_hidden(kafka: KafkaCluster, topic: str, seconds: float) -> bool:

@@ -63,7 +63,7 @@ class Checkpoint:
         if text is None:
             return None
         # A version, metadata, and a line a source: the branches of one source are so many sources to Spark, all with the same offsets.
-        _, metadata, *sources = text.splitlines()
+        _, metadata, *sources = _lines(text, path)
         ends: dict[Partition, int] = {}
         for source in sources:
             ends.update({} if source == "-" else offsets_of(_parsed(source, path)))
@@ -79,13 +79,13 @@ class Checkpoint:
         """Where the query has started on each partition that there was then; on others it started at 0."""
         path = self.folder / "sources" / "0" / "0"
         text = text_of(path)
-        return {} if text is None else offsets_of(_parsed(text.split("\n", 1)[1], path))
+        return {} if text is None else offsets_of(_parsed(_lines(text, path)[1], path))
 
     def watermark_after(self, number: int) -> int | None:
         """The watermark, in ms, that batch `number` left behind; None when its commit is not there, or does not say."""
         path = self.folder / "commits" / str(number)
         text = text_of(path)
-        return None if text is None else _parsed(text.splitlines()[1], path).get("nextBatchWatermarkMs")
+        return None if text is None else _parsed(_lines(text, path)[1], path).get("nextBatchWatermarkMs")
 
 
 def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int]:
@@ -107,9 +107,20 @@ def _numbers(folder: StoragePath) -> list[int]:
     return sorted(int(name) for name in names_in(folder) if name.isdigit())
 
 
+def _lines(text: str, path: StoragePath) -> list[str]:
+    lines = text.splitlines()
+    if len(lines) < 2:  # noqa: PLR2004 - a version, and what the file tells
+        raise _damaged(path, f"it has {len(text)} characters")
+    return lines
+
+
 def _parsed(text: str, path: StoragePath) -> Any:  # noqa: ANN401 - whatever JSON there is
     try:
         return json.loads(text)
     except ValueError as error:
-        msg = f"{path} is not as Spark writes it ({error}); restore the checkpoint, or delete {path.parents[1]} to count anew"
-        raise StreamgaugeError(msg) from error
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: StoragePath, why: str) -> StreamgaugeError:
+    msg = f"{path} is not as Spark writes it ({why}); restore the checkpoint from a copy, or recount from the start (`streamgauge reset` the query)"
+    return StreamgaugeError(msg)

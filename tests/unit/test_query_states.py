@@ -109,3 +109,14 @@ def test_a_query_that_is_given_up_has_failed_also_when_it_never_ran():
     states = QueryStates()
     states.given_up("counts", Failure("no such topic", "no such topic"), at(3))
     assert stands(states, "state", "error", "run_id", "progress") == ("failed", "no such topic", None, None)
+
+
+def test_why_a_query_was_given_up_stands_against_the_end_of_its_run_that_is_told_later():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    states.given_up("counts", Failure("raise its version", "raise its version"), at(5))
+    states.ended("run-1", Failure("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "..."), at(6))
+    assert stands(states, "state", "since", "error") == ("failed", "2026-11-21T12:00:05.000Z", "raise its version")
+    states.started("run-2", "counts", at(7))
+    states.ended("run-2", None, at(8))
+    assert stands(states, "state", "error") == ("stopped", "raise its version")

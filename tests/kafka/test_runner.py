@@ -1,0 +1,148 @@
+"""Small queries on the real runner: what one of them fails with is no failure of the others."""
+
+import json
+import uuid
+from dataclasses import replace
+
+import pytest
+from plain import folded, read_topic, write_topic
+
+from pipeline.query import Query
+from pipeline.runner import Runner, RunOptions
+from pipeline.session import spark_session
+from pipeline.sinks import CompactedTopic
+from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_topics import create_topics
+from streamgauge.settings import Settings
+from streamgauge.topics import Topic
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    session = spark_session(Settings(home=tmp_path_factory.mktemp("spark"), cache=Settings.from_environment().cache))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def platform(settings, tmp_path):
+    """The worker's broker, with a home of the test's own."""
+    return replace(settings, home=tmp_path, restart_limit=1)
+
+
+def topic(platform, *, is_created=True):
+    """A topic of the test's own."""
+    made = Topic(name=f"runner-{uuid.uuid4()}", partitions=1, key="", value="")
+    if is_created:
+        create_topics(platform.kafka, [made])
+    return made
+
+
+def copying(source, result, name="copies", transform=lambda rows: rows):
+    """A query that writes each value of `source` as a row of `result`."""
+    return Query(
+        name,
+        source=source,
+        decode=lambda records: records.selectExpr("cast(value AS string) AS value"),
+        transform=transform,
+        sink=CompactedTopic(result, ("value",)),
+        mode="append",
+    )
+
+
+def run_once(spark, platform, *queries):
+    """Runs the queries over what is there; gives what the runner said, and last the error that it ended with."""
+    said = []
+    try:
+        Runner(spark, platform, RunOptions(once=True), said.append).run(queries)
+    except StreamgaugeError as error:
+        said.append(f"error: {error}")
+    return said
+
+
+def values(platform, result):
+    return sorted(row["value"] for row in folded(platform, result.name).values())
+
+
+def fails_in_java(rows):
+    rows.sparkSession.sparkContext._jvm.java.lang.Integer.parseInt("many")
+
+
+def fails_in_python(_):
+    msg = "LocationID '' is no number\nin line 3"
+    raise ValueError(msg)
+
+
+@pytest.mark.parametrize(
+    ("transform", "reason"),
+    [
+        (fails_in_python, "ValueError: LocationID '' is no number"),
+        (fails_in_java, 'NumberFormatException: For input string: "many"'),
+        (lambda rows: rows.select("size"), "UNRESOLVED_COLUMN"),
+        (lambda rows: rows.groupBy("value").count(), "cannot run in mode append"),
+    ],
+    ids=["python", "java", "plan", "mode"],
+)
+def test_a_query_that_cannot_be_started_is_given_up_and_the_others_run(spark, platform, transform, reason):
+    source, result = topic(platform), topic(platform)
+    write_topic(platform, source.name, [b"a", b"b"])
+    said = run_once(spark, platform, copying(source, result, "broken", transform), copying(source, result))
+    assert values(platform, result) == ["a", "b"], "the sound query has to run, though the one before it cannot"
+    assert said[-1].startswith("error: query broken given up: "), said
+    assert reason in said[-1], said
+    assert not any("\n" in line for line in said), "each is one line"
+
+
+def test_a_checkpoint_with_an_empty_file_is_named_and_the_other_queries_run(spark, platform):
+    source, result = topic(platform), topic(platform)
+    write_topic(platform, source.name, [b"a"])
+    broken = copying(source, result, "broken")
+    damaged = broken.checkpoint_name.folder(platform)
+    for name in ("offsets", "commits"):
+        (damaged / name).mkdir(parents=True)
+        (damaged / name / "0").touch()
+    said = run_once(spark, platform, broken, copying(source, result))
+    assert values(platform, result) == ["a"]
+    assert said[-1].startswith(f"error: query broken given up: {damaged}/offsets/0 is not as Spark writes it"), said
+
+
+def test_a_result_topic_that_is_gone_is_named_and_the_query_given_up_after_the_limit(spark, platform):
+    source, gone = topic(platform), topic(platform, is_created=False)
+    write_topic(platform, source.name, [b"a"])
+    name = f"copies-{uuid.uuid4()}"
+    said = run_once(spark, platform, copying(source, gone, name))
+    assert said[-1].startswith(f"error: query {name} given up: failed 2 times within 300 s: "), said
+    assert f"has no topic {gone.name}; `streamgauge up` creates it" in said[-1]
+    raised = [json.loads(message.value()) for message in read_topic(platform, "alerts") if message.key() == name.encode()]
+    assert [alert["level"] for alert in raised] == ["warning", "error"]
+    assert all(gone.name in alert["what"] for alert in raised)
+
+
+def test_a_result_topic_that_is_created_in_time_is_written(spark, platform):
+    source, late = topic(platform), topic(platform, is_created=False)
+    write_topic(platform, source.name, [b"a"])
+    said = []
+
+    def say(line):
+        said.append(line)
+        create_topics(platform.kafka, [late])
+
+    Runner(spark, platform, RunOptions(once=True), say).run([copying(source, late)])
+    assert values(platform, late) == ["a"]
+    assert f"has no topic {late.name}" in said[0]
+
+
+def test_a_version_that_was_raised_recounts_from_the_start(spark, platform):
+    source, result, recounted = (topic(platform) for _ in range(3))
+    write_topic(platform, source.name, [b"a"])
+    first = copying(source, result)
+    assert run_once(spark, platform, first) == ["copies runs"]
+    write_topic(platform, source.name, [b"b"])
+    said = run_once(spark, platform, replace(first, version=2, sink=CompactedTopic(recounted, ("value",))))
+    assert said == ["copies recounts from the start as version 2; checkpoint copies-v1-append is kept", "copies runs"]
+    assert values(platform, recounted) == ["a", "b"]
+    assert values(platform, result) == ["a"]
+    assert run_once(spark, platform, first) == ["copies runs"], "the old version still has its own checkpoint"
+    assert values(platform, result) == ["a", "b"]

@@ -1,0 +1,28 @@
+"""How a run ends, without a JVM."""
+
+import threading
+from types import SimpleNamespace
+
+from pipeline.runner import Runner, RunOptions
+from streamgauge.local.ports import free_ports
+from streamgauge.settings import Settings
+
+
+class KilledSpark:
+    """Spark, whose JVM is killed as soon as a listener is added."""
+
+    def __init__(self):
+        self.streams = SimpleNamespace(addListener=lambda _: None, removeListener=self.refuse)
+
+    @staticmethod
+    def refuse(_):
+        raise ConnectionRefusedError
+
+
+def test_alerts_are_sent_to_the_last_also_when_sparks_jvm_has_been_killed(tmp_path):
+    stop = threading.Event()
+    stop.set()
+    (port,) = free_ports(1)
+    Runner(KilledSpark(), Settings(home=tmp_path, kafka_port=port), RunOptions(), stop_requested=stop).run([])
+    left = [thread.name for thread in threading.enumerate()]
+    assert not {"alerts", "query states"} & set(left), f"{left}: their threads end when all that waited is sent"
