@@ -1,16 +1,19 @@
 """What a query is. Queries are data; the runner starts them all the same way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pyspark.sql import DataFrame
 
+from pipeline.checkpoint.contents import Partition
 from pipeline.confluent_avro import Subject, WriterSchemas
 from pipeline.files.source import Files
 from pipeline.sinks import Sink
 from pipeline.static_tables import StaticTable
+from pipeline.watermarks import with_partition_watermarks
 from streamgauge.checkpoint_names import CheckpointName
+from streamgauge.settings import Settings
 from streamgauge.topics import Topic
 
 OutputMode = Literal["append", "update", "complete"]
@@ -54,19 +57,26 @@ class Query:
         """The name of its checkpoint, another one for each version and mode."""
         return CheckpointName(self.name, self.version, self.mode)
 
-    def result(
+    def result(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
+        """The result rows of `records`. schemas: of the values, for a query with a subject."""
+        return self.transformed(self.decoded(records, schemas))
+
+    def streamed(
         self,
         records: DataFrame,
+        settings: Settings,
+        partitions: Sequence[Partition],
+        branches: int | None = None,
         schemas: WriterSchemas | None = None,
-        watermarked: Callable[[DataFrame, str], DataFrame] = lambda rows, _: rows,
     ) -> DataFrame:
-        """The result rows of `records`. schemas: of the values, for a query with a subject.
+        """The result rows of a stream of `records`, which has `partitions`: as `result`, and late by the watermark of the query or of `settings`.
 
-        `watermarked` adds the watermark on the named column; a batch needs none.
+        branches: how many sources the checkpoint is for, see `with_partition_watermarks`; None for a new one.
         """
         rows = self.decoded(records, schemas)
         if self.event_time is not None:
-            rows = watermarked(rows, self.event_time)
+            delay, skew = self.watermark or settings.watermark, settings.partition_skew
+            rows = with_partition_watermarks(rows, self.event_time, delay=delay, skew=skew, partitions=partitions, branches=branches)
         return self.transformed(rows)
 
     def decoded(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:

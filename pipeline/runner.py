@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 from filelock import FileLock
 from py4j.protocol import Py4JJavaError
@@ -28,7 +27,6 @@ from pipeline.schema_book import SchemaBook
 from pipeline.session import JVM_ERRORS, raise_if_jvm_gone
 from pipeline.sources import records_from
 from pipeline.supervisor import RestartPolicy
-from pipeline.watermarks import with_partition_watermarks
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_errors import KafkaAway, TopicMissing
 from streamgauge.schema_registry import RegistryAway, SchemaRegistry
@@ -279,18 +277,11 @@ class Runner:
         records = source.stream(self.spark, self.settings)
         if query.event_time is not None:
             self._journals.follow(checkpoint.place, self.settings, partitions if source.is_in_kafka else ())
-        delay = query.watermark or self.settings.watermark
-        watermarked = partial(
-            with_partition_watermarks,
-            delay=delay,
-            skew=self.settings.partition_skew,
-            partitions=partitions,
-            branches=contents.sources,
-        )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         committed = contents.batch(contents.last_committed)
         self._progress.stands_at(query.name, committed.ends if committed and source.is_in_kafka else {})
-        writer = query.sink.writer(query.result(records, schemas, watermarked), self.settings)
+        rows = query.streamed(records, self.settings, partitions, contents.sources, schemas)
+        writer = query.sink.writer(rows, self.settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
         pause_ms = round(max(query.trigger_seconds, self.settings.trigger_seconds) * 1000)
         writer = writer.trigger(availableNow=True) if self.options.once else writer.trigger(processingTime=f"{pause_ms} milliseconds")

@@ -1,10 +1,13 @@
 """One Spark session for the tier, and frames written as lists."""
 
+import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from streaming import Stream
 
 from pipeline.session import spark_session
 from streamgauge.settings import Settings
@@ -29,5 +32,24 @@ def records(spark: SparkSession) -> Callable[..., DataFrame]:
         received = datetime(2026, 1, 1, 12, tzinfo=UTC)
         rows: list[tuple[Any, ...]] = [(None, value, topic, 0, offset, received) for offset, value in enumerate(values)]
         return spark.createDataFrame(rows, RECORD_SCHEMA)
+
+    return make
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Callable[..., Stream]:
+    """Makes a stream of a query, see streaming.Stream."""
+    count = itertools.count()
+    return lambda query, **options: Stream(spark, query, tmp_path / f"stream-{next(count)}", **options)
+
+
+@pytest.fixture
+def settings_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
+    """Makes the settings of environment variables."""
+
+    def make(**variables: str) -> Settings:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return Settings.from_environment()
 
     return make

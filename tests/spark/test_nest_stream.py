@@ -1,0 +1,97 @@
+"""The Nest queries as streams: which sightings count, batch after batch, and which come too late."""
+
+from dataclasses import replace
+
+import pytest
+from plain import one_camera
+from streaming import Record, at
+
+from pipeline import nest
+from streamgauge.settings import Settings
+
+CAMERA_STATS, _, DEAD_LETTERS = nest.QUERIES
+TEN_MINUTES = Settings(watermark="10 minutes")
+
+
+def seen(time, camera="cam-1"):
+    return Record(one_camera(camera, at(time)))
+
+
+def hours(rows):
+    """The start of each hour, and the count; of one zip code."""
+    return {row["window"]["start"][11:16]: row["count"] for row in rows}
+
+
+def test_a_batch_writes_the_hours_that_it_adds_to(stream):
+    first, second = stream(CAMERA_STATS).run([seen("10:01"), seen("11:02")], [seen("11:03")])
+    assert hours(first.rows) == {"10:00": 1, "11:00": 1}
+    assert hours(second.rows) == {"11:00": 2}, "an hour that nothing was added to should not be written again"
+
+
+def test_a_sighting_counts_until_the_watermark_reaches_it(stream):
+    counting = stream(CAMERA_STATS, settings=TEN_MINUTES)
+    first, in_time, late = counting.run([seen("10:30")], [seen("10:20:01")], [seen("10:20")])
+    assert first.watermark == at("10:20")
+    assert (in_time.late, hours(in_time.rows)) == (0, {"10:00": 2})
+    assert (late.late, late.rows) == (1, []), "10:20 is ten minutes behind the newest event: late, although its hour is open"
+
+
+def test_a_batch_does_not_make_its_own_sightings_late(stream):
+    (only,) = stream(CAMERA_STATS, settings=TEN_MINUTES).run([seen("20:00"), seen("10:00")])
+    assert (only.late, hours(only.rows)) == (0, {"10:00": 1, "20:00": 1})
+
+
+def test_the_watermark_is_as_late_as_the_settings_say(stream, settings_of):
+    (only,) = stream(CAMERA_STATS, settings=settings_of(STREAMGAUGE_WATERMARK="2 hours")).run([seen("20:00")])
+    assert only.watermark == at("18:00")
+
+
+def test_a_sighting_that_is_reported_again_counts_once_whatever_batch_it_comes_in(stream):
+    counting = stream(CAMERA_STATS)
+    _, again = counting.run([seen("10:00"), seen("10:00")], [seen("10:00"), seen("10:01")])
+    assert hours(again.rows) == {"10:00": 2}
+
+
+def test_append_writes_an_hour_once_when_the_watermark_has_passed_its_end(stream):
+    append = stream(replace(CAMERA_STATS, mode="append"), settings=TEN_MINUTES)
+    still_open, final, after = append.run([seen("10:30")], [seen("11:10"), seen("10:59")], [seen("11:11")])
+    assert still_open.rows == []
+    assert hours(final.rows) == {"10:00": 2}
+    assert after.rows == [], "11:00 is open, and 10:00 has been written"
+
+
+def test_complete_writes_every_hour_in_each_batch(stream):
+    _, second = stream(replace(CAMERA_STATS, mode="complete")).run([seen("10:01")], [seen("15:02")])
+    assert hours(second.rows) == {"10:00": 1, "15:00": 1}
+
+
+def test_five_runs_give_what_one_run_gives(stream):
+    batches = [[seen(f"{10 + number}:30", f"cam-{number}"), seen(f"10:0{number}"), seen("10:00")] for number in range(5)]
+    one_run, five_runs = (stream(CAMERA_STATS, settings=Settings(watermark="1 day")) for _ in range(2))
+    one_run.run(*batches)
+    for batch in batches:
+        five_runs.run(batch)
+    assert hours(one_run.table) == hours(five_runs.table) == {"10:00": 6, "11:00": 1, "12:00": 1, "13:00": 1, "14:00": 1}
+
+
+def test_a_batch_that_runs_again_after_a_kill_writes_the_same_rows(stream):
+    counting = stream(CAMERA_STATS, settings=TEN_MINUTES)
+    _, second = counting.run([seen("10:30")], [seen("10:40"), seen("10:20")])
+    counting.lose_last_commit()
+    again, third = counting.run([seen("10:41")])
+    assert again == second
+    assert hours(third.rows) == hours(counting.table) == {"10:00": 3}
+
+
+@pytest.mark.parametrize("value", [None, b"not JSON", {}])
+def test_a_record_that_cannot_be_used_does_not_stop_the_stream(stream, value):
+    _, second = stream(CAMERA_STATS).run([value], [seen("10:00")])
+    assert hours(second.rows) == {"10:00": 1}
+
+
+def test_dead_letters_name_the_record_in_whatever_batch_it_comes(stream):
+    first, second = stream(DEAD_LETTERS).run([seen("10:00"), b"not JSON"], [Record({}, partition=2)])
+    assert [row["key"] for row in first.rows + second.rows] == [
+        '{"offset":1,"partition":0,"topic":"nest-logs"}',
+        '{"offset":0,"partition":2,"topic":"nest-logs"}',
+    ]

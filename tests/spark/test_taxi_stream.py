@@ -1,0 +1,59 @@
+"""The taxi query as a stream: hours and slides, what counts once, and what cannot carry the watermark away."""
+
+import pytest
+from streaming import Record, at
+
+from pipeline import taxi
+from streamgauge.settings import Settings
+
+
+def trip(dropoff, *, timestamp="12:00", **fields):
+    value = {"lpep_dropoff_datetime": round(at(dropoff).timestamp() * 1000), "PULocationID": 74, "fare_amount": 10.0, **fields}
+    return Record(value, timestamp=at(timestamp))
+
+
+def hours(rows):
+    return {row["window"]["start"][11:16]: row["trips"] for row in rows}
+
+
+@pytest.fixture
+def borough_stats(stream):
+    """The stream of the query that these settings make."""
+
+    def make(settings):
+        by_name = {query.name: query for query in taxi.queries(settings)}
+        return stream(by_name["taxi-borough-stats"], settings=settings)
+
+    return make
+
+
+def test_a_batch_updates_sums_and_counts_of_its_hours(borough_stats):
+    _, second = borough_stats(Settings()).run([trip("10:10", fare_amount=0.1)], [trip("10:20", fare_amount=0.2)])
+    (row,) = second.rows
+    assert (row["borough"], row["trips"], row["fare_amount_sum"], row["fare_amount_avg"]) == ("Manhattan", 2, 0.3, 0.15)
+
+
+def test_a_trip_counts_until_the_watermark_reaches_its_drop_off(borough_stats):
+    _, second = borough_stats(Settings(watermark="10 minutes")).run([trip("10:30")], [trip("10:20:01"), trip("10:20", fare_amount=1)])
+    assert (second.late, hours(second.rows)) == (1, {"10:00": 2})
+
+
+def test_the_same_trip_byte_for_byte_counts_once_whatever_batch_it_comes_in(borough_stats):
+    _, second = borough_stats(Settings()).run([trip("10:10")], [trip("10:10"), trip("10:10", fare_amount=11.0)])
+    assert hours(second.rows) == {"10:00": 2}
+
+
+def test_a_trip_from_the_future_does_not_make_the_others_late(borough_stats):
+    first, second = borough_stats(Settings(watermark="10 minutes")).run([trip("10:00"), trip("13:01")], [trip("10:01")])
+    assert first.watermark == at("09:50")
+    assert (second.late, hours(second.rows)) == (0, {"10:00": 2})
+
+
+def test_the_setting_of_the_slide_reaches_the_query(borough_stats, settings_of):
+    (only,) = borough_stats(settings_of(STREAMGAUGE_TAXI_SLIDE="15 minutes")).run([trip("10:50")])
+    assert hours(only.rows) == {"10:00": 1, "10:15": 1, "10:30": 1, "10:45": 1}
+
+
+def test_the_setting_of_what_is_the_future_reaches_the_query(borough_stats, settings_of):
+    (only,) = borough_stats(settings_of(STREAMGAUGE_TAXI_FUTURE="10 minutes")).run([trip("12:10"), trip("12:11")])
+    assert hours(only.rows) == {"12:00": 1}

@@ -1,0 +1,198 @@
+"""A query as a stream, batch by batch: events with explicit times in, rows out. No server runs, and a batch takes a fraction of a second.
+
+    def test_a_person_seen_too_late_counts_nowhere(spark, tmp_path):
+        stream = Stream(spark, CAMERA_STATS, tmp_path)
+        early, late = stream.run([seen("cam-1", at("11:00"))], [seen("cam-2", at("10:49"))])
+        assert (early.late, late.late) == (0, 1)
+        assert late.rows == []
+
+What runs is the query's own decode, watermark and transform, in its own output mode, as a Spark stream with a checkpoint. Left out are its
+source and its sink: the records are in files, one a batch, and the rows of each batch are collected.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.checkpoint.contents import Checkpoint
+from pipeline.confluent_avro import WriterSchemas
+from pipeline.measures import measures
+from pipeline.query import Query
+from pipeline.sinks import CompactedAvroTopic, CompactedTopic, keyed_rows
+from streamgauge.result_table import ResultTable
+from streamgauge.settings import Settings
+
+Row = dict[str, Any]
+Value = bytes | Mapping[str, Any] | None
+
+_SPARK_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+_ARROW_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+_CONFIG = {
+    # One task a shuffle: a second one would cost more than so few rows.
+    "spark.sql.shuffle.partitions": "1",
+    # The harness has a batch without records of its own after each batch, so that the numbers of Spark's batches follow from the files.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",
+}
+
+
+def at(time: str) -> datetime:
+    """A time on 2026-01-01, UTC, as "10:59" or "10:59:30"."""
+    return datetime.fromisoformat(f"2026-01-01T{time}").replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of the source. value: bytes, or what becomes JSON. topic: the query's source if left out. timestamp: Kafka's."""
+
+    value: Value
+    partition: int = 0
+    topic: str | None = None
+    timestamp: datetime = field(default_factory=lambda: at("12:00"))
+    key: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What became of a batch.
+
+    rows: those that the query wrote, in order of their keys where the sink has keys: as its topic holds them in JSON, or with the columns as
+    they are for any other sink. late: how many rows were dropped as late. watermark: after the batch; None before the first event.
+    """
+
+    rows: list[Row]
+    late: int
+    watermark: datetime | None
+
+
+class Stream:
+    """A query on records that a test gives it batch by batch, with a checkpoint that outlives each run.
+
+    Each batch is followed by one without records. So what a batch does to the watermark has happened before the next one: its windows are
+    closed, and what is older counts as late. (A stream that never rests drops late rows by the watermark of one batch earlier.)
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        query: Query,
+        folder: Path,
+        *,
+        partitions: int = 1,
+        settings: Settings | None = None,
+        schemas: WriterSchemas | None = None,
+    ) -> None:
+        """partitions: of the source's topic. settings: for the watermark. schemas: of the values, for a query with a subject."""
+        self._spark, self._query, self._settings, self._schemas = spark, query, settings or Settings(), schemas
+        self._partitions = [(query.source.name, number) for number in range(partitions)]
+        self._files, self._checkpoint = folder / "records", folder / "checkpoint"
+        self._files.mkdir(parents=True)
+        self._written, self._next_offsets = 0, Counter[tuple[str, int]]()
+        self._table = ResultTable()
+
+    def run(self, *batches: Sequence[Record | Value]) -> list[Batch]:
+        """Starts the query from its checkpoint, lets it take `batches`, and returns what became of each.
+
+        A batch is a list of records; one that is only a value is in partition 0. A batch that has to run again, see `lose_last_commit`, comes first.
+        """
+        for batch in batches:
+            self._write([record if isinstance(record, Record) else Record(record) for record in batch])
+            self._write([])
+        found: dict[int, list[Row]] = {}
+        with _config(self._spark, _CONFIG):
+            writer = self._rows().writeStream.foreachBatch(lambda rows, number: found.update({number: self._taken(rows)}))
+            writer = writer.outputMode(self._query.mode).option("checkpointLocation", str(self._checkpoint))
+            running = writer.trigger(availableNow=True).start()
+        running.awaitTermination()
+        told = {progress["batchId"]: measures(json.loads(progress.json), datetime.now(UTC), {}) for progress in running.recentProgress}
+        first = min(found, default=self._written) // 2
+        return [_batch(number * 2, found, told) for number in range(first, self._written // 2)]
+
+    @property
+    def table(self) -> list[Row]:
+        """The rows of the result topic so far: the last value of each key. For a sink with keys."""
+        return self._table.rows()
+
+    def lose_last_commit(self) -> None:
+        """As after a kill in the last batch: its rows were written and Spark does not know. The next run begins with it."""
+        last = self._written - 2
+        rested = last + 1
+        lost = [f"commits/{last}", f"commits/{rested}", f"offsets/{rested}", f"sources/*/{rested}", f"sources/*/{rested}.compact"]
+        for path in [path for pattern in lost for path in self._checkpoint.glob(pattern)]:
+            path.unlink()
+
+    def _rows(self) -> DataFrame:
+        files = self._spark.readStream.schema(_SPARK_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self._files))
+        branches = Checkpoint(self._checkpoint).sources
+        rows = self._query.streamed(files, self._settings, self._partitions, branches, self._schemas)
+        match self._query.sink:
+            case CompactedTopic(key=key) | CompactedAvroTopic(key=key):
+                return keyed_rows(rows, key)
+        return rows
+
+    def _taken(self, rows: DataFrame) -> list[Row]:
+        """The rows of a batch; those with keys are brought into the table too."""
+        if rows.columns != ["key", "value"]:
+            return [row.asDict(recursive=True) for row in rows.collect()]
+        keyed = sorted((row.key.encode(), row.value.encode()) for row in rows.collect())
+        for key, value in keyed:
+            self._table.apply(key, value)
+        return [orjson.loads(value) for _, value in keyed]
+
+    def _write(self, records: Sequence[Record]) -> None:
+        """A file of `records`: Spark takes one a batch, in order of the times at which they were changed."""
+        rows = []
+        for record in records:
+            topic = record.topic or self._query.source.name
+            value = orjson.dumps(record.value) if isinstance(record.value, Mapping) else record.value
+            offset = self._next_offsets[topic, record.partition]
+            self._next_offsets[topic, record.partition] += 1
+            rows.append((record.key, value, topic, record.partition, offset, record.timestamp))
+        path = self._files / f"{self._written:06}.parquet"
+        parquet.write_table(pa.Table.from_pylist([dict(zip(_ARROW_SCHEMA.names, row, strict=True)) for row in rows], _ARROW_SCHEMA), path)
+        self._written += 1
+        os.utime(path, (self._written, self._written))
+
+
+def _batch(number: int, found: Mapping[int, list[Row]], told: Mapping[int, Mapping[str, Any]]) -> Batch:
+    """Spark's batch `number`, and the one without records that follows it, as one."""
+    both = (number, number + 1)
+    watermark = told[number + 1]["watermark"]
+    return Batch(
+        rows=[row for one in both for row in found[one]],
+        late=sum(told[one]["rows_dropped_by_watermark"] for one in both),
+        watermark=datetime.fromisoformat(watermark) if watermark else None,
+    )
+
+
+@contextmanager
+def _config(spark: SparkSession, config: Mapping[str, str]) -> Iterator[None]:
+    """The session's settings, for a query that starts meanwhile: it keeps a copy of them."""
+    before = {name: spark.conf.get(name) for name in config}
+    for name, value in config.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
