@@ -1,8 +1,7 @@
 """`streamgauge run --once` on a real broker: the result topic against a plain-Python count of what is in the source topic."""
 
 import json
-import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -51,43 +50,6 @@ def test_result_equals_a_plain_count_and_the_dead_letters_the_corrupt_records(fr
     assert json.loads(highest.stdout) == [row for row in rows if row["count"] == largest]
 
 
-def test_of_the_too_late_those_counted_and_those_reported_as_dropped_are_all(fresh):
-    rng = random.Random(1)
-    on_time = [(f"cam-{rng.randrange(50)}", START + timedelta(seconds=number)) for number in range(12_000)]
-    too_late = [(f"late-{number}", START + timedelta(minutes=number)) for number in range(100)]
-    values = [one_camera(*sighting) for sighting in on_time]
-    for number, sighting in enumerate(too_late):  # each at least two watermarks behind the stream
-        values.insert(number * 70 + 5000, one_camera(*sighting))
-    write_topic(fresh, "nest-logs", values, partitions=3)
-    run_once(fresh, "nest-camera-stats", STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="1500")
-    lost, counted = dropped(fresh, "nest-camera-stats"), sum(results(fresh).values())
-    assert 0 < lost <= len(too_late), "rows far beyond the watermark should have been dropped, and no others"
-    assert counted + lost == len(on_time) + len(too_late)
-
-
-@pytest.mark.long
-def test_five_runs_over_five_parts_give_what_one_run_gives(fresh):
-    for part in range(5):
-        start = (START + timedelta(hours=part)).isoformat()
-        done = streamgauge("produce", "nest", "--unpaced", "--seed", str(part), "--start", start, "--speed-up", "90", "--rate", "50", "--limit", "2000",
-                           "--late", "0.05", "--duplicates", "0.02", settings=fresh)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        run_once(fresh, "nest-camera-stats")
-    assert results(fresh) == counts_of(set().union(*map(sightings_of, source_values(fresh))))
-    assert dropped(fresh, "nest-camera-stats") == 0
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_a_backlog_in_bounded_batches_loses_nothing(fresh):
-    rng = random.Random(2)
-    backlog = [(f"cam-{rng.randrange(300)}", START + timedelta(seconds=number)) for number in range(300_000)]
-    write_topic(fresh, "nest-logs", (one_camera(*sighting) for sighting in backlog))
-    run_once(fresh, "nest-camera-stats", STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="20000")
-    assert dropped(fresh, "nest-camera-stats") == 0, "each document was in order on its own partition, so none is late"
-    assert results(fresh) == counts_of((device, time.isoformat()) for device, time in backlog)
-
-
 def test_nothing_stops_the_stream(fresh):
     zones = [{"name": "zone", "id": "x" * 1000}] * 5000
     good = one_camera("cam-1", START)
@@ -104,12 +66,6 @@ def test_nothing_stops_the_stream(fresh):
     )
     reasons = {dict(letter.headers())["reason"] for letter in letters}
     assert reasons == {b"empty", b"not UTF-8", b"not JSON", b"no devices"}
-
-
-def test_complete_mode_gives_the_same_table(fresh):
-    produced(fresh, "--limit", "3000")
-    run_once(fresh, "nest-camera-stats", "--mode", "complete")
-    assert results(fresh) == counts_of(set().union(*map(sightings_of, source_values(fresh))))
 
 
 @pytest.mark.long

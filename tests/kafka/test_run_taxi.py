@@ -1,11 +1,10 @@
 """`streamgauge run taxi-borough-stats` on a real broker, against DuckDB on the trips themselves."""
 
 import json
-from datetime import UTC, datetime
 
 import duckdb
 import pytest
-from plain import dropped, folded, read_topic, write_topic
+from plain import folded, read_topic, write_topic
 from running import streamgauge, streamgauge_here
 
 from streamgauge.data_files import data_file
@@ -83,30 +82,6 @@ def test_a_simulated_month_odd_rows_included_equals_a_separate_computation(fresh
 
     report = json.loads(ok(streamgauge("report", "taxi-borough-stats", "--format", "json", "--min-count", "2", settings=fresh)).stdout)
     assert {(row["borough"], row["window"]["start"]) for row in report} == {key for key, row in want.items() if row[0] >= 2}
-
-
-@pytest.mark.long
-def test_bounded_batches_give_the_same(fresh, tmp_path):
-    ok(streamgauge("produce", "taxi", "--unpaced", "--limit", "9000", "--late", "0.05", "--start", "2024-03-01T00:00:00Z", settings=fresh))
-    ok(streamgauge_here("run", "taxi-borough-stats", "--once", settings=fresh, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="1500"))
-    assert_equal(fresh, tmp_path)
-    assert dropped(fresh, "taxi-borough-stats") == 0
-
-
-def test_one_trip_in_the_future_does_not_make_the_others_late(fresh):
-    def trips(first, last):
-        times = [int(datetime(2024, 3, 1, tzinfo=UTC).timestamp() * 1000) + number * 60_000 for number in range(first, last)]
-        return [json.dumps({"lpep_dropoff_datetime": time, "PULocationID": 74, "fare_amount": 1}).encode() for time in times]
-
-    future = json.dumps({"lpep_dropoff_datetime": 4_000_000_000_000, "PULocationID": 74}).encode()
-    for part in ([*trips(0, 100), future, future, future], trips(100, 200)):
-        write_topic(fresh, "nyc-taxi", part, partitions=3)
-        ok(streamgauge_here("run", "taxi-borough-stats", "--once", settings=fresh))
-    assert sum(row["trips"] for row in folded(fresh, "taxi-borough-stats").values()) == 200
-    assert dropped(fresh, "taxi-borough-stats") == 0
-    assert [dict(letter.headers())["reason"] for letter in read_topic(fresh, "dead-letters")] == [
-        b"lpep_dropoff_datetime is in the future"
-    ] * 3
 
 
 def test_on_the_console_for_teaching(fresh):

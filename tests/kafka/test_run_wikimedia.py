@@ -135,29 +135,6 @@ def test_one_run_counts_each_distinct_edit_in_its_two_windows(fresh_registry):
     assert letters(fresh_registry) == []
 
 
-@pytest.mark.long
-def test_five_runs_over_five_parts_give_what_one_run_gives(fresh_registry):
-    changes = Changes(fresh_registry)
-    for part in range(5):
-        changes.write(some_changes(300, first=part * 300))
-        run_once(fresh_registry, EDIT_STATS)
-    assert processed(fresh_registry) == changes.windows
-
-
-def test_append_mode_gives_only_windows_that_are_final_and_gives_each_once(fresh_registry):
-    changes = Changes(fresh_registry)
-    changes.write(some_changes(600))
-    run_once(fresh_registry, EDIT_STATS, "--mode", "append")
-    changes.write(some_changes(9, first=900))
-    for _ in range(2):
-        run_once(fresh_registry, EDIT_STATS, "--mode", "append")
-    final = processed(fresh_registry)
-    assert len(read_topic(fresh_registry, "wikimedia.processed")) == len(final), "a window was written more than once"
-    latest = [max(one["timestamp"] for one in changes.written[600 + partition :: 3] if one["type"] == "edit") for partition in range(3)]
-    watermark = min(latest) - 60
-    assert final == {key: count for key, count in changes.windows.items() if key[0] + 60 <= watermark}
-
-
 def test_records_of_other_serializers_are_read(fresh_registry):
     changes = Changes(fresh_registry)
     key = AvroSerializer(changes.registry, '"string"')("enwiki:A", SerializationContext("wikimedia", MessageField.KEY))
