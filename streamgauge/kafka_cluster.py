@@ -35,6 +35,11 @@ class KafkaCluster:
     def __str__(self) -> str:
         return self.bootstrap_servers
 
+    @property
+    def addresses(self) -> list[str]:
+        """Where it is asked first, each as host:port."""
+        return [address.strip().rpartition("://")[2] for address in self.bootstrap_servers.split(",") if address.strip()]
+
     def producer(self, config: Mapping[str, Any]) -> "Producer":
         """A producer with `config`, in librdkafka's names."""
         from confluent_kafka import Producer

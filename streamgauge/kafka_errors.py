@@ -1,13 +1,16 @@
 """What the errors of a Kafka client say to a person: Kafka is away, or it is there and does not let this client in."""
 
 import re
+import time
 
 from confluent_kafka import KafkaError, KafkaException
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import GROUP_PREFIX, KafkaCluster
-from streamgauge.kafka_refusal import refusal
 
+ANSWER_SECONDS = 4.0
+_CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after \d+ms in state [^)]*\)")
+"""What librdkafka writes around a reason: the connection before, and how long it took behind."""
 _FORBIDDEN = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -36,24 +39,56 @@ def reason(error: KafkaException | TimeoutError, seconds: float) -> str:
 
 
 def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaAway | KafkaRefuses:
-    """That no broker answers, and why if that can be found out, in a few seconds."""
+    """That no broker answers, or that none lets this client in, which takes a few seconds to find out."""
     if is_forbidden(error.args[0]):
         return forbidden(kafka, "ask what it has")
     why = refusal(kafka)
     if why and kafka.security.file:
-        return _refuses(kafka, why)
-    found = error.args[0].str() if why is None else why
-    return KafkaAway(f"no Kafka answers at {kafka} ({found}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS")
+        return KafkaRefuses(_refused(kafka, why))
+    return KafkaAway(
+        f"no Kafka answers at {kafka} ({why or error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+    )
 
 
 def raise_if_kept_out(kafka: KafkaCluster) -> None:
     """Raises KafkaRefuses when Kafka does not let this client in, before it is waited for in vain. One that is away is no matter here."""
     if kafka.security.file and (why := refusal(kafka)):
-        raise _refuses(kafka, why)
+        raise KafkaRefuses(_refused(kafka, why))
 
 
-def _refuses(kafka: KafkaCluster, why: str) -> KafkaRefuses:
-    return KafkaRefuses(f"Kafka at {kafka} does not let this client in: {why}")
+def refusal(kafka: KafkaCluster) -> str | None:
+    """Why Kafka does not let this client in, in librdkafka's words; None when it does, and when nothing answers within ANSWER_SECONDS."""
+    heard: list[KafkaError] = []
+    asking, deadline = kafka.admin({"error_cb": heard.append, "reconnect.backoff.max.ms": 500}), time.monotonic() + ANSWER_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            asking.list_topics(timeout=0.5)
+        except KafkaException:
+            asking.poll(0)
+        else:
+            return None
+        if why := next((error for error in heard if _tells_why(error)), None):
+            return _CONNECTION.sub("", why.str()).rstrip(".")
+        absent = {error.str().partition(": ")[0] for error in heard if _is_absent(error)}
+        if len(absent) >= len(kafka.addresses):
+            return None
+    # A broker that is being started or stopped refuses connections in between.
+    is_ended = any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in heard) and not any(map(_is_absent, heard))
+    return (
+        f"it closes every connection, as a listener for another security.protocol than {kafka.security.protocol} does" if is_ended else None
+    )
+
+
+def _tells_why(error: KafkaError) -> bool:
+    return error.code() in {KafkaError._AUTHENTICATION, KafkaError._SSL} or " alert " in error.str() or "listener?" in error.str()
+
+
+def _is_absent(error: KafkaError) -> bool:
+    return error.code() == KafkaError._RESOLVE or "Connect to" in error.str()
+
+
+def _refused(kafka: KafkaCluster, why: str) -> str:
+    return f"Kafka at {kafka} does not let {kafka.security.user or 'this client'} in: {why}; `streamgauge doctor` says more"
 
 
 def is_forbidden(error: KafkaError | None) -> bool:
@@ -85,8 +120,7 @@ def java_forbidden(kafka: KafkaCluster, text: str) -> str | None:
 def java_refused(kafka: KafkaCluster, text: str) -> str | None:
     """That Kafka did not let a client in, if that is what the `text` of a Java client's exception says; None otherwise."""
     found = _JAVA_REFUSED.search(text)
-    who = kafka.security.user or "this client"
-    return f"Kafka at {kafka} does not let {who} in: {found[1].strip()}; `streamgauge doctor` says more" if found else None
+    return _refused(kafka, found[1].strip()) if found else None
 
 
 def no_topic(kafka: KafkaCluster, topic: str, seconds: float) -> StreamgaugeError:

@@ -1,17 +1,19 @@
 """The broker, where it says that it is reached, and its topics."""
 
 import socket
+import ssl
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.doctor.findings import Finding, Level
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import is_forbidden, is_hidden, reason
-from streamgauge.kafka_refusal import addresses, refusal
+from streamgauge.kafka_errors import is_forbidden, is_hidden, reason, refusal
 from streamgauge.kafka_topics import Deviation, deviations
 from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.security.client_security import VARIABLE
 from streamgauge.settings import Settings
 from streamgauge.topics import TOPICS
 
@@ -22,14 +24,14 @@ _RIGHTS = "grant the rights that docs/security.md lists"
 
 def broker(settings: Settings) -> list[Finding]:
     """Whether Kafka answers where it is asked first, and at the address that it then tells every client to use."""
-    reasons = {address: unreachable(address) for address in addresses(settings.kafka)}
+    reasons = {address: unreachable(address) for address in settings.kafka.addresses}
     if all(reasons.values()):
         return [_no_answer(settings, reasons)]
     try:
         advertised = _advertised(settings.kafka)
     except KafkaException as error:
         if why := refusal(settings.kafka):
-            return [Finding("kafka", "problem", f"the broker at {settings.kafka} does not let this client in: {why}")]
+            return [_refused(settings.kafka, why, next(address for address, reason in reasons.items() if reason is None))]
         return [_no_kafka(settings, error.args[0].str())]
     dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(settings.kafka, address))}
     if dead:
@@ -42,7 +44,7 @@ def broker(settings: Settings) -> list[Finding]:
 
 def topics(settings: Settings) -> list[Finding]:
     """Whether all topics are there, with the partitions and settings of topics.py."""
-    if all(unreachable(address) for address in addresses(settings.kafka)):
+    if all(unreachable(address) for address in settings.kafka.addresses):
         return [Finding("topics", "note", "not looked at: no Kafka answers")]
     admin = _admin(settings.kafka)
     try:
@@ -110,6 +112,30 @@ def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
         f"the embedded broker does not run ({settings.kafka})",
         "`streamgauge up` or `streamgauge demo` starts it",
     )
+
+
+def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
+    """What librdkafka says, and what it leaves out."""
+    security = kafka.security
+    user = f"{security.user}, by {security.mechanism or security.protocol}" if security.user else f"this client, by {security.protocol}"
+    message = f"the broker at {kafka} does not let in {user}: {why}; {_tls_at(address, kafka)}"
+    if security.tls.keystore and (own := security.tls.own_certificate()).expires < datetime.now(UTC):
+        message += f"; this client's own certificate ({own.subject}, in {security.tls.keystore}) expired on {own.expires:%Y-%m-%d}"
+    return Finding("kafka", "problem", message, f"correct {security.file or VARIABLE}, or what the broker knows of this client")
+
+
+def _tls_at(address: str, kafka: KafkaCluster) -> str:
+    """How a TLS handshake goes, in OpenSSL's words, of which librdkafka gives only a part."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        context = kafka.security.tls.context()
+        with socket.create_connection((host, int(port)), CONNECT_SECONDS) as plain, context.wrap_socket(plain, server_hostname=host):
+            return f"{address} speaks TLS, with a certificate that this client trusts"
+    except ssl.SSLCertVerificationError as error:
+        return f"{address} speaks TLS, with a certificate that this client does not trust: {error.verify_message.rstrip('.')}"
+    except OSError as error:
+        return f"{address} does not speak TLS ({getattr(error, 'reason', None) or error.strerror or type(error).__name__})"
 
 
 def _no_kafka(settings: Settings, reason: str) -> Finding:
