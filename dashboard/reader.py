@@ -48,7 +48,7 @@ class Follower:
     """Reads one topic in a thread, for ever: as a table, or by what `open_reader` opens. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
 
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
-        self._open_reader = open_reader or (lambda: TableReader.open(kafka, topic, decode))
+        self._open_reader = open_reader or (lambda: TableReader(kafka, topic, decode).opened())
         self._snapshot = Snapshot(kafka, topic)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
@@ -110,4 +110,4 @@ def follow(kafka: KafkaCluster, topic: str, _decode: Decode = decode_json) -> Fo
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)
 def follow_recent(kafka: KafkaCluster, topic: str, recent: Recent, _decode: DecodeMessage) -> Follower:
     """The one follower of the newest records of `topic` in this process; its rows are theirs, the oldest first."""
-    return Follower(kafka, topic, open_reader=lambda: RecentReader.open_recent(kafka, topic, recent, _decode))
+    return Follower(kafka, topic, open_reader=lambda: RecentReader(kafka, topic, recent, _decode).opened())

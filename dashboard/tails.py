@@ -2,15 +2,15 @@
 
 import logging
 import threading
-import time
 
 import streamlit as st
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 
+from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.recent_records import Recent, RecentReader
 
 LOOK_SECONDS = 3
-ANSWER_SECONDS = 5
 _log = logging.getLogger(__name__)
 
 
@@ -38,42 +38,22 @@ class Tail:
         self._thread.join()
 
     def _run(self) -> None:
-        consumer = self._kafka.consumer({"enable.partition.eof": True, "error_cb": lambda _: None})
-        try:
-            while not self._stopping.is_set():
-                try:
-                    self._records = tuple(sorted(self._look(consumer), key=lambda record: record.timestamp()[1]))
-                except KafkaException as error:
-                    _log.info("the newest records of %s cannot be read: %s", self._topic, error)
-                self._stopping.wait(LOOK_SECONDS)
-        finally:
-            consumer.close()
+        while not self._stopping.is_set():
+            try:
+                with RecentReader(self._kafka, self._topic, Recent(self._count), lambda message: message).opened() as reader:
+                    self._look_again_and_again(reader)
+            except StreamgaugeError as error:
+                _log.info("the newest records of %s cannot be read: %s", self._topic, error)
+            self._stopping.wait(LOOK_SECONDS)
 
-    def _look(self, consumer: Consumer) -> list[Message]:
-        """Raises KafkaException when Kafka does not answer, or has no such topic."""
-        described = consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
-        if described.error is not None:
-            raise KafkaException(described.error)
-        starts, ends = [], {}
-        for number in described.partitions:
-            first, end = consumer.get_watermark_offsets(TopicPartition(self._topic, number), ANSWER_SECONDS)
-            if first < end:
-                starts.append(TopicPartition(self._topic, number, max(first, end - self._count)))
-                ends[number] = end
-        consumer.assign(starts)
-        return self._until(consumer, ends)
-
-    def _until(self, consumer: Consumer, ends: dict[int, int]) -> list[Message]:
-        found: list[Message] = []
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while ends and time.monotonic() < deadline and not self._stopping.is_set():
-            for message in consumer.consume(self._count, timeout=0.2):
-                error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
-                if error is None:
-                    found.append(message)
-                if offset + 1 >= ends.get(partition, 0) or (error is not None and error.code() == KafkaError._PARTITION_EOF):
-                    ends.pop(partition, None)
-        return found
+    def _look_again_and_again(self, reader: RecentReader) -> None:
+        while not self._stopping.is_set():
+            if not reader.is_caught_up:
+                reader.poll(0.2)
+                continue
+            self._records = tuple(reader.table.rows())
+            self._stopping.wait(LOOK_SECONDS)
+            reader.begin_again()
 
 
 @st.cache_resource(show_spinner=False, on_release=Tail.stop)

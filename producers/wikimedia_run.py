@@ -12,7 +12,6 @@ from rich.console import Console
 
 from producers.events import Event, Idle
 from producers.faults import Faults
-from producers.resume import last_records
 from producers.run import Run, raise_if_undelivered
 from producers.run import produce as run_producer
 from producers.summary import Summary
@@ -24,6 +23,7 @@ from producers.wikimedia_recording import replay
 from producers.wikimedia_simulation import Simulation, simulate
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.recent_records import last_records
 from streamgauge.schema_registry import SchemaRegistry
 from streamgauge.settings import Settings
 from streamgauge.topics import WIKIMEDIA

@@ -78,9 +78,9 @@ def newest_letters(settings: Settings, limit: int, reason: str | None = None) ->
 
     Raises StreamgaugeError when Kafka cannot be asked.
     """
-    with RecentReader.open_recent(settings.kafka, DEAD_LETTERS.name, Recent(limit), letter_of) as reader:
+    with RecentReader(settings.kafka, DEAD_LETTERS.name, Recent(limit), letter_of).opened() as reader:
         reader.read_to_end()
-        return [row for row in reversed(reader.table.rows()) if reason is None or reason in row["reason"]]
+        return [row for row in reversed(reader.table.rows()[-limit:]) if reason is None or reason in row["reason"]]
 
 
 def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes | None:

@@ -1,23 +1,27 @@
-"""The newest records of a topic: by number, by age, or both. What is older is not read, however long the topic is."""
+"""The newest records of a topic: by number, by age, or both. What is older is not read, however long the topic is.
+
+`last_records` reads them once, `RecentReader` goes on with those that come, or begins again with the newest.
+"""
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Self
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.result_table import ANSWER_SECONDS, Row, TableReader, timestamp_ms_of
+from streamgauge.result_table import ANSWER_SECONDS, TableReader, timestamp_ms_of
 
-DecodeMessage = Callable[[Message], Row]
+DecodeMessage = Callable[[Message], Any]
 """Makes a row of a record; raises, with a reason, when it cannot."""
 
 
 class Recent(NamedTuple):
-    """Which records: the newest `records` of a topic, of these the ones of the last `within` by Kafka's timestamps (None: of any age)."""
+    """Which records: the newest `records` of each partition, of these the ones of the last `within` by Kafka's timestamps (None: of any age)."""
 
     records: int
     within: timedelta | None = None
@@ -28,7 +32,7 @@ class RecentRows:
 
     def __init__(self, recent: Recent, decode: DecodeMessage) -> None:
         self._recent, self._decode = recent, decode
-        self._rows: deque[tuple[int, Row]] = deque(maxlen=recent.records)
+        self._rows: dict[int, deque[tuple[int, Any]]] = defaultdict(lambda: deque(maxlen=recent.records))
         self._unreadable: deque[tuple[bytes, str]] = deque(maxlen=recent.records)
         self._newest_timestamp_ms: int | None = None
 
@@ -37,17 +41,18 @@ class RecentRows:
         timestamp_ms = timestamp_ms_of(message) or 0
         self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
         try:
-            self._rows.append((timestamp_ms, self._decode(message)))
+            self._rows[message.partition() or 0].append((timestamp_ms, self._decode(message)))
         except Exception as error:  # whatever a record holds, the reason is kept and the others are read
             self._unreadable.append((f"offset {message.offset()}".encode(), f"{type(error).__name__}: {error}"))
         if self._recent.within is not None:
             oldest_ms = self._newest_timestamp_ms - self._recent.within.total_seconds() * 1000
-            while self._rows and self._rows[0][0] < oldest_ms:
-                self._rows.popleft()
+            for rows in self._rows.values():
+                while rows and rows[0][0] < oldest_ms:
+                    rows.popleft()
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Any]:
         """The rows, the oldest first."""
-        return [row for _, row in self._rows]
+        return [row for _, row in sorted(chain.from_iterable(self._rows.values()), key=itemgetter(0))]
 
     @property
     def unreadable(self) -> Mapping[bytes | None, str]:
@@ -68,18 +73,12 @@ class RecentReader(TableReader):
     def __init__(self, kafka: KafkaCluster, topic: str, recent: Recent, decode: DecodeMessage) -> None:
         super().__init__(kafka, topic)
         self.table = RecentRows(recent, decode)
-        self._recent = recent
+        self._recent, self._decode = recent, decode
 
-    @classmethod
-    @contextmanager
-    def open_recent(cls, kafka: KafkaCluster, topic: str, recent: Recent, decode: DecodeMessage) -> Iterator[Self]:
-        """A reader of the newest records; it is closed in the end. Raises StreamgaugeError as TableReader.open does."""
-        reader = cls(kafka, topic, recent, decode)
-        try:
-            reader._start()
-            yield reader
-        finally:
-            reader._consumer.close()
+    def begin_again(self) -> None:
+        """Goes to the records that are the newest by now, in an empty `table`. Raises StreamgaugeError when Kafka does not answer."""
+        self.table = RecentRows(self._recent, self._decode)
+        self._start()
 
     def _apply(self, message: Message) -> None:
         self.table.apply(message)
@@ -100,3 +99,10 @@ class RecentReader(TableReader):
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
         return {of.partition: of.offset if of.offset >= 0 else offsets[of.partition][1] for of in found}
+
+
+def last_records(kafka: KafkaCluster, topic: str, count: int) -> list[Message]:
+    """The last `count` records of each partition, the oldest first. Raises StreamgaugeError as `RecentReader` does."""
+    with RecentReader(kafka, topic, Recent(count), lambda message: message).opened() as reader:
+        reader.read_to_end()
+        return reader.table.rows()

@@ -118,19 +118,18 @@ class TableReader:
             }
         )
 
-    @classmethod
     @contextmanager
-    def open(cls, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> Iterator[Self]:
-        """A reader at the beginning of `topic`; it is closed in the end.
+    def opened(self) -> Iterator[Self]:
+        """The reader, where it begins to read; it is closed in the end.
 
-        Raises StreamgaugeError when no Kafka answers at `kafka`, or when it has no such topic.
+        Raises StreamgaugeError when no Kafka answers, it does not let this client in, or it has no such topic.
         """
-        reader = cls(kafka, topic, decode)
         try:
-            reader._start()
-            yield reader
+            raise_if_kept_out(self._kafka)
+            self._start()
+            yield self
         finally:
-            reader._consumer.close()
+            self._consumer.close()
 
     @property
     def is_caught_up(self) -> bool:
@@ -173,7 +172,6 @@ class TableReader:
             raise StreamgaugeError(msg)
 
     def _start(self) -> None:
-        raise_if_kept_out(self._kafka)
         offsets = self._first_and_end_offsets()
         starts = self._starts(offsets)
         self._ends_ahead = {of.partition: end for of in starts for first, end in [offsets[of.partition]] if max(first, of.offset) < end}
@@ -235,6 +233,6 @@ def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -
 
     Raises StreamgaugeError when Kafka does not answer, falls silent before the end, or has no such topic.
     """
-    with TableReader.open(kafka, topic, decode) as reader:
+    with TableReader(kafka, topic, decode).opened() as reader:
         reader.read_to_end()
         return reader.table

@@ -1,0 +1,45 @@
+"""The newest records of a topic on a real broker: of each partition, once and again."""
+
+import uuid
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from plain import write_topic
+from running import eventually
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.recent_records import Recent, RecentReader, last_records
+
+
+@pytest.fixture
+def topic(settings):
+    name, admin = f"recent-{uuid.uuid4()}", settings.kafka.admin()
+    admin.create_topics([NewTopic(name, num_partitions=3)])[name].result(30)
+    eventually(lambda: name in admin.list_topics(timeout=10).topics, "the topic")
+    return name
+
+
+def values(messages):
+    return sorted(message.value().decode() for message in messages)
+
+
+def test_the_last_records_of_each_partition_are_read(settings, topic):
+    assert last_records(settings.kafka, topic, 2) == []
+    write_topic(settings, topic, [b"%02d" % number for number in range(20)], partitions=2)
+    found = last_records(settings.kafka, topic, 2)
+    assert values(found) == ["16", "17", "18", "19"], "the third partition is empty"
+    assert [message.timestamp() for message in found] == sorted(message.timestamp() for message in found), "the oldest first"
+
+
+def test_a_reader_that_begins_again_has_the_newest_and_no_older_ones(settings, topic):
+    with RecentReader(settings.kafka, topic, Recent(2), lambda message: message).opened() as reader:
+        for first in (10, 50):
+            write_topic(settings, topic, [b"%d" % (first + number) for number in range(10)], partitions=1)
+            reader.begin_again()
+            reader.read_to_end()
+            assert values(reader.table.rows()) == [str(first + 8), str(first + 9)]
+
+
+def test_a_topic_that_is_not_there_is_named(settings):
+    with pytest.raises(StreamgaugeError, match=r"has no topic nowhere; `streamgauge up` creates it$"):
+        last_records(settings.kafka, "nowhere", 1)
