@@ -3,11 +3,14 @@ SHELL := /bin/sh
 PYTHON ?= python3
 UV := .uv/bin/uv
 RUN := .venv/bin/
-PYTEST = $(RUN)python -m pytest $(SELECTED)
-# Tests that wait for servers leave cores idle: so many files at a time.
-ABREAST := --dist loadfile --no-loadscope-reorder --numprocesses 2
+# Two workers, each with a broker, a schema registry and a Spark session that its tests share.
+PYTEST = $(RUN)python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(SELECTED)
 
-.PHONY: help setup demo check format test test-quick test-unit test-spark test-kafka test-secure test-e2e test-dashboard test-cluster compose-test chaos bench jars-lock clean
+# unit: no JVM. spark: transforms and streams, no server. kafka: a real broker. secure: one that requires authentication. dashboard: pages, and a
+# browser. cluster: a Spark Standalone cluster. e2e: whole programs, killed.
+TIERS := e2e cluster kafka secure dashboard spark unit
+
+.PHONY: help setup demo check format test test-quick $(addprefix test-,$(TIERS)) compose-test chaos bench jars-lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,34 +38,17 @@ format: .venv/.ready ## put the code into its format
 	$(RUN)ruff check --fix .
 	$(RUN)ruff format .
 
-test: test-unit test-spark test-kafka test-secure test-dashboard test-e2e ## every tier, but for test-cluster and compose-test
+test: .venv/.ready ## every test but compose-test and the longest of a cluster
+	$(PYTEST) -m "not long" $(addprefix tests/,$(TIERS))
 
-test-quick: ## every tier, without the tests that take long
-	@$(MAKE) test SELECTED='-m "not long"'
+test-quick: .venv/.ready ## what needs no server: for each change
+	$(PYTEST) -m "not long" tests/unit tests/spark
 
-test-unit: .venv/.ready ## no JVM
-	$(PYTEST) $(ABREAST) tests/unit
-
-test-spark: .venv/.ready ## transforms, on one Spark session
-	$(PYTEST) tests/spark
-
-test-kafka: .venv/.ready ## real broker
-	$(PYTEST) $(ABREAST) tests/kafka
-
-test-secure: .venv/.ready ## a broker that asks who is there: TLS, passwords, certificates, rights, Kerberos
-	$(PYTEST) $(ABREAST) tests/secure
-
-test-e2e: .venv/.ready ## processes, and kills
-	$(PYTEST) $(ABREAST) tests/e2e
-
-test-dashboard: .venv/.ready ## AppTest, and a browser if one is installed
-	$(PYTEST) $(ABREAST) tests/dashboard
-
-test-cluster: .venv/.ready ## a Spark Standalone cluster on loopback, a worker of which is killed
-	$(PYTEST) tests/cluster
+$(addprefix test-,$(TIERS)): test-%: .venv/.ready ## one tier, whole
+	$(PYTEST) tests/$*
 
 compose-test: .venv/.ready ## docker-compose.yaml, from its build to `down`; needs Docker
-	$(PYTEST) tests/compose
+	$(RUN)python -m pytest tests/compose
 
 chaos: .venv/.ready ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
 	$(RUN)streamgauge chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)

@@ -27,7 +27,7 @@ def run(
     from pipeline.catalog import chosen
     from pipeline.console import on_console
     from pipeline.runner import Runner, RunOptions
-    from pipeline.session import spark_session, stopping
+    from pipeline.session import running_session
     from streamgauge.kafka_errors import raise_if_kept_out
 
     _check_mode(mode)
@@ -43,10 +43,8 @@ def run(
     raise_if_kept_out(settings.kafka)
     # Before Spark starts: its JVM would outlive a program that is interrupted meanwhile.
     stop = stop_requested()
-    spark = spark_session(settings)
-    runner = Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False), stop)
-    with stopping(spark, stop.is_set):
-        runner.run(to_run)
+    with running_session(settings, stop.is_set) as spark:
+        Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False), stop).run(to_run)
 
 
 def ingest(
@@ -60,7 +58,7 @@ def ingest(
     from pipeline.ingest.location import Location, TableSchema
     from pipeline.ingest.queries import queries_of
     from pipeline.runner import Runner, RunOptions
-    from pipeline.session import spark_session, stopping
+    from pipeline.session import running_session
     from pipeline.sources import source_partitions
 
     def say(line: str) -> None:
@@ -72,8 +70,7 @@ def ingest(
     for line in introduce(location, upserts.checkpoint_name.folder(settings)):
         say(line)
     stop = stop_requested()
-    spark = spark_session(settings)
-    with stopping(spark, stop.is_set):
+    with running_session(settings, stop.is_set) as spark:
         if infer_schema or TableSchema.read(location.schema) is None:
             for line in infer(spark, location, settings):
                 say(line)
@@ -120,7 +117,7 @@ def verify(
     """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
     from pipeline.catalog import chosen, run_here
     from pipeline.inputs import input_of
-    from pipeline.session import spark_session, stopping
+    from pipeline.session import running_session
     from pipeline.verification.show import as_json, show
     from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
 
@@ -138,9 +135,8 @@ def verify(
     raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
     input_of(to_verify[0]).partitions(settings)  # before Spark starts: whether there is a Kafka
     outcomes = []
-    spark = spark_session(settings)
     try:
-        with stopping(spark, lambda: False):
+        with running_session(settings) as spark:
             verifier = Verifier(spark, settings)
             for one in to_verify:
                 with err.status(f"{one.name}: counting anew"):

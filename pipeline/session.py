@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -52,11 +53,12 @@ _JAVA_OPTIONS = f"-Duser.timezone=UTC -XX:+UseParallelGC {_AVRO_LIMITS}"
 def spark_session(settings: Settings) -> SparkSession:
     """Starts Spark on `settings.spark_master` with the locked jars; the log goes to a file under settings.logs.
 
-    Below spark-submit, that has chosen master, jars, memory and log, and what queries need is added. Raises StreamgaugeError when Spark's JVM
-    does not come up, and when a cluster cannot do the work: no master or no executor, folders that are not shared.
+    A session that this process has already, or that spark-submit has started, keeps its master, jars, memory and log; only what queries need
+    is added. Raises StreamgaugeError when Spark's JVM does not come up, and when a cluster cannot do the work: no master or no executor,
+    folders that are not shared.
     """
-    if _SUBMITTED in os.environ:
-        return _submitted_session(settings)
+    if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
+        return _present_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
     for_master = cluster_config(settings)
     if is_local(settings.spark_master):
@@ -73,7 +75,7 @@ def spark_session(settings: Settings) -> SparkSession:
     return _checked(spark, settings)
 
 
-def _submitted_session(settings: Settings) -> SparkSession:
+def _present_session(settings: Settings) -> SparkSession:
     spark = _builder(_query_config(settings)).getOrCreate()
     time_zone = spark.sparkContext._jvm.java.util.TimeZone  # type: ignore[union-attr]
     time_zone.setDefault(time_zone.getTimeZone("UTC"))
@@ -151,19 +153,23 @@ def raise_if_jvm_gone(spark: SparkSession, error: Exception) -> None:
 
 
 @contextlib.contextmanager
-def stopping(spark: SparkSession, is_end_wanted: Callable[[], bool]) -> Iterator[None]:
-    """Stops `spark` in the end. That its JVM has gone is no error when the end is wanted: a signal may have reached both.
+def running_session(settings: Settings, is_end_wanted: Callable[[], bool] = lambda: False) -> Iterator[SparkSession]:
+    """The session of spark_session, stopped in the end; one that this process had before is used and left running.
 
-    Raises StreamgaugeError when the JVM goes for another reason.
+    The end of its JVM is no error when `is_end_wanted`: a signal may have reached both. Raises StreamgaugeError when the JVM ends for another
+    reason, and what spark_session raises.
     """
-    # py4j tells of a lost connection by tracebacks, on the root logger; nothing else here logs by Python.
+    is_shared = SparkContext._active_spark_context is not None
+    spark = spark_session(settings)
+    # py4j reports a lost connection as tracebacks on the root logger; nothing else here logs through Python.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
-        yield
+        yield spark
     except JVM_ERRORS as error:
         if not is_end_wanted():
             msg = "Spark's JVM has ended (killed, or out of memory: see spark.log, and STREAMGAUGE_DRIVER_MEMORY); start again, the queries go on from their checkpoints"
             raise StreamgaugeError(msg) from error
     finally:
-        with contextlib.suppress(Py4JError, ConnectionError):
-            spark.stop()
+        if not is_shared:
+            with contextlib.suppress(Py4JError, ConnectionError):
+                spark.stop()

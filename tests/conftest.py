@@ -1,16 +1,18 @@
-"""What the tiers share: real brokers, a real object store."""
+"""What the tests of one worker share: a broker, a schema registry, a Spark session and an object store, each started for the first test that asks."""
 
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from object_store import CREDENTIALS, ObjectStore, running_store
-from running import running_platform, running_registry
+from object_store import CREDENTIALS, ObjectStore
+from pyspark.sql import SparkSession
+from running import OBJECT_STORE, running_platform, running_registry, shared_spark, stop_shared_spark
+from topic_reset import delete_subjects, empty_topics
 
+from streamgauge.local.ports import free_ports
 from streamgauge.settings import Settings
-
-LONGEST = {"test_delta_archives.py", "test_ingest.py", "test_programs.py", "test_run_wikimedia.py", "test_supervision.py", "test_verify.py"}
 
 
 def pytest_configure() -> None:
@@ -18,39 +20,75 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the files that take longest first, so that the workers end at about the same time."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
-
-
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A broker for the session, which tests share: each is to use topics or homes of its own."""
+    """The worker's broker, with every topic. A test that uses this one writes to topics of its own only."""
     yield from running_platform(tmp_path_factory.mktemp("home"))
-
-
-@pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Settings]:
-    """A broker, topics and home that no other test has touched."""
-    yield from running_platform(tmp_path / "home")
 
 
 @pytest.fixture(scope="session")
 def registry(settings: Settings) -> Iterator[Settings]:
-    """The session's settings, with their schema registry; started for the first test that asks for it."""
+    """The worker's broker and schema registry."""
     yield from running_registry(settings)
 
 
 @pytest.fixture
-def fresh_registry(fresh: Settings) -> Iterator[Settings]:
-    """The settings of `fresh`, with a schema registry that no other test has touched."""
-    yield from running_registry(fresh)
+def fresh(settings: Settings, tmp_path: Path) -> Settings:
+    """A new home, and the worker's broker with every topic empty. Do not stop this broker: see `own_broker`."""
+    empty_topics(settings.kafka)
+    home = tmp_path / "home"
+    home.mkdir()
+    return replace(settings, home=home)
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    """An object store with an empty bucket `bucket`, and its credentials in the environment of whatever is started from now on."""
+def fresh_registry(fresh: Settings, registry: Settings) -> Settings:
+    """As `fresh`, with the worker's schema registry, which has no schema."""
+    delete_subjects(registry.registry_url)
+    return fresh
+
+
+@pytest.fixture
+def without_registry(fresh: Settings) -> Settings:
+    """As `fresh`, at a port for a schema registry where none runs."""
+    return replace(fresh, registry_port=free_ports(1)[0])
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Settings]:
+    """A broker of the test's own, for a test that stops or kills it."""
+    yield from running_platform(tmp_path / "home")
+
+
+@pytest.fixture
+def own_registry(own_broker: Settings) -> Iterator[Settings]:
+    """A broker and a schema registry of the test's own, for a test that stops or kills them."""
+    yield from running_registry(own_broker)
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The worker's Spark session. Commands that `running.streamgauge` runs use the same one."""
+    return shared_spark()
+
+
+def pytest_sessionfinish() -> None:
+    """Ends what the worker's tests shared beyond fixtures."""
+    stop_shared_spark()
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[ObjectStore]:
+    """The worker's object store, at the address that the worker's Spark session has."""
+    OBJECT_STORE.start()
+    yield OBJECT_STORE
+    OBJECT_STORE.stop()
+
+
+@pytest.fixture
+def store(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    """The object store with an empty bucket `bucket`, and its credentials in the environment."""
     for name, text in CREDENTIALS.items():
         monkeypatch.setenv(name, text)
-    with running_store("bucket") as running:
-        yield running
+    object_store.empty("bucket")
+    return object_store

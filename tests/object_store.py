@@ -1,28 +1,39 @@
 """A real server that speaks S3's protocol, on loopback."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "a-secret-that-nobody-may-see", "AWS_REGION": "us-east-1"}
-"""It lets everybody in, and clients want some: these, in their environment."""
+"""The server accepts any credentials, and clients require some: these, in their environment."""
 
 
 class ObjectStore:
-    """What it holds outlives a stop, and it comes back at its address."""
+    """A server at a port of loopback. Its objects outlive a stop."""
 
-    port = 0
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._server = None
 
     def start(self):
-        from moto.server import ThreadedMotoServer  # tiers without a store need not load it
+        """Starts it, unless it runs."""
+        from moto.server import ThreadedMotoServer  # tests without a store need not load it
 
-        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # or a failure would be buried under a line a request
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
-        self._server.start()
-        _, self.port = self._server.get_host_and_port()
+        if self._server is None:
+            logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request would bury a failure
+            self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
+            self._server.start()
 
     def stop(self):
-        self._server.stop()
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def empty(self, bucket: str) -> None:
+        """Starts it if it was stopped, and leaves `bucket` with no object."""
+        self.start()
+        self.client.create_bucket(Bucket=bucket)  # in this region, S3 accepts a bucket that exists
+        for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            if objects := [{"Key": found["Key"]} for found in page.get("Contents", ())]:
+                self.client.delete_objects(Bucket=bucket, Delete={"Objects": objects})
 
     @property
     def address(self):
@@ -34,15 +45,3 @@ class ObjectStore:
 
         key, secret, region = CREDENTIALS.values()
         return boto3.client("s3", endpoint_url=self.address, aws_access_key_id=key, aws_secret_access_key=secret, region_name=region)
-
-
-@contextmanager
-def running_store(bucket: str) -> Iterator[ObjectStore]:
-    """The server, with that bucket, which is empty."""
-    store = ObjectStore()
-    store.start()
-    try:
-        store.client.create_bucket(Bucket=bucket)
-        yield store
-    finally:
-        store.stop()

@@ -4,7 +4,7 @@ import csv
 import uuid
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import orjson
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -13,6 +13,7 @@ from streamgauge.data_files import data_file
 from streamgauge.settings import Settings
 
 ANSWER_SECONDS = 10
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def read_topic(settings: Settings, topic: str) -> list[Message]:
@@ -40,8 +41,10 @@ def read_topic(settings: Settings, topic: str) -> list[Message]:
         consumer.close()
 
 
-def write_topic(settings: Settings, topic: str, values: Iterable[bytes | None], *, partitions: int | None = None) -> None:
-    """Sends `values` without keys: in the bursts to one partition and then another that librdkafka makes of them, or one after the other to `partitions`."""
+def write_topic(
+    settings: Settings, topic: str, values: Iterable[bytes | None], *, partitions: int | None = None, key: bytes | None = None
+) -> None:
+    """Sends `values`, each with `key`: without one, in the bursts to one partition and then another that librdkafka makes of them, or one after the other to `partitions`."""
     producer = Producer(
         {
             "bootstrap.servers": settings.bootstrap_servers,
@@ -51,7 +54,7 @@ def write_topic(settings: Settings, topic: str, values: Iterable[bytes | None], 
         }
     )
     for number, value in enumerate(values):
-        producer.produce(topic, value, partition=-1 if partitions is None else number % partitions)
+        producer.produce(topic, value, key, partition=-1 if partitions is None else number % partitions)
         producer.poll(0)
     assert producer.flush(60) == 0, f"Kafka at {settings.bootstrap_servers} did not take all records for {topic} in 60 s"
 

@@ -1,28 +1,38 @@
 """Real brokers on free ports, commands run as a user runs them, and waiting by retrying."""
 
+import functools
 import io
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from unittest.mock import patch
 
 import pytest
+from object_store import CREDENTIALS, ObjectStore
 
 from streamgauge.local.platform import Platform
 from streamgauge.local.ports import free_ports
 from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.settings import Settings
 
-RETRY_SECONDS = 60
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RETRY_SECONDS = 300
+"""How long a state is waited for: far longer than it takes on a slow and busy machine, so that only what never comes runs into it."""
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 """For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
+SPARK_COMMANDS = {"ingest", "maintain", "query", "run", "verify"}
 T = TypeVar("T")
+OBJECT_STORE = ObjectStore(free_ports(1)[0])
+"""The worker's object store. Its address is chosen before it starts, for Spark takes it at its own start."""
 
 
 def settings_on_free_ports(home: Path) -> Settings:
@@ -62,16 +72,12 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
     return {**others, **settings.environment(), **more}
 
 
-def streamgauge(*arguments: str, settings: Settings, timeout: float = 180, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Runs the command and returns what it printed; does not judge the exit code."""
-    command = [sys.executable, "-m", "streamgauge.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment(settings, **variables))
-
-
-def streamgauge_here(*arguments: str, settings: Settings, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """As `streamgauge`, in this process: Spark then starts in a JVM that is warm, which is most of what a short run takes."""
+def streamgauge(*arguments: str, settings: Settings, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Runs the command in this process, on the worker's Spark session; returns what it printed, and does not judge the exit code."""
     from streamgauge.cli import main
 
+    if arguments[0] in SPARK_COMMANDS:
+        shared_spark()
     stdout, stderr, code = io.StringIO(), io.StringIO(), 0
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with (
@@ -90,11 +96,44 @@ def streamgauge_here(*arguments: str, settings: Settings, **variables: str) -> "
     return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
 
 
-def eventually(probe: Callable[[], T], what: str, seconds: float = RETRY_SECONDS) -> T:
+streamgauge_here = streamgauge
+
+
+def streamgauge_process(*arguments: str, settings: Settings, timeout: float = 300, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """As `streamgauge`, in a process of its own, as a user runs it; a query then pays for a Spark start."""
+    command = [sys.executable, "-m", "streamgauge.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment(settings, **variables))
+
+
+@functools.cache
+def shared_spark() -> "SparkSession":
+    """The Spark session of this process, with everything a test may need: the jars for an object store, and its address and credentials."""
+    from pipeline.session import spark_session
+
+    chosen = Settings(
+        home=Path(tempfile.mkdtemp(prefix="streamgauge-spark-")),
+        cache=Settings.from_environment().cache,
+        lake_uri="s3a://bucket/tables",
+        aws_endpoint_url=OBJECT_STORE.address,
+        driver_java_options=SHORT_LIVED,
+        driver_memory="2g",
+    )
+    with patch.dict(os.environ, CREDENTIALS):
+        return spark_session(chosen)
+
+
+def stop_shared_spark() -> None:
+    """Stops the session, if there is one."""
+    if shared_spark.cache_info().currsize:
+        shared_spark().stop()
+        shared_spark.cache_clear()
+
+
+def eventually(probe: Callable[[], T], what: str) -> T:
     """The first truthy answer of `probe`; fails with `what` was waited for, and the last answer."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + RETRY_SECONDS
     while not (answer := probe()):
         if time.monotonic() > deadline:
-            pytest.fail(f"waited {seconds} s for {what}; the last answer was {answer!r}")
+            pytest.fail(f"waited {RETRY_SECONDS} s for {what}; the last answer was {answer!r}")
         time.sleep(0.1)
     return answer

@@ -38,16 +38,15 @@ def query(
     from pipeline.lake import row_formats
     from pipeline.lake.ad_hoc_sql import answer
     from pipeline.lake.tables import existing_tables
-    from pipeline.session import spark_session, stopping
+    from pipeline.session import running_session
 
     if output_format not in row_formats.FORMATS:
         msg = f"--format {output_format}; expected one of {', '.join(row_formats.FORMATS)}"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     there_are = existing_tables(settings)  # before Spark starts
-    spark = spark_session(settings)
     try:
-        with stopping(spark, lambda: False):
+        with running_session(settings) as spark:
             if sql is None:
                 columns, rows, is_cut = ["table", "format", "path", "columns"], [_described(table, spark) for table in there_are], False
             else:
@@ -109,12 +108,12 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
     if not due:
         return []
     from pipeline.lake import maintenance
-    from pipeline.session import spark_session, stopping
+    from pipeline.session import running_session
 
     failures = []
-    with _stdout_is_stderr():  # VACUUM prints by itself, in the JVM
-        spark = spark_session(settings)
-    with stopping(spark, lambda: False):
+    with contextlib.ExitStack() as open_until_done:
+        with _stdout_is_stderr():  # VACUUM prints by itself, in the JVM
+            spark = open_until_done.enter_context(running_session(settings))
         for one in due:
             try:
                 out.print(str(maintenance.maintain(one, spark, settings, retain_seconds)), markup=False)

@@ -12,7 +12,7 @@ from plain import one_camera, write_topic
 from rights import documented
 from running import streamgauge
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
+pytestmark = pytest.mark.long
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SLOW_SECONDS = 400
 

@@ -43,7 +43,7 @@ def test_the_file_is_clean(stack):
 
 
 def test_each_result_topic_fills(stack):
-    eventually(lambda: empty_results(stack) == [], "a row in every result topic, by the listener for this machine", SLOW_SECONDS)
+    eventually(lambda: empty_results(stack) == [], "a row in every result topic, by the listener for this machine")
 
 
 def test_the_dashboard_answers_on_loopback(stack):
@@ -61,7 +61,7 @@ def test_what_is_killed_comes_back_and_every_row_is_right(stack):
         started_anew = found and all(datetime.fromisoformat(one["started_at"]) > killed for one in found)
         return started_anew and all(one["state"] in {"running", "idle"} for one in found)
 
-    eventually(is_counting, "every query to run again", SLOW_SECONDS)
+    eventually(is_counting, "every query to run again")
     done = stack.app("verify")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Right: " in done.stdout
@@ -92,7 +92,7 @@ def test_live_edits_take_the_place_of_simulated_ones(stack):
     with serving(events, hold, host=stack.gateway()) as server:
         done = stack.compose("--profile", "live", "up", "--detach", "--no-build", "produce-wikimedia-live", WIKIMEDIA_URL=server.url)
         assert done.returncode == 0, done.stderr
-        eventually(lambda: missing() == set(), "every edit that the live stream has", SLOW_SECONDS)
+        eventually(lambda: missing() == set(), "every edit that the live stream has")
 
 
 def test_nothing_is_left_of_it(stack):

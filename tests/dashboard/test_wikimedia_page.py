@@ -76,8 +76,8 @@ def topics(registry, monkeypatch):
 
 
 @pytest.fixture
-def topics_of_its_own(fresh_registry, monkeypatch):
-    yield Topics(fresh_registry, monkeypatch)
+def topics_of_its_own(own_registry, monkeypatch):
+    yield Topics(own_registry, monkeypatch)
     st.cache_resource.clear()
 
 
@@ -241,7 +241,6 @@ def test_without_a_registry_it_shows_what_needs_none(topics, page, monkeypatch):
     assert not page.metrics
 
 
-@pytest.mark.timeout(600)
 def test_it_keeps_what_it_has_while_the_registry_is_away_and_goes_on_when_it_is_back(topics_of_its_own, page):
     topics, registry = topics_of_its_own, EmbeddedRegistry(topics_of_its_own.settings)
     newer = json.loads(SCHEMA)

@@ -1,11 +1,8 @@
 """Two short rounds of chaos with a fixed seed, by the command that a person runs."""
 
-import pytest
 from running import streamgauge
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
 def test_two_rounds_of_chaos_leave_nothing_lost_doubled_or_wrong(tmp_path, settings):
     done = streamgauge(
         "chaos", "--rounds", "2", "--seed", "7", "--seconds", "20", settings=settings, timeout=880, STREAMGAUGE_HOME=str(tmp_path)

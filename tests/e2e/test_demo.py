@@ -9,9 +9,8 @@ import psutil
 import pytest
 from confluent_kafka import KafkaException
 from plain import read_topic, results
-from running import environment, eventually, settings_on_free_ports, streamgauge
+from running import environment, eventually, settings_on_free_ports, streamgauge_process
 
-pytestmark = pytest.mark.timeout(600)
 END_SECONDS = 10
 RESULTS = ("nest-camera-stats", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats")
 
@@ -54,10 +53,10 @@ def still_there(processes):
     return [f"{p.pid} {p.name()}" for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_in_time_and_leaves_nothing(idle, how):
     demo = start_demo(idle)
-    eventually(lambda: without_rows(idle) == [], "a row in each story's result topics", seconds=240)
+    eventually(lambda: without_rows(idle) == [], "a row in each story's result topics")
     children = offspring(demo.pid)
     assert len([child for child in children if child.name() == "java"]) >= 3, "a broker, a schema registry and a Spark driver were expected"
     asked = time.monotonic()
@@ -69,18 +68,17 @@ def test_it_ends_in_time_and_leaves_nothing(idle, how):
 
 def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
     demo = start_demo(idle, "--no-dashboard")
-    before = eventually(has_rows(idle), "the first row in the result topic", seconds=240)
+    before = eventually(has_rows(idle), "the first row in the result topic")
     children = offspring(demo.pid)
     demo.kill()
     demo.wait(10)
-    eventually(lambda: not still_there(children), "every child of the killed demo to end", seconds=15)
+    eventually(lambda: not still_there(children), "every child of the killed demo to end")
 
     again = start_demo(idle, "--no-dashboard")
     try:
         after = eventually(
             lambda: (now := has_rows(idle)()) and sum(now.values()) > sum(before.values()) and now,
             "the second demo to count on",
-            seconds=240,
         )
         assert all(after[key] >= count for key, count in before.items()), "a count of the first demo was lost"
     finally:
@@ -88,15 +86,14 @@ def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
         again.wait(30)
 
 
-@pytest.mark.long
 def test_it_ends_by_itself_after_so_many_seconds(idle):
-    done = streamgauge("demo", "--no-dashboard", "--for", "12", settings=idle)
+    done = streamgauge_process("demo", "--no-dashboard", "--for", "12", settings=idle)
     assert done.returncode == 0, done.stderr
     assert "events in" in done.stderr
     assert "stopped; the next start goes on from here" in done.stderr
 
 
 def test_a_service_that_ends_ends_the_demo_with_its_log(idle):
-    done = streamgauge("demo", "--for", "60", settings=idle, SPARK_MASTER="nonsense")
+    done = streamgauge_process("demo", "--for", "60", settings=idle, SPARK_MASTER="nonsense")
     assert done.returncode == 1
     assert "pipeline ended" in done.stderr

@@ -1,53 +1,90 @@
 """kill -9 of the pipeline in the middle of its work: started again, it gives the same result."""
 
-import random
+import json
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-import orjson
 import psutil
 import pytest
-from plain import counts_of, folded, one_camera, read_topic, results, write_topic
+from plain import START, counts_of, one_camera, results, sightings_of, write_topic
 from running import environment, eventually, streamgauge
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "2000"}
+from pipeline.checkpoint.contents import Checkpoint
+from streamgauge.checkpoint_names import CheckpointName
 
 
 def named_below(process, name):
     return next((child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == name), None)
 
 
-def batches_done(settings):
-    records = [orjson.loads(message.value()) for message in read_topic(settings, "streaming-metrics")]
-    return [record["batch_id"] for record in records if record["event"] == "progress" and record["query"] == "nest-camera-stats"]
+RUN_ALL_SINKS = """
+import sys
+from dataclasses import replace
+from pipeline.catalog import chosen
+from pipeline.ingest.queries import queries_of
+from pipeline.runner import Runner, RunOptions
+from pipeline.session import running_session
+from streamgauge.settings import Settings
+
+settings = Settings.from_environment()
+names = sys.argv[1:]
+queries = [*(query for query in chosen(names, settings) if query.name in names), queries_of("nest-logs")[0]]
+with running_session(settings) as spark:
+    Runner(spark, settings, RunOptions()).run([replace(query, trigger_seconds=0) for query in queries])
+"""
+"""Every kind of sink at once, each batch right after the one before it, so that all of them can be killed in the middle of a batch."""
 
 
-@pytest.mark.parametrize("victim", [pytest.param("python", marks=pytest.mark.long), "java"])
-def test_killed_in_the_middle_and_started_again(fresh, victim):
-    rng = random.Random(3)
-    sightings = [(f"cam-{rng.randrange(300)}", START + timedelta(seconds=number)) for number in range(40_000)]
-    write_topic(fresh, "nest-logs", (one_camera(*sighting) for sighting in sightings))
-    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
-    pipeline = subprocess.Popen(command, env=environment(fresh, **BATCHES), stderr=subprocess.PIPE, text=True)
-    eventually(lambda: len(batches_done(fresh)) >= 3 or pipeline.poll() is not None, "three batches of the pipeline")
-    assert pipeline.poll() is None, f"the pipeline ended before it could be killed: {pipeline.stderr.read()}"
-    driver = named_below(pipeline, "java")
-    (psutil.Process(pipeline.pid) if victim == "python" else driver).send_signal(signal.SIGKILL)
-    pipeline.wait(30)
-    assert max(batches_done(fresh)) < 19, "the pipeline was through before it was killed, so that this test shows nothing"
-    if victim == "java":
-        assert "Traceback" not in pipeline.stderr.read()
-    again = streamgauge("run", "nest-camera-stats", "--once", settings=fresh, **BATCHES)
-    assert again.returncode == 0, again.stderr
-    assert results(fresh) == counts_of((device, time.isoformat()) for device, time in sightings)
-    # Spark fails once more behind the batch that is run again: no fault of the query, which is started again by itself.
-    assert folded(fresh, "query-states")[b"nest-camera-stats"]["error"] is None
+def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry):
+    modes = {
+        "nest-camera-stats": "update",
+        "wikimedia-edit-stats": "update",
+        "nest-dead-letters": "append",
+        "nest-archive": "append",
+        "nest-archive-delta": "append",
+        "ingest-nest-logs": "append",
+    }
+    documents = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number)) for number in range(4000)]
+    write_topic(fresh_registry, "nest-logs", documents[:10], partitions=3, key=b"home")
+    assert streamgauge("ingest", "nest-logs", "--once", settings=fresh_registry).returncode == 0
+    write_topic(fresh_registry, "nest-logs", [*documents[10:], *[b"rubbish"] * 50], partitions=3, key=b"home")
+    produced = streamgauge("produce", "wikimedia", "--unpaced", "--limit", "3000", settings=fresh_registry)
+    assert produced.returncode == 0, produced.stderr
+    checkpoints = {name: Checkpoint(CheckpointName(name, 1, mode).folder(fresh_registry)) for name, mode in modes.items()}
+
+    def are_all_in_a_batch():
+        return all(0 <= checkpoint.last_committed < checkpoint.planned[-1] for checkpoint in checkpoints.values())
+
+    def frozen_in_a_batch():
+        """Leaves the JVM frozen once every query has planned a batch that it has not committed."""
+        assert pipeline.poll() is None, "the pipeline ended before it could be killed"
+        driver = named_below(pipeline, "java")
+        if driver is None or not are_all_in_a_batch():
+            return None
+        driver.suspend()
+        if are_all_in_a_batch():
+            return driver
+        driver.resume()
+        return None
+
+    command = [sys.executable, "-c", RUN_ALL_SINKS, *list(modes)[:-1]]
+    with subprocess.Popen(command, env=environment(fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="90")) as pipeline:
+        eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
+        pipeline.kill()
+    interrupted = {name: checkpoint.planned[-1] for name, checkpoint in checkpoints.items()}
+
+    for command in (("run", *list(modes)[:-1]), ("ingest", "nest-logs")):
+        done = streamgauge(*command, "--once", settings=fresh_registry)
+        assert done.returncode == 0, done.stderr
+    assert all(checkpoint.last_committed >= interrupted[name] for name, checkpoint in checkpoints.items())
+    verified = json.loads(streamgauge("verify", *modes, "--format", "json", settings=fresh_registry).stdout)
+    assert {one["query"]: one["verdict"] for one in verified} == dict.fromkeys(modes, "right"), verified
+    assert results(fresh_registry) == counts_of(set().union(*map(sightings_of, documents)))
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stopped_while_spark_starts(fresh, number):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:

@@ -51,7 +51,6 @@ def test_a_taken_port_is_one_line_that_names_the_setting(idle):
     assert len(up.stderr.strip().splitlines()) == 1, up.stderr
 
 
-@pytest.mark.long
 def test_two_run_side_by_side(idle, tmp_path):
     other = settings_on_free_ports(tmp_path / "other")
     try:

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from running import streamgauge
 
 
@@ -13,7 +12,6 @@ def archived(settings):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.long
 def test_tables_are_listed_with_their_columns_and_a_limit_is_told(fresh):
     archived(fresh)
     listed = streamgauge("query", "--format", "json", settings=fresh)

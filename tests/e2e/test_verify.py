@@ -11,7 +11,6 @@ from running import environment, eventually, streamgauge
 
 from pipeline.catalog import chosen
 from pipeline.checkpoint.contents import Checkpoint
-from pipeline.session import spark_session
 from pipeline.verification.verifier import Verifier
 from streamgauge.checkpoint_names import CheckpointName
 
@@ -38,14 +37,13 @@ def started(settings, *arguments, **variables):
 
 def until_batch(settings, number):
     checkpoint = Checkpoint(CheckpointName(STATS, 1, "update").folder(settings))
-    eventually(lambda: checkpoint.last_committed >= number, f"batch {number} to be committed", seconds=300)
+    eventually(lambda: checkpoint.last_committed >= number, f"batch {number} to be committed")
     return checkpoint.last_committed
 
 
 @pytest.fixture
-def right(fresh):
+def right(spark, fresh):
     """Verifies all queries, and fails unless each is right; returns what was found of each."""
-    spark = spark_session(fresh)
     queries = [query for query in chosen(QUERIES, fresh) if query.name in QUERIES]
 
     def verify():
@@ -53,8 +51,7 @@ def right(fresh):
         assert {outcome.verdict for outcome in found.values()} == {"right"}, found
         return found
 
-    yield verify
-    spark.stop()
+    return verify
 
 
 @pytest.fixture
@@ -64,7 +61,6 @@ def forgetful(tmp_path):
     return {"SPARK_CONF_DIR": str(tmp_path)}
 
 
-@pytest.mark.timeout(1200)
 def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, forgetful):
     # Two watermarks of event time in five seconds: far longer than the batch that what comes too late has to be behind.
     paced = ("produce", "nest", "--rate", "150", "--speed-up", "240", "--cameras", "100", *FAULTS)

@@ -37,15 +37,13 @@ def misadvertised(tmp_path):
     own.stop()
 
 
-def test_a_platform_that_runs_has_no_problem(fresh_registry):
-    done = streamgauge("doctor", settings=fresh_registry)
+@pytest.mark.usefixtures("fresh_registry")
+def test_a_platform_that_runs_has_no_problem(registry):
+    done = streamgauge("doctor", settings=registry)
     assert done.returncode == 0, done.stdout
-    assert (
-        f"answers at {fresh_registry.bootstrap_servers}, and at the address that it advertises, {fresh_registry.bootstrap_servers}"
-        in done.stdout
-    )
+    assert f"answers at {registry.bootstrap_servers}, and at the address that it advertises, {registry.bootstrap_servers}" in done.stdout
     assert f"all {len(TOPICS)}, with the expected partitions and settings" in done.stdout
-    assert f"Apicurio Registry 3.0.9 answers at {fresh_registry.registry_url}: 0 subjects, compatibility BACKWARD" in done.stdout
+    assert f"Apicurio Registry 3.0.9 answers at {registry.registry_url}: 0 subjects, compatibility BACKWARD" in done.stdout
     assert done.stdout.count("held by the Kafka broker (pid") == 2
     assert done.stdout.count("held by the schema registry (pid") == 1
 
@@ -79,7 +77,7 @@ def test_the_platform_of_another_home_is_a_stranger(settings, tmp_path):
 
 
 class TestTopics:
-    def test_each_deviation_is_named_with_what_to_do(self, fresh):
+    def test_each_deviation_is_named_with_what_to_do(self, settings, fresh):
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
         admin.delete_topics(["taxi-borough-stats"])["taxi-borough-stats"].result(30)
         admin.create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result(30)
@@ -108,7 +106,7 @@ class TestTopics:
         assert advice.startswith("rows are lost as it is: kafka-configs.sh --bootstrap-server")
         assert advice.endswith("--alter --entity-type topics --entity-name nest-camera-stats --add-config 'cleanup.policy=compact'")
         assert found["warning", "nyc-taxi has partitions=1, expected 3"].endswith("--alter --topic nyc-taxi --partitions 3")
-        done = streamgauge("doctor", settings=fresh)
+        done = streamgauge("doctor", settings=settings)
         assert done.returncode == 1
         assert done.stdout.splitlines()[-1].startswith("1 problem, 3 warnings")
 
@@ -121,19 +119,19 @@ def test_a_registry_without_a_rule_is_a_warning(fresh_registry):
     assert (found.level, found.advice.split(",")[0]) == ("warning", "choose BACKWARD")
 
 
-def test_a_broker_that_runs_and_does_not_answer(fresh):
+def test_a_broker_that_runs_and_does_not_answer(own_broker):
     broker = next(
         process
-        for process in (EmbeddedKafka(fresh).process, *EmbeddedKafka(fresh).process.children(recursive=True))
+        for process in (EmbeddedKafka(own_broker).process, *EmbeddedKafka(own_broker).process.children(recursive=True))
         if process.name() == "java"
     )
     broker.suspend()
     try:
         began = time.monotonic()
-        done = streamgauge("doctor", settings=fresh)
+        done = streamgauge("doctor", settings=own_broker)
         assert done.returncode == 1
         assert (
-            f"the embedded broker (pid {EmbeddedKafka(fresh).process.pid}) takes connections at {fresh.bootstrap_servers} and does not answer"
+            f"the embedded broker (pid {EmbeddedKafka(own_broker).process.pid}) takes connections at {own_broker.bootstrap_servers} and does not answer"
             in done.stdout
         )
         assert time.monotonic() - began < 20, "every question is bounded in time"

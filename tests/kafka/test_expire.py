@@ -101,7 +101,6 @@ def test_a_null_reaches_its_row_whatever_the_partitions(fresh):
     assert {len(partitions) for partitions in where.values()} == {1}, "a row and its null are in different partitions"
 
 
-@pytest.mark.long
 def test_a_query_that_goes_on_counts_the_same_after_a_round(fresh):
     from plain import counts_of, one_camera, results, write_topic
 
@@ -117,21 +116,21 @@ def test_a_query_that_goes_on_counts_the_same_after_a_round(fresh):
     assert 0 < len(kept) < len(sightings)
 
 
-def test_on_a_timer_it_goes_on_while_kafka_is_away_and_ends_when_told_to(fresh):
-    log, broker = fresh.home / "expire.txt", EmbeddedKafka(fresh)
-    write_rows(fresh, "nest-camera-stats", range(40))
+def test_on_a_timer_it_goes_on_while_kafka_is_away_and_ends_when_told_to(own_broker):
+    log, broker = own_broker.home / "expire.txt", EmbeddedKafka(own_broker)
+    write_rows(own_broker, "nest-camera-stats", range(40))
     with log.open("w") as output:
         command = [sys.executable, "-m", "streamgauge.cli", "expire", "--every", "0.2 seconds"]
-        process = subprocess.Popen(command, env=environment(fresh), stdout=output, stderr=output)
+        process = subprocess.Popen(command, env=environment(own_broker), stdout=output, stderr=output)
     try:
-        eventually(lambda: days_of(fresh, "nest-camera-stats") == list(range(5, 40)), "the first round")
-        write_rows(fresh, "nest-camera-stats", range(40, 42))
-        eventually(lambda: days_of(fresh, "nest-camera-stats") == list(range(7, 42)), "a later round")
+        eventually(lambda: days_of(own_broker, "nest-camera-stats") == list(range(5, 40)), "the first round")
+        write_rows(own_broker, "nest-camera-stats", range(40, 42))
+        eventually(lambda: days_of(own_broker, "nest-camera-stats") == list(range(7, 42)), "a later round")
         broker.stop()
         eventually(lambda: "no Kafka answers" in log.read_text(), "a round without Kafka")
         broker.start(detached=False)
-        write_rows(fresh, "nest-camera-stats", range(42, 44))
-        eventually(lambda: days_of(fresh, "nest-camera-stats") == list(range(9, 44)), "a round after Kafka came back")
+        write_rows(own_broker, "nest-camera-stats", range(42, 44))
+        eventually(lambda: days_of(own_broker, "nest-camera-stats") == list(range(9, 44)), "a round after Kafka came back")
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0, log.read_text()

@@ -17,7 +17,6 @@ from running import environment, eventually, streamgauge, streamgauge_here
 
 from pipeline.catalog import queries
 
-pytestmark = pytest.mark.timeout(900)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -66,7 +65,6 @@ def objects(store, bucket, below):
     return [told["Key"].partition("/checkpoints/")[2] for told in listed.get("Contents", ())]
 
 
-@pytest.mark.long
 def test_a_table_is_written_asked_and_verified(fresh, bucket, done):
     write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 5}", START + timedelta(minutes=number)) for number in range(60)))
     done(fresh, bucket, "run", "nest-camera-stats", "--once")
@@ -108,7 +106,6 @@ def test_it_goes_on_from_a_checkpoint_there_for_its_owner_alone(fresh, bucket, d
     assert objects(store, bucket, "nest-camera-stats-v1-update/") == []
 
 
-@pytest.mark.long
 def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, store, tmp_path):
     log = tmp_path / "run.log"
 
@@ -121,7 +118,7 @@ def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, 
         for number in range(first, first + count):
             before = len(objects(store, bucket, "nest-camera-stats-v1-update/commits/"))
             write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(5)))
-            eventually(lambda: len(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > before, "a further batch", 120)  # noqa: B023 - called at once
+            eventually(lambda: len(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > before, "a further batch")  # noqa: B023 - called at once
 
     process = running()
     minutes(0, 3)
@@ -134,7 +131,7 @@ def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, 
     minutes(3, 2)
     store.stop()
     write_topic(fresh, "nest-logs", (one_camera("cam-9", START + timedelta(minutes=9)) for _ in range(5)))
-    eventually(lambda: "waits for the object store" in log.read_text(), f"{log} to say that the store is away", 240)
+    eventually(lambda: "waits for the object store" in log.read_text(), f"{log} to say that the store is away")
     store.start()
     minutes(10, 1)
     process.send_signal(signal.SIGTERM)
@@ -144,7 +141,6 @@ def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, 
     assert verdicts(done, fresh, bucket)["nest-camera-stats"] == "right"
 
 
-@pytest.mark.long
 def test_an_archive_is_written_verified_maintained_and_reset(fresh, bucket, done):
     for number in range(2):  # each run adds a file
         write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(30)))

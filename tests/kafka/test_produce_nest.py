@@ -24,7 +24,6 @@ from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.local.ports import free_ports
 from streamgauge.topics import LARGEST_RECORD_BYTES, NEST_LOGS
 
-pytestmark = pytest.mark.kafka
 START = "2026-01-01T00:00:00Z"
 SIMULATED = ("produce", "nest", "--json", "--unpaced", "--start", START)
 
@@ -189,10 +188,10 @@ def test_a_signal_ends_an_endless_run_with_everything_delivered_and_a_summary(fr
     assert json.loads(stdout)["duplicates"] > 0
 
 
-def test_a_signal_while_the_broker_is_away_ends_the_run_soon_and_says_what_was_not_delivered(fresh):
-    with running(fresh, "--rate", "500") as process:
-        eventually(lambda: record_count(fresh) > 200, "records to arrive")
-        kill(EmbeddedKafka(fresh))
+def test_a_signal_while_the_broker_is_away_ends_the_run_soon_and_says_what_was_not_delivered(own_broker):
+    with running(own_broker, "--rate", "500") as process:
+        eventually(lambda: record_count(own_broker) > 200, "records to arrive")
+        kill(EmbeddedKafka(own_broker))
         assert "does not answer; waiting for it" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=30)
@@ -200,16 +199,16 @@ def test_a_signal_while_the_broker_is_away_ends_the_run_soon_and_says_what_was_n
     assert f"{json.loads(stdout)['undelivered']} of {json.loads(stdout)['events']} records were not acknowledged" in stderr
 
 
-def test_a_broker_that_is_killed_and_comes_back_gets_every_record_once(fresh):
-    with running(fresh, "--rate", "1000", "--limit", "8000", "--start", START) as process:
-        eventually(lambda: record_count(fresh) > 1500, "records to arrive")
-        broker = EmbeddedKafka(fresh)
+def test_a_broker_that_is_killed_and_comes_back_gets_every_record_once(own_broker):
+    with running(own_broker, "--rate", "1000", "--limit", "8000", "--start", START) as process:
+        eventually(lambda: record_count(own_broker) > 1500, "records to arrive")
+        broker = EmbeddedKafka(own_broker)
         kill(broker)
         assert "does not answer; waiting for it" in process.stderr.readline()
         broker.start(detached=True)
         try:
             stdout, stderr = process.communicate(timeout=120)
-            arrived = Counter(message.value() for message in read_topic(fresh, NEST_LOGS.name))
+            arrived = Counter(message.value() for message in read_topic(own_broker, NEST_LOGS.name))
         finally:
             broker.stop()
     assert process.returncode == 0, stderr
@@ -217,12 +216,12 @@ def test_a_broker_that_is_killed_and_comes_back_gets_every_record_once(fresh):
     assert (json.loads(stdout)["events"], len(arrived), arrived.total()) == (8000, 8000, 8000)
 
 
-def test_a_broker_that_stays_away_is_told_in_the_end(fresh):
+def test_a_broker_that_stays_away_is_told_in_the_end(own_broker):
     notices = []
-    delivery = Delivery(fresh.kafka, notices.append, patience_seconds=3)
+    delivery = Delivery(own_broker.kafka, notices.append, patience_seconds=3)
     delivery.send(NEST_LOGS.name, b"k", b"v")
     assert delivery.flush(30) == 0
-    kill(EmbeddedKafka(fresh))
+    kill(EmbeddedKafka(own_broker))
     delivery.send(NEST_LOGS.name, b"k", b"v")
     with pytest.raises(StreamgaugeError, match="was away for more than 3 s, 1 records were not delivered"):
         delivery.flush(60)

@@ -14,7 +14,6 @@ from producers.taxi import event_time_ms, simulate
 from producers.taxi_simulation import Simulation, write_parquet
 from streamgauge.topics import NYC_TAXI
 
-pytestmark = pytest.mark.kafka
 START = datetime(2024, 3, 1, tzinfo=UTC)
 UNPACED = ("produce", "taxi", "--json", "--unpaced")
 

@@ -9,7 +9,6 @@ from collections import Counter
 from contextlib import contextmanager
 
 import orjson
-import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -22,7 +21,6 @@ from producers.wikimedia_simulation import Simulation, simulate
 from streamgauge.data_files import data_file
 from streamgauge.local.registry import EmbeddedRegistry
 
-pytestmark = pytest.mark.kafka
 START = "2026-01-01T00:00:00Z"
 SIMULATED = ("produce", "wikimedia", "--json", "--unpaced", "--start", START)
 VERSION_2 = data_file("schemas/wikimedia-value.v2.avsc")
@@ -215,19 +213,19 @@ def test_a_stream_that_cannot_be_reached_is_simulated_and_the_other_way_round(re
     assert "simulated changes" in done.stderr
 
 
-def test_a_registry_that_is_away_is_waited_for_at_the_start_and_not_missed_later(fresh):
-    own = EmbeddedRegistry(fresh)
-    with running("produce", "wikimedia", "--json", "--rate", "100", settings=fresh) as process:
+def test_a_registry_that_is_away_is_waited_for_at_the_start_and_not_missed_later(without_registry):
+    own = EmbeddedRegistry(without_registry)
+    with running("produce", "wikimedia", "--json", "--rate", "100", settings=without_registry) as process:
         first = process.stderr.readline()
         assert "waiting: no schema registry answers at" in first
         own.start(detached=False)
         try:
             assert "is back after" in process.stderr.readline()
-            eventually(lambda: len(read_topic(fresh, "wikimedia")) > 50, "records")
+            eventually(lambda: len(read_topic(without_registry, "wikimedia")) > 50, "records")
         finally:
             own.stop()
-        before = len(read_topic(fresh, "wikimedia"))
-        eventually(lambda: len(read_topic(fresh, "wikimedia")) > before + 100, "records without a registry")
+        before = len(read_topic(without_registry, "wikimedia"))
+        eventually(lambda: len(read_topic(without_registry, "wikimedia")) > before + 100, "records without a registry")
         out, err = stopped(process)
     assert json.loads(out)["undelivered"] == 0
     assert err == ""

@@ -25,35 +25,41 @@ def idle(tmp_path):
     EmbeddedRegistry(chosen).stop()
 
 
+@pytest.fixture(scope="module")
+def detached(tmp_path_factory):
+    """Settings of a registry that outlives the process which started it, for the tests of this file that kill it."""
+    chosen = settings_on_free_ports(tmp_path_factory.mktemp("home"))
+    assert EmbeddedRegistry(chosen).start(detached=True)
+    yield chosen
+    assert EmbeddedRegistry(chosen).stop()
+    assert not EmbeddedRegistry(chosen).stop()
+
+
 def restarted(settings):
     """The registry, as it is after a kill -9 and another start."""
     EmbeddedRegistry(settings).process.kill()
-    eventually(lambda: not registries.answers(settings.registry, 0.5), "the registry to be gone")
     eventually(lambda: EmbeddedRegistry(settings).process is None, "its process to be gone")
     assert EmbeddedRegistry(settings).start(detached=True)
     return SchemaRegistry(settings.registry)
 
 
-def test_ids_are_what_they_were_after_a_kill(idle):
-    assert EmbeddedRegistry(idle).start(detached=True)
-    ids = [SchemaRegistry(idle.registry).register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)]
-    after = restarted(idle)
+def test_ids_are_on_disk_when_they_are_given_out_and_mean_the_same_after_a_kill(detached):
+    before = SchemaRegistry(detached.registry)
+    ids = [before.register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)]
+    at_the_kill = before.register("a-value", '{"type": "string"}')
+    after = restarted(detached)
+    assert after.schema(at_the_kill).text == '{"type": "string"}'
     assert [after.register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)] == ids
     assert orjson.loads(after.schema(ids[1]).text)["fields"] == orjson.loads(VERSION_2)["fields"]
-    assert after.register("another-value", '{"type": "string"}') not in ids
+    assert after.register("another-value", '{"type": "int"}') not in {*ids, at_the_kill}
 
 
-def test_an_id_is_on_disk_when_it_is_given_out(idle):
-    EmbeddedRegistry(idle).start(detached=True)
-    before = SchemaRegistry(idle.registry).register("a-value", '{"type": "string"}')
-    assert restarted(idle).schema(before).text == '{"type": "string"}'
-
-
-def test_a_second_start_finds_the_first(idle):
-    assert EmbeddedRegistry(idle).start(detached=True)
-    assert not EmbeddedRegistry(idle).start(detached=True)
-    assert EmbeddedRegistry(idle).stop()
-    assert not EmbeddedRegistry(idle).stop()
+def test_a_second_start_finds_the_first_and_leaves_a_level_that_someone_chose(detached):
+    client = SchemaRegistry(detached.registry).client
+    assert client.get_compatibility() == "BACKWARD"
+    client.set_compatibility(level="FULL")
+    assert not EmbeddedRegistry(detached).start(detached=True)
+    assert SchemaRegistry(detached.registry).client.get_compatibility() == "FULL"
 
 
 def test_a_new_version_must_read_what_the_old_one_wrote(registry):
@@ -68,20 +74,11 @@ def test_a_new_version_must_read_what_the_old_one_wrote(registry):
     assert len(own.versions(subject)) == len(versions)
 
 
-def test_a_level_that_someone_chose_stays(idle):
-    own = EmbeddedRegistry(idle)
-    own.start(detached=True)
-    client = SchemaRegistry(idle.registry).client
-    assert client.get_compatibility() == "BACKWARD"
-    client.set_compatibility(level="FULL")
-    own.start(detached=True)
-    assert SchemaRegistry(idle.registry).client.get_compatibility() == "FULL"
-
-
 def test_only_this_machine_reaches_it(registry):
     process = EmbeddedRegistry(registry).process
     java = next(one for one in (process, *process.children(recursive=True)) if "java" in one.name())
     listening = {one.laddr.ip for one in java.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
+    assert listening, "it listens nowhere"
     assert listening <= {"127.0.0.1", "::ffff:127.0.0.1"}, listening
 
 

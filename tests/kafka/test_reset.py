@@ -54,7 +54,6 @@ def archived(settings):
     )
 
 
-@pytest.mark.long
 def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_of_others_stay(fresh):
     write_topic(fresh, "nest-logs", [*(one_camera(*sighting) for sighting in SIGHTINGS), b"rubbish", None, b"{}"])
     write_topic(fresh, "nyc-taxi", [b"no trip", b'{"lpep_dropoff_datetime": 1709290800000, "PULocationID": 74}'])
@@ -87,7 +86,6 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
     assert twice == Counter({letter: 2 * count for letter, count in once.items()}), "the same letters again, with the same keys"
 
 
-@pytest.mark.long
 def test_an_avro_table_is_made_again_as_at_first(fresh_registry):
     serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), V1)
     context = SerializationContext("wikimedia", MessageField.VALUE)
@@ -138,13 +136,12 @@ def test_rows_that_cannot_be_read_go_too(fresh):
     assert (table.rows(), table.unreadable) == ([], {})
 
 
-@pytest.mark.long
 def test_a_query_that_runs_is_refused_with_its_pid_and_so_is_cleaning(fresh):
     write_topic(fresh, "nest-logs", [one_camera(*SIGHTINGS[0])])
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as running:
         try:
-            eventually(lambda: results(fresh) or running.poll() is not None, "the first result", 200)
+            eventually(lambda: results(fresh) or running.poll() is not None, "the first result")
             driver = next(child.pid for child in psutil.Process(running.pid).children(recursive=True) if child.name() == "java")
             refused = streamgauge("reset", "nest-camera-stats", "--yes", settings=fresh)
             assert refused.returncode == 2

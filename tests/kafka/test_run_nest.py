@@ -68,7 +68,6 @@ def test_nothing_stops_the_stream(fresh):
     assert reasons == {b"empty", b"not UTF-8", b"not JSON", b"no devices"}
 
 
-@pytest.mark.long
 def test_starting_offsets_by_partition_and_a_pattern_of_topics(fresh):
     write_topic(fresh, "nest-logs", [one_camera(f"cam-{number}", START) for number in range(30)])
     skipped = json.dumps({"nest-logs": {"0": -1, "1": -1, "2": -1}})

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
-import pytest
 from avro import V1, V2, change
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, record_subject_name_strategy
@@ -23,7 +22,6 @@ from running import environment, eventually, streamgauge, streamgauge_here
 from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.local.registry import EmbeddedRegistry
 
-pytestmark = pytest.mark.kafka
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 EDIT_STATS = "wikimedia-edit-stats"
 ROOT = Path(__file__).parents[2]
@@ -107,9 +105,9 @@ def letters(settings):
     return sorted(found, key=lambda letter: (letter[0], letter[1] or b""))
 
 
-def until_counted(settings, changes, seconds=90):
+def until_counted(settings, changes):
     """Waits until every change that was written is counted, and nothing else."""
-    eventually(lambda: processed(settings) == changes.windows, f"{len(changes.written)} changes to be counted", seconds)
+    eventually(lambda: processed(settings) == changes.windows, f"{len(changes.written)} changes to be counted")
 
 
 def archived(settings, columns):
@@ -175,7 +173,6 @@ def test_what_cannot_be_read_is_a_dead_letter_and_its_neighbours_count(fresh_reg
     assert len(archived(fresh_registry, "meta.id")) == 60
 
 
-@pytest.mark.long
 def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(fresh_registry):
     changes = Changes(fresh_registry)
     changes.write(some_changes(60))
@@ -192,7 +189,6 @@ def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(f
     assert letters(fresh_registry) == []
 
 
-@pytest.mark.long
 def test_an_id_that_is_no_schema_s_stops_the_first_query_that_meets_it_and_none_after_it(fresh_registry):
     changes = Changes(fresh_registry)
     changes.write(some_changes(30))
@@ -200,18 +196,16 @@ def test_an_id_that_is_no_schema_s_stops_the_first_query_that_meets_it_and_none_
     changes.flush()
     with running(fresh_registry, EDIT_STATS, "wikimedia-wiki-stats") as log:
         until_counted(fresh_registry, changes)
-        eventually(lambda: folded(fresh_registry, "wikimedia-wiki-stats"), "rows of the second query", seconds=90)
+        eventually(lambda: folded(fresh_registry, "wikimedia-wiki-stats"), "rows of the second query")
         assert log.read_text().count("met a schema that it does not know") == 1, log.read_text()
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_registry_and_broker_go_away_and_come_back(fresh_registry):
-    changes = Changes(fresh_registry)
-    registry, broker = EmbeddedRegistry(fresh_registry), EmbeddedKafka(fresh_registry)
+def test_registry_and_broker_go_away_and_come_back(own_registry):
+    changes = Changes(own_registry)
+    registry, broker = EmbeddedRegistry(own_registry), EmbeddedKafka(own_registry)
     changes.write(some_changes(60))
-    with running(fresh_registry, EDIT_STATS) as log:
-        until_counted(fresh_registry, changes)
+    with running(own_registry, EDIT_STATS) as log:
+        until_counted(own_registry, changes)
         changes.registry.register_schema("wikimedia-value", Schema(V2, "AVRO"))
         newer = AvroSerializer(changes.registry, V2)
         context = SerializationContext("wikimedia", MessageField.VALUE)
@@ -226,25 +220,23 @@ def test_registry_and_broker_go_away_and_come_back(fresh_registry):
             changes.send(value)
         changes.flush()
         changes.written += [first, *rest]
-        until_counted(fresh_registry, changes)
+        until_counted(own_registry, changes)
 
         broker.stop()
         broker.start(detached=False)
         changes.write(some_changes(60, first=121))
-        until_counted(fresh_registry, changes)
+        until_counted(own_registry, changes)
     broker.stop()
     registry.stop()
 
 
-@pytest.mark.long
-def test_without_a_registry_the_other_stories_run(fresh):
-    with running(fresh, "nest-camera-stats", EDIT_STATS) as log:
+def test_without_a_registry_the_other_stories_run(without_registry):
+    with running(without_registry, "nest-camera-stats", EDIT_STATS) as log:
         eventually(lambda: "waits for the schema registry" in log.read_text(), "the query to say that it waits")
         assert "start one with `streamgauge up`" in log.read_text()
         eventually(lambda: "nest-camera-stats runs" in log.read_text(), "the other story to run")
 
 
-@pytest.mark.long
 def test_what_the_documentation_shows_runs_and_gives_the_same_numbers(fresh_registry):
     changes = Changes(fresh_registry)
     changes.write([*some_changes(120), *some_changes(30)])

@@ -16,8 +16,6 @@ from streamgauge.kafka_topics import create_topics
 from streamgauge.settings import Settings
 from streamgauge.topics import Topic
 
-pytestmark = pytest.mark.kafka
-
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):

@@ -36,8 +36,6 @@ def produce(settings, count, first=0):
     )
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_query_runs_is_killed_falls_silent_and_stops(fresh):
     produce(fresh, 500)
     command = [sys.executable, "-m", "streamgauge.cli", "run", QUERY]
@@ -46,7 +44,6 @@ def test_a_query_runs_is_killed_falls_silent_and_stops(fresh):
             eventually(
                 lambda: (status(fresh).get("watermark") and status(fresh)["state"] == "idle") or pipeline.poll() is not None,
                 "a batch, one after it that moves the watermark, and no more to do",
-                200,
             )
             running = status(fresh)
         finally:

@@ -15,26 +15,17 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import dropped, folded, one_camera, read_topic, write_topic
-from running import running_platform, running_registry, streamgauge
+from running import streamgauge
+from topic_reset import delete_subjects, empty_topics
 
 from pipeline.catalog import chosen
 from pipeline.runner import Runner, RunOptions
-from pipeline.session import spark_session
 from pipeline.verification.verifier import Verifier
 from streamgauge.checkpoint_names import CheckpointName
-from streamgauge.settings import Settings
 
-pytestmark = pytest.mark.kafka
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATS = "nest-camera-stats"
 FAULTS = ("--late", "0.05", "--too-late", "0.02", "--duplicates", "0.03", "--corrupt", "0.02")
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    session = spark_session(Settings(home=tmp_path_factory.mktemp("spark"), cache=Settings.from_environment().cache))
-    yield session
-    session.stop()
 
 
 @contextmanager
@@ -82,7 +73,6 @@ def backlog(late_duplicates=True):
 
 
 class TestLateness:
-    @pytest.mark.long
     def test_the_late_rows_are_those_that_spark_dropped_though_it_has_forgotten_its_batches(self, spark, fresh):
         write_topic(fresh, "nest-logs", backlog(), partitions=3)
         with few_batches_kept(spark):
@@ -130,7 +120,6 @@ def lose_what_came(folder, ends):
 
 
 class TestRetention:
-    @pytest.mark.long
     def test_what_is_cut_is_not_checkable_and_the_rest_still_is(self, spark, fresh):
         values = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number * 5)) for number in range(9000)]
         write_topic(fresh, "nest-logs", values, partitions=3)
@@ -166,27 +155,28 @@ class TestRetention:
 
 
 @pytest.fixture(scope="module")
-def stories(spark, tmp_path_factory):
-    """All three stories, with everything that goes wrong on the way, run in three parts; and what the producers said."""
-    with contextmanager(running_platform)(tmp_path_factory.mktemp("home")) as settings, contextmanager(running_registry)(settings):
-        said = {"nest": [], "taxi": [], "wikimedia": []}
-        for part in range(3):
-            start = (START + timedelta(days=part)).isoformat()
-            for story, more in {
-                "nest": ("--limit", "1500", "--speed-up", "1000", "--rate", "100"),
-                "taxi": ("--limit", "1500", "--odd", "0.02"),
-                "wikimedia": ("--limit", "1500", "--rate", "1", "--speed-up", "1"),
-            }.items():
-                done = streamgauge(
-                    "produce", story, "--unpaced", "--json", "--seed", str(part), "--start", start, *more, *FAULTS, settings=settings
-                )
-                assert done.returncode == 0, done.stderr
-                said[story].append(json.loads(done.stdout.splitlines()[-1]))
-            run_once(spark, settings, max_offsets_per_trigger=800)
-        yield (
-            settings,
-            {story: {name: sum(one[name] for one in parts) for name in parts[0] if name != "source"} for story, parts in said.items()},
-        )
+def stories(spark, registry, tmp_path_factory):
+    """All domains, with everything that goes wrong on the way, run in three parts; and what the producers said."""
+    empty_topics(registry.kafka)
+    delete_subjects(registry.registry_url)
+    settings = replace(registry, home=tmp_path_factory.mktemp("home"))
+    said = {"nest": [], "taxi": [], "wikimedia": []}
+    for part in range(3):
+        start = (START + timedelta(days=part)).isoformat()
+        for story, more in {
+            "nest": ("--limit", "1500", "--speed-up", "1000", "--rate", "100"),
+            "taxi": ("--limit", "1500", "--odd", "0.02"),
+            "wikimedia": ("--limit", "1500", "--rate", "1", "--speed-up", "1"),
+        }.items():
+            arguments = ("--unpaced", "--json", "--seed", str(part), "--start", start, *more, *FAULTS)
+            done = streamgauge("produce", story, *arguments, settings=settings)
+            assert done.returncode == 0, done.stderr
+            said[story].append(json.loads(done.stdout.splitlines()[-1]))
+        run_once(spark, settings, max_offsets_per_trigger=800)
+    return (
+        settings,
+        {story: {name: sum(one[name] for one in parts) for name in parts[0] if name != "source"} for story, parts in said.items()},
+    )
 
 
 class TestStories:
@@ -282,7 +272,6 @@ class TestStories:
         assert verified(spark, settings, "wikimedia-dead-letters").verdict == "right"
 
 
-@pytest.mark.long
 def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spark, fresh_registry):
     for first, schema in ((0, V1), (300, V2)):
         serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), schema)
@@ -297,7 +286,6 @@ def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spa
     assert found["wikimedia-archive"].rows.equal == 600
 
 
-@pytest.mark.long
 def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark, fresh):
     write_topic(fresh, "nest-logs", backlog(late_duplicates=False), partitions=3)
     run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=1000)

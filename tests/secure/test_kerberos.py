@@ -28,7 +28,7 @@ LACKING = (
     if whole_java()
     else "no whole Java 17 or 21; apt install openjdk-17-jre-headless"
 )
-pytestmark = [pytest.mark.skipif(bool(LACKING), reason=LACKING), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.skipif(bool(LACKING), reason=LACKING)
 
 
 def login(keytab, principal):

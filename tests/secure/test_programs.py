@@ -20,7 +20,6 @@ from streamgauge.local.registry import EmbeddedRegistry
 
 RIGHTS = documented()
 KEY_PASSWORD = "A_KEY_PASSWORD_OF_THE_TESTS"
-pytestmark = pytest.mark.timeout(900)  # three programs of Spark's go before the first test
 QUERIES = ("nest-camera-stats", "nest-dead-letters")
 
 
@@ -142,7 +141,6 @@ def holders(folder, secrets):
             yield path
 
 
-@pytest.mark.long
 def test_all_stories_are_right_with_these_rights(secured, tmp_path_factory):
     secured = replace(secured, admin=replace(secured.admin, schema_registry_url=""))  # an embedded one, that runs
     flow = Flow(secured, tmp_path_factory.mktemp("stories"), secured.admin.logs / "spark.log", secured.folder)

@@ -1,7 +1,7 @@
-"""One Spark session for the tier, and frames written as lists."""
+"""Frames written as lists."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streaming import Stream
 
-from pipeline.session import spark_session
 from streamgauge.settings import Settings
 
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with the settings of the real one."""
-    session = spark_session(Settings(home=tmp_path_factory.mktemp("spark-home"), cache=Settings.from_environment().cache))
-    yield session
-    session.stop()
 
 
 @pytest.fixture

@@ -88,7 +88,6 @@ def test_a_writer_that_changes_the_same_files_meanwhile_makes_it_begin_anew(spar
     assert (report.before.live_files, report.after.live_files) == (2, 0), "the deletion should stand"
 
 
-@pytest.mark.long
 def test_a_writer_that_always_changes_the_same_files_is_told_after_four_times(spark, rewritten):
     table, seen = rewritten(4)
     with pytest.raises(

@@ -149,7 +149,7 @@ class TestGuard:
         return GuardedProcess.start("sleeper", [sys.executable, "-c", code], log=tmp_path / "log", grace_seconds=0.5)
 
     def child_of(self, guarded):
-        return eventually(lambda: psutil.Process(guarded.pid).children(), "the guard to start its command", 10)[0]
+        return eventually(lambda: psutil.Process(guarded.pid).children(), "the guard to start its command")[0]
 
     def test_stop_ends_the_command(self, tmp_path):
         guarded = self.sleeper(tmp_path)
@@ -161,7 +161,7 @@ class TestGuard:
         code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
         guarded = self.sleeper(tmp_path, code)
         child = self.child_of(guarded)
-        eventually(lambda: "deaf" in guarded.log.read_text(), "the command to go deaf", 10)
+        eventually(lambda: "deaf" in guarded.log.read_text(), "the command to go deaf")
         assert guarded.stop() == 128 + signal.SIGKILL
         assert not child.is_running()
 
@@ -169,10 +169,10 @@ class TestGuard:
         code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"
         guarded = self.sleeper(tmp_path, code)
         child = self.child_of(guarded)
-        grandchild = eventually(child.children, "the command to start a child", 10)[0]
+        grandchild = eventually(child.children, "the command to start a child")[0]
         child.kill()
         guarded.popen.wait(10)
-        eventually(lambda: not grandchild.is_running(), "the grandchild to be gone", 10)
+        eventually(lambda: not grandchild.is_running(), "the grandchild to be gone")
 
     def test_the_exit_code_is_the_commands(self, tmp_path):
         guarded = self.sleeper(tmp_path, "raise SystemExit(7)")
