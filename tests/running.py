@@ -72,11 +72,11 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
     return {**others, **settings.environment(), **more}
 
 
-def streamgauge(*arguments: str, settings: Settings, **variables: str) -> "subprocess.CompletedProcess[str]":
+def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Runs the command in this process, on the worker's Spark session; returns what it printed, and does not judge the exit code."""
     from streamgauge.cli import main
 
-    if arguments[0] in SPARK_COMMANDS:
+    if arguments[0] in SPARK_COMMANDS and not without_spark:
         shared_spark()
     stdout, stderr, code = io.StringIO(), io.StringIO(), 0
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -127,6 +127,14 @@ def stop_shared_spark() -> None:
     if shared_spark.cache_info().currsize:
         shared_spark().stop()
         shared_spark.cache_clear()
+
+
+def one_line_error(done: "subprocess.CompletedProcess[str]") -> str:
+    """The line by which a command refuses; fails unless it ended with 2 and said that line alone."""
+    lines = done.stderr.strip().splitlines()
+    if done.returncode != 2 or len(lines) != 1 or not lines[0].startswith("error: "):
+        pytest.fail(f"exit code 2 and one line that begins with 'error: ' were expected, and found {done.returncode} and:\n{done.stderr}")
+    return lines[0]
 
 
 def eventually(probe: Callable[[], T], what: str) -> T:

@@ -53,8 +53,8 @@ class SseServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, events: list, script: list[Behaviour], host: str):
-        super().__init__((host, 0), Answer)
+    def __init__(self, events: list, script: list[Behaviour], host: str, port: int):
+        super().__init__((host, port), Answer)
         self.events, self.script = events, script
         self.requests: list[Message] = []
         self.lock, self.closing = threading.Lock(), threading.Event()
@@ -65,9 +65,9 @@ class SseServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(events: list, *script: Behaviour, host: str = "127.0.0.1") -> Iterator[SseServer]:
-    server = SseServer(events, list(script), host)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+def serving(events: list, *script: Behaviour, host: str = "127.0.0.1", port: int = 0) -> Iterator[SseServer]:
+    server = SseServer(events, list(script), host, port)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield server
     finally:
@@ -80,7 +80,7 @@ def hold(answer: Answer):
     """Everything that there is, and then nothing, on an open connection."""
     answer.open()
     answer.events(answer.first, len(answer.server.events))
-    answer.server.closing.wait(60)
+    answer.server.closing.wait()
 
 
 def drop_after(count: int) -> Behaviour:
@@ -95,7 +95,7 @@ def stall_after(count: int) -> Behaviour:
     def behave(answer: Answer):
         answer.open()
         answer.events(answer.first, count)
-        answer.server.closing.wait(60)
+        answer.server.closing.wait()
 
     return behave
 
@@ -141,4 +141,4 @@ def drip(answer: Answer):
         answer.write(piece)
         time.sleep(0.0005)
     answer.events(answer.first + 3, len(answer.server.events))
-    answer.server.closing.wait(60)
+    answer.server.closing.wait()

@@ -28,7 +28,8 @@ TOTAL_BYTES = 4e9
 """What the README asks for; machines that are sold with it have a little less."""
 _NEARLY = 0.9
 DISK_BYTES_AT_LEAST, DISK_BYTES_AT_EASE = 1e9, 5e9
-_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Where a container finds how much memory it may use."""
 
 
 def python() -> list[Finding]:
@@ -53,10 +54,10 @@ def java(settings: Settings) -> list[Finding]:
     ]
 
 
-def memory(settings: Settings) -> list[Finding]:
+def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]:
     """What there is against what the demo takes."""
     found = psutil.virtual_memory()
-    limit = _container_limit()
+    limit = _container_limit(limit_file)
     total = min(found.total, limit or found.total)
     shown = f"{found.available / 2**30:.1f} GiB free of {total / 2**30:.1f}{' that the container may use' if total == limit else ''}; the demo takes {DEMO_BYTES / 2**30:.1f}"
     if total < TOTAL_BYTES * _NEARLY:
@@ -102,9 +103,9 @@ def ports(settings: Settings) -> list[Finding]:
     return [*findings, _port(settings.dashboard_port, "dashboard", advice, own=_dashboard(settings.dashboard_port))]
 
 
-def cached_jars(settings: Settings) -> list[Finding]:
+def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
     """Whether what the lock names is in the cache, byte for byte."""
-    locked = [artifact for bundle in jars.bundles(settings) for artifact in jars.locked(bundle)]
+    locked = [artifact for bundle in jars.bundles(settings) for artifact in jars.locked(bundle, lock)]
     artifacts = [artifact for artifact in locked if not jars.unpacked_folder(artifact, settings).exists()]
     paths = {artifact: settings.cache / "maven" / artifact.coordinate.repository_path for artifact in artifacts}
     with ThreadPoolExecutor() as pool:
@@ -124,10 +125,10 @@ def cached_jars(settings: Settings) -> list[Finding]:
     return findings or [Finding("jars", "ok", f"all {len(locked)} files that jars.lock names are {where}, with the right checksums")]
 
 
-def _container_limit() -> int | None:
+def _container_limit(file: Path) -> int | None:
     """The bytes that this container may use; None where there is no limit."""
     try:
-        return int(_CGROUP_LIMIT.read_text())
+        return int(file.read_text())
     except (OSError, ValueError):
         return None
 

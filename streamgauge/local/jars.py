@@ -1,6 +1,5 @@
 """Fetches the locked jars once into the user's cache, checks them, and uses them offline from then on."""
 
-import errno
 import tarfile
 import tempfile
 import threading
@@ -152,7 +151,6 @@ def _fetch_one(artifact: LockedArtifact, folder: Path, maven_url: str, download:
 
 
 def _unwritable(path: Path, artifact: LockedArtifact, error: OSError) -> StreamgaugeError:
-    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
     return StreamgaugeError(
-        f"could not write {path}: {what}; {artifact.bytes / 1e6:.0f} MB are needed there, or choose another folder with STREAMGAUGE_CACHE"
+        f"could not write {path}: {error.strerror}; {artifact.bytes / 1e6:.0f} MB are needed there, or choose another folder with STREAMGAUGE_CACHE"
     )

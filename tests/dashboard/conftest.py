@@ -11,6 +11,7 @@ import pytest
 import streamlit as st
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from running import RETRY_SECONDS
 
 from dashboard import nest
 from streamgauge.kafka_topics import create_topics
@@ -39,18 +40,20 @@ class ResultTopic:
         self.keys.add(key)
         timestamp_ms = int((datetime.now(UTC) - age).timestamp() * 1000)
         self._producer.produce(self.name, key=key, value=value, timestamp=timestamp_ms)
-        assert self._producer.flush(10) == 0, f"Kafka at {self.bootstrap_servers} did not take a record for {self.name} in 10 s"
+        assert self._producer.flush(RETRY_SECONDS) == 0, (
+            f"Kafka at {self.bootstrap_servers} did not take a record for {self.name} in {RETRY_SECONDS} s"
+        )
 
 
 @pytest.fixture(scope="session")
 def until():
     """Retries `observe()` until `expected(seen)` holds and returns what was seen; fails with what was seen last."""
 
-    def retry(observe, expected, what, seconds=30):
-        deadline = time.monotonic() + seconds
+    def retry(observe, expected, what):
+        deadline = time.monotonic() + RETRY_SECONDS
         while not expected(seen := observe()):
             if time.monotonic() > deadline:
-                pytest.fail(f"{what} within {seconds} s, but last seen was: {seen}")
+                pytest.fail(f"{what} within {RETRY_SECONDS} s, but last seen was: {seen}")
             time.sleep(0.05)
         return seen
 
@@ -63,7 +66,7 @@ def topic(settings, monkeypatch, until):
     name = f"{NEST_CAMERA_STATS.name}-{uuid.uuid4()}"
     create_topics(settings.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=name)])
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
-    until(lambda: admin.list_topics(timeout=10).topics, lambda topics: name in topics, f"topic {name} was to be there")
+    until(lambda: admin.list_topics(timeout=RETRY_SECONDS).topics, lambda topics: name in topics, f"topic {name} was to be there")
     monkeypatch.setattr(nest, "TOPIC", name)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
     yield ResultTopic(settings.kafka, name)

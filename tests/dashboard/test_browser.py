@@ -13,13 +13,13 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from playwright.sync_api import expect, sync_playwright
-from running import environment
+from running import RETRY_SECONDS, environment
 
 from dashboard.server import dashboard_command, dashboard_url
 from streamgauge.data_files import data_file
 from streamgauge.local.processes import GuardedProcess, log_tail
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = RETRY_SECONDS * 1000
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
 
@@ -47,7 +47,7 @@ def dashboard(settings, until, tmp_path_factory):
         if not process.is_running:
             pytest.fail(f"the dashboard ended instead of answering at {url}; the end of its log:\n{log_tail(log)}")
         try:
-            return requests.get(f"{url}/_stcore/health", timeout=2).text
+            return requests.get(f"{url}/_stcore/health", timeout=RETRY_SECONDS).text
         except requests.ConnectionError as error:
             return str(error)
 
@@ -143,7 +143,7 @@ def test_it_is_served_on_loopback_only_and_to_its_own_names_only(dashboard, sett
     }
 
     def answer_to(host):
-        with requests.get(f"{dashboard}/_stcore/stream", headers={**handshake, "Host": host}, timeout=10, stream=True) as answer:
+        with requests.get(f"{dashboard}/_stcore/stream", headers={**handshake, "Host": host}, timeout=RETRY_SECONDS, stream=True) as answer:
             return answer.status_code
 
     hosts = (f"127.0.0.1:{settings.dashboard_port}", f"localhost:{settings.dashboard_port}", "elsewhere.example")

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from PIL import Image
 from playwright.sync_api import expect
+from running import RETRY_SECONDS
 from test_browser import PATIENCE_MS, browser, dashboard, page  # noqa: F401 - fixtures
 
 from streamgauge.topics import DEAD_LETTERS, QUERY_STATES
@@ -23,7 +24,7 @@ def states(settings):
 
     def write(topic, key, value, headers=None):
         producer.produce(topic, key=key, value=value, headers=headers)
-        assert producer.flush(10) == 0
+        assert producer.flush(RETRY_SECONDS) == 0
 
     def state(query, kind, **fields):
         queries.add(query)

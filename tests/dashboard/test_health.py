@@ -9,6 +9,8 @@ import orjson
 import pytest
 import streamlit as st
 from confluent_kafka import Producer
+from pages import drawn
+from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from dashboard import health, health_dead_letters
@@ -33,7 +35,7 @@ class Kafka:
 
     def write(self, kind, key, value, headers=None):
         self._producer.produce(self.names[kind], key=key, value=value, headers=headers)
-        assert self._producer.flush(10) == 0, "Kafka did not take a record in 10 s"
+        assert self._producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
     def state(self, query="counts", state="running", **fields):
         measured = {
@@ -105,14 +107,9 @@ def page_with(until):
 
         health.page()
 
-    page = AppTest.from_function(script, default_timeout=30)
+    page = AppTest.from_function(script, default_timeout=RETRY_SECONDS)
 
-    def look():
-        page.run()
-        assert not page.exception, f"the page failed: {[error.value for error in page.exception]}"
-        return page
-
-    return lambda shows: until(look, shows, "the page should show what was written")
+    return lambda shows: until(lambda: drawn(page), shows, "the page should show what was written")
 
 
 def metrics(page):

@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 import streamlit as st
+from pages import drawn
+from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 import dashboard
@@ -21,11 +23,10 @@ class Page:
     """What the page shows, by name."""
 
     def __init__(self, retry=None):
-        self.app, self._retry = AppTest.from_file(APP, default_timeout=30), retry
+        self.app, self._retry = AppTest.from_file(APP, default_timeout=RETRY_SECONDS), retry
 
     def look(self):
-        self.app.run()
-        assert not self.app.exception, f"the page failed: {[error.value for error in self.app.exception]}"
+        drawn(self.app)
         return self
 
     def until(self, expected, what):

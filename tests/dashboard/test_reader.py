@@ -6,6 +6,7 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from running import RETRY_SECONDS
 
 from dashboard.reader import Follower
 from streamgauge.errors import StreamgaugeError
@@ -118,7 +119,7 @@ def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(se
         follower = Follower(platform.settings.kafka, NEST_CAMERA_STATS.name)
         producer = Producer({"bootstrap.servers": platform.settings.bootstrap_servers, "log_level": 0})
         producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 1}')
-        assert producer.flush(10) == 0
+        assert producer.flush(RETRY_SECONDS) == 0
         until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
 
         platform.stop()

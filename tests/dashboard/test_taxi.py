@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 import streamlit as st
 from confluent_kafka import Producer
+from pages import drawn
+from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from dashboard import taxi
@@ -38,7 +40,7 @@ def write(settings, monkeypatch):
         }
         value = {"borough": borough, "window": window, "trips": trips, "passenger_count_avg": None, **amounts, **fields}
         producer.produce(name, key=json.dumps({"borough": borough, "window": window}), value=json.dumps(value))
-        assert producer.flush(10) == 0, "Kafka did not take a record in 10 s"
+        assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
     yield row
     st.cache_resource.clear()
@@ -52,8 +54,8 @@ def page_with(until, shows):
 
         taxi.page()
 
-    page = AppTest.from_function(script, default_timeout=30)
-    return until(page.run, shows, "the page should show what was written")
+    page = AppTest.from_function(script, default_timeout=RETRY_SECONDS)
+    return until(lambda: drawn(page), shows, "the page should show what was written")
 
 
 def metrics(page):

@@ -13,6 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from pages import drawn
+from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from dashboard import wikimedia, wikimedia_stream
@@ -66,7 +68,7 @@ class Topics:
     def write(self, topic, value, *, key=None, age=timedelta(0), headers=None, partition=-1):
         timestamp_ms = int((datetime.now(UTC) - age).timestamp() * 1000)
         self._producer.produce(self.own[topic.name].name, value, key, partition=partition, timestamp=timestamp_ms, headers=headers or {})
-        assert self._producer.flush(10) == 0, "Kafka did not take a record in 10 s"
+        assert self._producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
 
 @pytest.fixture
@@ -88,15 +90,14 @@ class Page:
 
             wikimedia.page()
 
-        self.app, self._retry = AppTest.from_function(script, default_timeout=30), retry
+        self.app, self._retry = AppTest.from_function(script, default_timeout=RETRY_SECONDS), retry
 
     def until(self, expected, what):
         self._retry(self.look, expected, what)
         return self
 
     def look(self):
-        self.app.run()
-        assert not self.app.exception, f"the page failed: {[error.value for error in self.app.exception]}"
+        drawn(self.app)
         return self
 
     def __repr__(self):

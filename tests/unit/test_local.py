@@ -1,20 +1,18 @@
 """Java, jars and children: what is chosen, what is refused, and by which words."""
 
-import errno
 import hashlib
-import http.server
 import os
 import signal
 import stat
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import PurePath
 
 import psutil
 import pytest
 from running import eventually
+from web_server import files
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local import jars
@@ -47,17 +45,8 @@ def repository(tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(JAR)
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *arguments):
-            super().__init__(*arguments, directory=str(folder))
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with files(folder) as address:
+        yield address
 
 
 @pytest.fixture
@@ -82,7 +71,7 @@ class TestJars:
 
     def test_a_wrong_hash_is_refused_and_nothing_stays(self, settings, repository, lock):
         lock.write_text(LOCK.format(sha256="0" * 64))
-        with pytest.raises(StreamgaugeError, match=r"thing-1.0.jar is not the file that jars.lock names"):
+        with pytest.raises(StreamgaugeError, match=r"thing-1\.0\.jar.*jars\.lock.*0{64}"):
             jars.fetch("test", replace(settings, maven_url=repository), lock)
         assert not list((settings.cache / "maven").rglob("*.jar"))
 
@@ -92,15 +81,12 @@ class TestJars:
 
     def test_a_file_that_is_not_there_is_named_with_its_status(self, settings, repository, lock):
         lock.write_text(lock.read_text().replace("thing", "other"))
-        with pytest.raises(StreamgaugeError, match="HTTP 404"):
+        with pytest.raises(StreamgaugeError, match=r"other-1\.0\.jar.*HTTP 404"):
             jars.fetch("test", replace(settings, maven_url=repository), lock)
 
-    def test_a_full_disk_is_one_line(self, settings, repository, lock, monkeypatch):
-        def full(*_, **__):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        monkeypatch.setattr(jars._Download, "__call__", full)
-        with pytest.raises(StreamgaugeError, match=r"the disk is full; .* STREAMGAUGE_CACHE"):
+    def test_a_cache_that_cannot_be_written_is_named_with_the_room_it_takes(self, settings, repository, lock):
+        settings.cache.write_text("a file where the folder should be")
+        with pytest.raises(StreamgaugeError, match=r"thing-1\.0\.jar.*Not a directory.* MB .*STREAMGAUGE_CACHE"):
             jars.fetch("test", replace(settings, maven_url=repository), lock)
 
     def test_the_lock_names_every_artifact_that_jars_toml_asks_for(self):
@@ -136,11 +122,11 @@ class TestJava:
         java.parent.mkdir(parents=True)
         java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
         java.chmod(java.stat().st_mode | stat.S_IEXEC)
-        with pytest.raises(StreamgaugeError, match=r"is Java 11\.0\.2; Spark needs Java 17 or 21"):
+        with pytest.raises(StreamgaugeError, match=r"11\.0\.2.*17 or 21"):
             java_home(replace(settings, java_home=str(tmp_path / "old")))
 
     def test_a_home_without_java_is_refused(self, settings, tmp_path):
-        with pytest.raises(StreamgaugeError, match="no working Java at"):
+        with pytest.raises(StreamgaugeError, match=str(tmp_path)):
             java_home(replace(settings, java_home=str(tmp_path)))
 
 
@@ -171,12 +157,12 @@ class TestGuard:
         child = self.child_of(guarded)
         grandchild = eventually(child.children, "the command to start a child")[0]
         child.kill()
-        guarded.popen.wait(10)
+        guarded.popen.wait()
         eventually(lambda: not grandchild.is_running(), "the grandchild to be gone")
 
     def test_the_exit_code_is_the_commands(self, tmp_path):
         guarded = self.sleeper(tmp_path, "raise SystemExit(7)")
-        assert guarded.popen.wait(10) == 7
+        assert guarded.popen.wait() == 7
 
 
 class TestPidFile:

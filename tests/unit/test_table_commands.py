@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 from object_store import CREDENTIALS
-from running import environment, eventually, streamgauge
+from running import environment, eventually, one_line_error, streamgauge
 
 from streamgauge.settings import Settings
 
@@ -19,40 +19,37 @@ def settings(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "facts"),
     [
-        (("query", "select 1", "--format", "xml"), "--format xml; expected one of table, csv, json"),
-        (("maintain", "trips"), "no table trips; there are nest_cameras"),
-        (("maintain", "--retain", "a while"), "--retain is 'a while'; expected a duration above zero"),
-        (("maintain", "--every", "never"), "--every is 'never'; expected a duration above zero"),
-        (("maintain", "--retain", "2 hours"), "--retain '2 hours' is below 7 days. What it deletes cannot be had back: time travel"),
-        (("maintain", "--retain", "2 hours", "--every", "1 hour"), "streams that read the table"),
+        (("query", "select 1", "--format", "xml"), ("--format xml", "table, csv, json")),
+        (("maintain", "trips"), ("trips", "nest_cameras")),
+        (("maintain", "--retain", "a while"), ("--retain is 'a while'", "duration")),
+        (("maintain", "--every", "never"), ("--every is 'never'", "duration")),
+        (("maintain", "--retain", "2 hours"), ("--retain '2 hours'", "7 days", "time travel", "streams", "--allow-short-retention")),
     ],
 )
-def test_a_wrong_word_gets_one_clear_line(settings, arguments, message):
-    done = streamgauge(*arguments, settings=settings)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+def test_a_wrong_word_gets_one_clear_line(settings, arguments, facts):
+    line = one_line_error(streamgauge(*arguments, settings=settings, without_spark=True))
+    assert [fact for fact in facts if fact not in line] == [], line
 
 
 @pytest.mark.parametrize("command", ["query", "maintain"])
 def test_without_a_table_they_say_what_to_run_first(tmp_path, command):
-    done = streamgauge(command, settings=Settings(home=tmp_path / "new"))
-    assert done.returncode == 2
-    assert "no tables yet in" in done.stderr
-    assert "streamgauge run" in done.stderr
+    line = one_line_error(streamgauge(command, settings=Settings(home=tmp_path / "new"), without_spark=True))
+    assert "streamgauge run" in line
+    assert str(tmp_path / "new" / "lake") in line
 
 
 def test_a_parquet_archive_is_left_alone_and_costs_no_spark(settings):
-    done = streamgauge("maintain", settings=settings)
+    done = streamgauge("maintain", settings=settings, without_spark=True)
     assert done.returncode == 0, done.stderr
-    assert "nest_cameras (parquet): left alone; only Delta tables are compacted" in done.stdout
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("nest_cameras (parquet)")
+    assert "Delta" in line
     assert not (settings.logs / "spark.log").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_on_a_timer_it_works_in_processes_that_come_and_go(settings, number):
+def test_on_a_timer_it_works_in_processes_that_come_and_go(settings):
     command = [sys.executable, "-m", "streamgauge.cli", "maintain", "--every", "1 second"]
     with subprocess.Popen(command, env=environment(settings), stdout=subprocess.PIPE, text=True) as timer:
         rounds = set()
@@ -62,10 +59,10 @@ def test_on_a_timer_it_works_in_processes_that_come_and_go(settings, number):
             return len(rounds) > 1
 
         eventually(two_rounds, "a second round")
-        timer.send_signal(number)
-        said = timer.communicate(timeout=10)[0]
+        timer.send_signal(signal.SIGTERM)
+        said = timer.communicate()[0]
     assert timer.returncode == 0
-    assert "nest_cameras (parquet): " in said
+    assert "nest_cameras (parquet)" in said, "what the first round said"
     assert not any(psutil.pid_exists(pid) for pid in rounds)
 
 
@@ -74,8 +71,7 @@ def test_on_a_timer_it_outlives_a_store_that_is_away(tmp_path):
     command = [sys.executable, "-m", "streamgauge.cli", "maintain", "--every", "0.1 seconds"]
     log = tmp_path / "said.txt"
     with log.open("w") as said, subprocess.Popen(command, env=environment(Settings(home=tmp_path), **away), stderr=said) as timer:
-        told = "error: LAKE_URI=s3a://bucket/lake cannot be reached at http://127.0.0.1:9"
-        eventually(lambda: log.read_text().count(told) > 1 or timer.poll() is not None, "a second attempt")
+        eventually(lambda: log.read_text().count("http://127.0.0.1:9") > 1 or timer.poll() is not None, "a second attempt")
         assert timer.poll() is None, f"it has ended: {log.read_text()}"
         timer.send_signal(signal.SIGTERM)
     assert timer.returncode == 0, log.read_text()

@@ -185,7 +185,7 @@ def test_the_oldest_time_is_that_of_the_oldest_event(events, documents):
 
 
 def test_people_come_and_go_with_the_hour():
-    a_day = events_of(144_000, start=START.replace(hour=0))
+    a_day = events_of(14_400, start=START.replace(hour=0), seconds_between=6)
     by_hour = Counter(fact[1] // 3_600_000 % 24 for fact in {fact for event in a_day for fact in event.facts})
     assert by_hour.keys() == set(range(24))
     assert by_hour[18] > 10 * by_hour[3]
