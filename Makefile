@@ -64,5 +64,5 @@ jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)
 	$(RUN)python -m streamgauge.local.lock_jars
 
 clean: ## everything that was made here: environment, data, caches of tools
-	rm -rf .venv .uv .streamgauge .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .uv .streamgauge .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

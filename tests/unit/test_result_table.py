@@ -2,7 +2,10 @@
 
 from datetime import UTC, datetime
 
+import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from streamgauge.result_table import ResultTable, decode_json
 
@@ -84,3 +87,48 @@ def test_the_newest_kafka_timestamp_is_the_largest_of_all_records_in_utc():
     assert fold((b"a", b"{}")).newest_record_at is None
     table = fold((b"a", b"{}", 1_000), (b"b", None, 3_500), (b"a", b"{}", 2_000))
     assert table.newest_record_at == datetime(1970, 1, 1, 0, 0, 3, 500_000, tzinfo=UTC)
+
+
+READABLE = st.dictionaries(st.text(max_size=2), st.integers(0, 3) | st.text(max_size=2), max_size=2).map(orjson.dumps)
+UNREADABLE = st.sampled_from([b"", b"{", b"[1]", b"\xff", b"null"])
+RECORDS = st.lists(
+    st.tuples(st.none() | st.sampled_from([b"a", b"b", b"c"]), st.none() | READABLE | UNREADABLE, st.none() | st.integers(0, 9))
+)
+
+
+def last_values(records):
+    """The last value of each key, in order of their last change: what a compacted topic promises, in plain Python."""
+    last = {}
+    for key, value, _ in records:
+        last.pop(key, None)
+        last[key] = value
+    return last
+
+
+def is_object(value):
+    return value is not None and value.startswith(b"{") and value != b"{"
+
+
+@given(RECORDS)
+@settings(deadline=None, derandomize=True, database=None)
+def test_the_table_is_the_last_value_of_each_key(records):
+    table, last = fold(*records), last_values(records)
+    keyed = {key: value for key, value in last.items() if key is not None}
+    assert table.keys() == [key for key, value in keyed.items() if is_object(value)]
+    assert table.rows() == [orjson.loads(value) for value in keyed.values() if is_object(value)]
+    unreadable = {key for key, value in keyed.items() if value is not None and not is_object(value)}
+    assert set(table.unreadable) == unreadable | ({None} if None in last else set())
+    times = [time for _, _, time in records if time is not None]
+    assert table.newest_record_at == (datetime.fromtimestamp(max(times) / 1000, UTC) if times else None)
+
+
+@given(RECORDS, st.data())
+@settings(deadline=None, derandomize=True, database=None)
+def test_neither_a_compaction_nor_a_part_that_comes_again_changes_the_table(records, data):
+    final = {max(place for place, record in enumerate(records) if record[0] == key) for key, _, _ in records}
+    compacted = [record for place, record in enumerate(records) if place in final or data.draw(st.booleans(), label="kept")]
+    start = data.draw(st.integers(0, len(records)), label="comes again from")
+    table = fold(*records)
+    for other in (fold(*compacted), fold(*records, *records[start:])):
+        assert sorted(zip(other.keys(), other.rows(), strict=True)) == sorted(zip(table.keys(), table.rows(), strict=True))
+        assert other.unreadable == table.unreadable
