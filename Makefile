@@ -3,6 +3,7 @@ SHELL := /bin/sh
 PYTHON ?= python3
 UV := .uv/bin/uv
 RUN := .venv/bin/
+BENCH = PYTHONPATH=tests $(RUN)python -m benchmarks.
 # Two workers, each with a broker, a schema registry and a Spark session that its tests share.
 PYTEST = $(RUN)python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(SELECTED)
 
@@ -51,14 +52,14 @@ compose-test: .venv/.ready ## docker-compose.yaml, from its build to `down`; nee
 	$(RUN)python -m pytest tests/compose
 
 chaos: .venv/.ready ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
-	$(RUN)streamgauge chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)
+	PYTHONPATH=tests $(RUN)python -m chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)
 
 bench: .venv/.ready ## figures of this machine; takes some minutes
-	$(RUN)python -m benchmarks.nest
-	$(RUN)python -m benchmarks.wikimedia
-	$(RUN)python -m benchmarks.tables
-	$(RUN)python -m benchmarks.neighbours
-	$(RUN)python -m benchmarks.demo
+	$(BENCH)nest
+	$(BENCH)wikimedia
+	$(BENCH)tables
+	$(BENCH)neighbours
+	$(BENCH)demo
 
 jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)
 	$(RUN)python -m streamgauge.local.lock_jars

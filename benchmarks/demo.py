@@ -1,4 +1,4 @@
-"""Measures `streamgauge demo` on this machine: `python -m benchmarks.demo`. Everything is fetched before, so that no download is timed.
+"""Measures `streamgauge demo` on this machine: `PYTHONPATH=tests python -m benchmarks.demo`. Everything is fetched before, so that no download is timed.
 
 Prints the seconds from the command to the first row of each story's result topic, what all its processes hold in memory half a minute
 later, and the seconds that it takes to end after Ctrl-C.
@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 from confluent_kafka import KafkaException
+from running import environment
 
-from benchmarks.measuring import ME, MIB, environment, family, messages, own_settings, resident_bytes, say, say_machine
+from benchmarks.measuring import ME, MIB, family, messages, own_settings, resident_bytes, say, say_machine
 from streamgauge.local import jars
 from streamgauge.settings import Settings
 from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS

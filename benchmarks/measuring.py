@@ -2,16 +2,16 @@
 
 import os
 import platform
-import random
-import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 from confluent_kafka import Message, TopicPartition
+from running import settings_on_free_ports
 
 from streamgauge.local.platform import Platform
 from streamgauge.settings import Settings
@@ -27,16 +27,8 @@ def say_machine() -> None:
 
 
 def own_settings(home: Path) -> Settings:
-    """Settings of a platform in `home`, on four neighbouring ports that nobody listens on."""
-    while True:
-        first = random.randrange(20_000, 32_000)
-        with ExitStack() as sockets:
-            try:
-                for port in range(first, first + 4):
-                    sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        return Settings(home=home, kafka_port=first, dashboard_port=first + 2, registry_port=first + 3)
+    """Settings of a platform of its own in `home`, with the product's defaults."""
+    return replace(settings_on_free_ports(home), driver_java_options="")
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -76,17 +68,6 @@ def fresh_platform(*, with_registry: bool = False) -> Iterator[Settings]:
         broker.start(detached=False)
         yield settings
         broker.stop_guarded()
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """The environment in which a program has `settings`."""
-    own = {
-        "STREAMGAUGE_HOME": str(settings.home),
-        "STREAMGAUGE_KAFKA_PORT": str(settings.kafka_port),
-        "STREAMGAUGE_DASHBOARD_PORT": str(settings.dashboard_port),
-        "STREAMGAUGE_REGISTRY_PORT": str(settings.registry_port),
-    }
-    return {**os.environ, **own}
 
 
 def say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Measures what a query that fails again and again costs its neighbour: `python -m benchmarks.neighbours`.
+"""Measures what a query that fails again and again costs its neighbour: `PYTHONPATH=tests python -m benchmarks.neighbours`.
 
 Batch times of `nest-camera-stats` at 200 documents/s, a minute each: beside `nest-archive` as it is, and beside one whose checkpoint is damaged, so
 that it fails at each start and is started again at once, far more often than the supervisor would let it.
@@ -11,8 +11,9 @@ import time
 from dataclasses import replace
 
 import orjson
+from running import environment
 
-from benchmarks.measuring import ME, environment, fresh_platform, messages, say, say_machine
+from benchmarks.measuring import ME, fresh_platform, messages, say, say_machine
 from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Measures the Nest story on this machine: `python -m benchmarks.nest [producer pipeline latency]`, all of them by default.
+"""Measures the Nest story on this machine: `PYTHONPATH=tests python -m benchmarks.nest [producer pipeline latency]`, all of them by default.
 
 producer  documents/s into the broker, of 1,000,000 of about 1.6 kB
 pipeline  documents/s from the earliest to the last result, with the start of the process, and warm; alone, and with the archive
@@ -18,8 +18,9 @@ from datetime import datetime
 from pathlib import Path
 
 import orjson
+from running import environment
 
-from benchmarks.measuring import ME, environment, fresh_platform, messages, say, say_machine
+from benchmarks.measuring import ME, fresh_platform, messages, say, say_machine
 from streamgauge.data_files import data_file
 from streamgauge.settings import Settings
 

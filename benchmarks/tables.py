@@ -1,4 +1,4 @@
-"""Measures tables on this machine: `python -m benchmarks.tables [ingest archive]`, both by default.
+"""Measures tables on this machine: `PYTHONPATH=tests python -m benchmarks.tables [ingest archive]`, both by default.
 
 ingest   records/s of `streamgauge ingest`, of 200,000 over 20,000 keys, in 1, 10 and 50 batches; on a session that has done it once before;
          then the files of the table of 50 batches before and after maintenance
@@ -18,8 +18,9 @@ from pathlib import Path
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from running import environment
 
-from benchmarks.measuring import ME, environment, fresh_platform, say, say_machine
+from benchmarks.measuring import ME, fresh_platform, say, say_machine
 from pipeline.catalog import chosen as queries_named
 from pipeline.ingest.inference import infer
 from pipeline.ingest.location import Location

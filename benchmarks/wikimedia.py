@@ -1,4 +1,4 @@
-"""Measures the Wikimedia story on this machine: `python -m benchmarks.wikimedia [registry producer pipeline]`, all of them by default.
+"""Measures the Wikimedia story on this machine: `PYTHONPATH=tests python -m benchmarks.wikimedia [registry producer pipeline]`, all of them by default.
 
 registry  seconds from the start of the schema registry's process to its first answer, and its memory, with all of it unpacked before
 producer  changes/s into the broker, in Avro, of CHANGES simulated ones; and what simulating and encoding alone would allow
@@ -19,8 +19,9 @@ from pathlib import Path
 
 import orjson
 from pyspark.sql import DataFrame
+from running import environment
 
-from benchmarks.measuring import ME, MIB, environment, family, fresh_platform, messages, own_settings, resident_bytes, say, say_machine
+from benchmarks.measuring import ME, MIB, family, fresh_platform, messages, own_settings, resident_bytes, say, say_machine
 from streamgauge.local import jars
 from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.schema_registry import SchemaRegistry

@@ -21,7 +21,7 @@ OURS = {
     "lake": "tables of files",
     "logs": "logs",
     "producers": "where the live stream was left",
-    "chaos": "rounds of chaos that were wrong",
+    "chaos": "failed rounds of `make chaos`",
     "spark-master": "what a Spark master remembers of its cluster",
 }
 """Everything that Streamgauge puts into STREAMGAUGE_HOME, and what it is."""

@@ -1,4 +1,4 @@
-"""The commands for whoever runs it: doctor, clean, expire, chaos."""
+"""The commands for whoever runs it: doctor, clean, expire."""
 
 import sys
 from typing import Annotated
@@ -91,18 +91,3 @@ def expire(
     else:
         seconds_between = durations.seconds(every, "--every")
         repeat(work, seconds_between, stop_requested(), lambda line: err.print(line, markup=False), at_once=True)
-
-
-def chaos(
-    rounds: Annotated[int, typer.Option(min=1, help="how many rounds")] = 1,
-    seed: Annotated[int, typer.Option(help="the same seed plans the same rounds")] = 0,
-    seconds: Annotated[float, typer.Option(min=10, help="how long the producers of a round send, but for their pauses")] = 60,
-) -> None:
-    """Load, kill, stop and freeze the whole application at random moments, on a platform of its own, then prove that nothing is wrong."""
-    from streamgauge.local.chaos import chaos as run_rounds
-
-    wrong = run_rounds(
-        Settings.from_environment(), rounds=rounds, seed=seed, seconds=seconds, say=lambda line: out.print(line, markup=False)
-    )
-    out.print(f"{rounds - wrong} of {rounds} rounds right")
-    sys.exit(1 if wrong else 0)

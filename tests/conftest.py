@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 from pyspark.sql import SparkSession
-from running import OBJECT_STORE, running_platform, running_registry, shared_spark, stop_shared_spark
+from running import OBJECT_STORE, forget_surroundings, running_platform, running_registry, shared_spark, stop_shared_spark
 from topic_reset import delete_subjects, empty_topics
 
 from streamgauge.local.ports import free_ports
@@ -16,7 +16,8 @@ from streamgauge.settings import Settings
 
 
 def pytest_configure() -> None:
-    """Lets Ctrl-C be tested: the workers of pytest-xdist ignore it, and what they start would inherit that."""
+    """Keeps tests off the platform that the environment names, and lets Ctrl-C be tested: the workers of pytest-xdist ignore it."""
+    forget_surroundings()
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from unittest.mock import patch
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 300
 """How long a state is waited for: far longer than it takes on a slow and busy machine, so that only what never comes runs into it."""
+OF_THIS_MACHINE = ("STREAMGAUGE_CACHE", "STREAMGAUGE_JAVA_HOME", "STREAMGAUGE_MAVEN_URL")
+"""The only settings that tests, chaos and benchmarks take from their environment. Others may name somebody's production."""
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 """For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
 SPARK_COMMANDS = {"ingest", "maintain", "query", "run", "verify"}
@@ -35,16 +38,22 @@ OBJECT_STORE = ObjectStore(free_ports(1)[0])
 """The worker's object store. Its address is chosen before it starts, for Spark takes it at its own start."""
 
 
+def forget_surroundings() -> None:
+    """Removes every setting from this process's environment, except those OF_THIS_MACHINE."""
+    for variable, _, _ in Settings.table():
+        if variable not in OF_THIS_MACHINE:
+            os.environ.pop(variable, None)
+
+
 def settings_on_free_ports(home: Path) -> Settings:
-    """Settings of a platform of its own, which does not run. The cache of jars is the user's, or every test would fetch them."""
+    """Settings of a platform of its own, which does not run."""
     kafka_port, _, dashboard_port, registry_port = free_ports(4)
-    cache = Settings.from_environment().cache
-    return Settings(
+    return replace(
+        Settings.from_environment({variable: os.environ.get(variable, "") for variable in OF_THIS_MACHINE}),
         home=home,
         kafka_port=kafka_port,
         dashboard_port=dashboard_port,
         registry_port=registry_port,
-        cache=cache,
         driver_java_options=SHORT_LIVED,
     )
 

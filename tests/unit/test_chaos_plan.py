@@ -4,22 +4,21 @@ import copy
 import random
 
 import pytest
+from chaos.plan import FACTS, KILL_JVM, KILL_KAFKA, KILL_PYTHON, LASTING, disagreements, faults
 
-from streamgauge.local.chaos_plan import FACTS, KILL_JVM, KILL_KAFKA, KILL_PYTHON, LASTING, blows, disagreements
-
-SENT = {story: {"events": 103, "corrupt": 1, "undelivered": 0, facts: 90, f"{facts}_too_late": 2} for story, (_, facts) in FACTS.items()}
+SENT = {domain: {"events": 103, "corrupt": 1, "undelivered": 0, facts: 90, f"{facts}_too_late": 2} for domain, (_, facts) in FACTS.items()}
 VERIFIED = {
     **{query: {"verdict": "right", "records": 103, "lateness": {"events": 90, "late_events": 2}} for query, _ in FACTS.values()},
-    **{f"{story}-dead-letters": {"verdict": "right", "rows": {"equal": 1}} for story in FACTS},
+    **{f"{domain}-dead-letters": {"verdict": "right", "rows": {"equal": 1}} for domain in FACTS},
 }
 
 
 def test_a_round_has_every_blow_in_order_of_time_and_is_the_same_for_the_same_seed():
-    planned = blows(random.Random("1/1"), 60)
-    assert {blow.what for blow in planned} == {KILL_PYTHON, KILL_JVM, KILL_KAFKA, *LASTING}
-    assert [blow.at_second for blow in planned] == sorted(blow.at_second for blow in planned)
-    assert all(bool(blow.seconds) == (blow.what in LASTING) for blow in planned)
-    assert planned == blows(random.Random("1/1"), 60) != blows(random.Random("1/2"), 60)
+    planned = faults(random.Random("1/1"), 60)
+    assert {fault.what for fault in planned} == {KILL_PYTHON, KILL_JVM, KILL_KAFKA, *LASTING}
+    assert [fault.at_second for fault in planned] == sorted(fault.at_second for fault in planned)
+    assert all(bool(fault.seconds) == (fault.what in LASTING) for fault in planned)
+    assert planned == faults(random.Random("1/1"), 60) != faults(random.Random("1/2"), 60)
 
 
 def test_counts_that_agree_are_right():

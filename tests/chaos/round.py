@@ -1,71 +1,44 @@
-"""Chaos: the whole application under load, hit at random moments, and then proven right.
+"""A round of chaos: the whole application under load, hit by faults at random moments, and then proven right.
 
-A round has a platform of its own. Producers send all stories with late, duplicate and corrupt events, while the pipeline is killed, Kafka is
+A round has a platform of its own. Producers send all domains with late, duplicate and corrupt events, while the pipeline is killed, Kafka is
 killed, the registry is stopped, the pipeline is frozen and the producers pause. Then everything drains, and two things must agree exactly:
-`streamgauge verify` with what the sinks hold, and what the producers say they have sent with what was counted (chaos_plan.disagreements).
+`streamgauge verify` with what the sinks hold, and what the producers say they have sent with what was counted (plan.disagreements).
 """
 
 import contextlib
 import json
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import psutil
+from running import environment
 
+from chaos.plan import FREEZE, KILL_JVM, KILL_KAFKA, KILL_PYTHON, STOP_REGISTRY, Fault, disagreements, faults
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_topics import create_topics
-from streamgauge.local.chaos_plan import FREEZE, KILL_JVM, KILL_KAFKA, KILL_PYTHON, STOP_REGISTRY, Blow, blows, disagreements
 from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.local.ports import free_ports
 from streamgauge.local.processes import GuardedProcess, log_tail
 from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.settings import Settings
 
 ME = [sys.executable, "-m", "streamgauge.cli"]
-FAULTS = ["--late", "0.05", "--too-late", "0.01", "--duplicates", "0.03", "--corrupt", "0.01"]
+IMPERFECTIONS = ["--late", "0.05", "--too-late", "0.01", "--duplicates", "0.03", "--corrupt", "0.01"]
 LOADS = {
     "nest": ["--rate", "100", "--speed-up", "60", "--start", "2026-01-01T00:00:00Z"],
     "taxi": ["--rate", "100", "--odd", "0.005"],
     "wikimedia": ["--rate", "50", "--speed-up", "20", "--start", "2026-01-01T00:00:00Z"],
 }
-"""By story, what its producer is told, the rate first."""
+"""By domain, the options of its producer, the rate first."""
 DRAIN_SECONDS = 600
 STOP_SECONDS = 30
 PIPELINE_STOP_SECONDS = 25
 """More than the pipeline's own limit for the batches under way: one that is stopped in an orderly way is not to be killed here."""
 RETRY_SECONDS = 0.1
-
-
-def chaos(settings: Settings, *, rounds: int, seed: int, seconds: float, say: Callable[[str], None]) -> int:
-    """Runs `rounds`, each under load for `seconds`; says what happens, and returns how many rounds were wrong.
-
-    Round n of a seed is always the same plan. The home of a wrong round, with its logs, is kept under settings.home.
-    """
-    wrong_rounds = 0
-    for number in range(1, rounds + 1):
-        home = settings.home.absolute() / "chaos" / f"seed-{seed}-round-{number}"
-        shutil.rmtree(home, ignore_errors=True)
-        say(f"round {number} of {rounds}, seed {seed}, {seconds:.0f} s of load")
-        rng = random.Random(f"{seed}/{number}")  # noqa: S311 - a plan, no secret
-        try:
-            wrong = Round(_settings_of_a_round(settings, home), rng, seconds, say).run()
-        except StreamgaugeError as error:
-            wrong = [str(error)]
-        for line in wrong:
-            say(f"  WRONG: {line}")
-        say(f"round {number}: " + (f"wrong; its logs are in {home / 'logs'}" if wrong else "right: nothing lost, doubled or wrong"))
-        if not wrong:
-            shutil.rmtree(home, ignore_errors=True)
-        wrong_rounds += bool(wrong)
-    return wrong_rounds
 
 
 class Round:
@@ -90,39 +63,39 @@ class Round:
             self._start_pipeline()
             self._start_producers()
             self._started = time.monotonic()
-            for blow in blows(self.rng, self.seconds):
-                self._strike(blow)
+            for fault in faults(self.rng, self.seconds):
+                self._inject(fault)
             return self._drained()
 
-    def _strike(self, blow: Blow) -> None:
-        time.sleep(max(0.0, self._started + blow.at_second - time.monotonic()))
-        self._tell(blow.what + (f" for {blow.seconds:.1f} s" if blow.seconds else ""))
-        if blow.what == KILL_KAFKA:
+    def _inject(self, fault: Fault) -> None:
+        time.sleep(max(0.0, self._started + fault.at_second - time.monotonic()))
+        self._tell(fault.what + (f" for {fault.seconds:.1f} s" if fault.seconds else ""))
+        if fault.what == KILL_KAFKA:
             _kill(self.kafka.process, "java")
             self.kafka.stop()
             self.kafka.start(detached=False)
-        elif blow.what in {KILL_PYTHON, KILL_JVM}:
+        elif fault.what in {KILL_PYTHON, KILL_JVM}:
             pipeline = self._running_pipeline
-            _kill(psutil.Process(pipeline.pid), "java" if blow.what == KILL_JVM else "python")
+            _kill(psutil.Process(pipeline.pid), "java" if fault.what == KILL_JVM else "python")
             _wait_for_its_end(pipeline)
             self._start_pipeline()
-        elif blow.what == STOP_REGISTRY:
+        elif fault.what == STOP_REGISTRY:
             self.registry.stop()
-            time.sleep(blow.seconds)
+            time.sleep(fault.seconds)
             self.registry.start(detached=False)
         else:
-            frozen = [self._running_pipeline] if blow.what == FREEZE else list(self.producers.values())
+            frozen = [self._running_pipeline] if fault.what == FREEZE else list(self.producers.values())
             with _frozen(frozen):
-                time.sleep(blow.seconds)
+                time.sleep(fault.seconds)
 
     def _drained(self) -> list[str]:
         self._tell("the producers finish")
         wrong = []
         sent: dict[str, Any] = {}
-        for story, producer in self.producers.items():
+        for domain, producer in self.producers.items():
             if _wait_for_its_end(producer, DRAIN_SECONDS) != 0:
-                return [f"the producer of {story} ended with {producer.popen.returncode}: {log_tail(producer.log)}"]
-            sent[story] = json.loads(producer.log.read_text().splitlines()[-1])
+                return [f"the producer of {domain} ended with {producer.popen.returncode}: {log_tail(producer.log)}"]
+            sent[domain] = json.loads(producer.log.read_text().splitlines()[-1])
         self._tell("the pipeline is told to stop")
         pipeline = self._running_pipeline
         pipeline.popen.send_signal(signal.SIGTERM)
@@ -137,7 +110,7 @@ class Round:
     def _command(self, name: str, *arguments: str) -> str:
         """Runs a command to its end and returns its standard output; verify's exit code is told by what it prints."""
         log = self.settings.logs / f"{name}.out"
-        process = GuardedProcess.start(name, [*ME, *arguments], log=log, environment=self.settings.environment())
+        process = GuardedProcess.start(name, [*ME, *arguments], log=log, environment=environment(self.settings))
         code = _wait_for_its_end(process, DRAIN_SECONDS)
         if code not in ((0, 1) if name == "verify" else (0,)):
             msg = f"`streamgauge {' '.join(arguments)}` ended with {code}: {log_tail(log)}"
@@ -146,17 +119,26 @@ class Round:
 
     def _start_pipeline(self) -> None:
         log = self.settings.logs / "pipeline.out"
-        environment = self.settings.environment() | {"STREAMGAUGE_TRIGGER_SECONDS": "1"}
-        self.pipeline = GuardedProcess.start(
-            "pipeline", [*ME, "run"], log=log, environment=environment, grace_seconds=PIPELINE_STOP_SECONDS
-        )
+        own = environment(self.settings, STREAMGAUGE_TRIGGER_SECONDS="1")
+        self.pipeline = GuardedProcess.start("pipeline", [*ME, "run"], log=log, environment=own, grace_seconds=PIPELINE_STOP_SECONDS)
 
     def _start_producers(self) -> None:
-        for story, options in LOADS.items():
+        for domain, options in LOADS.items():
             limit = str(round(float(options[1]) * self.seconds))
-            command = [*ME, "produce", story, *options, *FAULTS, "--limit", limit, "--seed", str(self.rng.randrange(1_000_000)), "--json"]
-            log = self.settings.logs / f"produce-{story}.out"
-            self.producers[story] = GuardedProcess.start(story, command, log=log, environment=self.settings.environment())
+            command = [
+                *ME,
+                "produce",
+                domain,
+                *options,
+                *IMPERFECTIONS,
+                "--limit",
+                limit,
+                "--seed",
+                str(self.rng.randrange(1_000_000)),
+                "--json",
+            ]
+            log = self.settings.logs / f"produce-{domain}.out"
+            self.producers[domain] = GuardedProcess.start(domain, command, log=log, environment=environment(self.settings))
 
     @property
     def _running_pipeline(self) -> GuardedProcess:
@@ -172,21 +154,6 @@ class Round:
 
     def _tell(self, what: str) -> None:
         self.say(f"  {time.monotonic() - self._started:6.1f} s  {what}")
-
-
-def _settings_of_a_round(settings: Settings, home: Path) -> Settings:
-    kafka_port, _, registry_port = free_ports(3)
-    return replace(
-        settings,
-        home=home,
-        kafka_bootstrap_servers="",
-        schema_registry_url="",
-        kafka_client_properties=None,
-        schema_registry_properties=None,
-        alert_webhook_url="",
-        kafka_port=kafka_port,
-        registry_port=registry_port,
-    )
 
 
 def _wait_for_its_end(process: GuardedProcess, seconds: float = STOP_SECONDS) -> int:
