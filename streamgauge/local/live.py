@@ -1,5 +1,6 @@
 """The figures of the demo's live line: events in, rows out, lag, batch time."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -20,19 +21,19 @@ class LiveFigures:
     def __init__(self, settings: Settings) -> None:
         self._admin = settings.kafka.admin()
         self._consumer = settings.kafka.consumer()
-        self._consumer.assign([TopicPartition(STREAMING_METRICS.name, 0, OFFSET_END)])
         self._before: tuple[int, int] | None = None
         self._progress: dict[str, dict[str, Any]] = {}
 
     def line(self) -> str:
         """One line about this second, counted from the first line."""
         try:
-            now = self._records(SOURCES), self._records(RESULTS)
+            partitions = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}
+            now = self._records(SOURCES, partitions), self._records(RESULTS, partitions)
         except (KafkaException, TimeoutError):
             return "Kafka does not answer"
         self._before = self._before or now
         events, rows = now[0] - self._before[0], now[1] - self._before[1]
-        self._take_progress()
+        self._take_progress(partitions.get(STREAMING_METRICS.name, ()))
         if not self._progress:
             return f"events in {events:,} | Spark is starting"
         lag = max(sum(progress["source_lag"].values()) for progress in self._progress.values())
@@ -40,13 +41,16 @@ class LiveFigures:
         late = sum(progress["late"] for progress in self._progress.values())
         return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {late:,} | queries {len(self._progress)}"
 
-    def _records(self, topics: tuple[Topic, ...]) -> int:
+    def _records(self, topics: tuple[Topic, ...], partitions: Mapping[str, tuple[int, ...]]) -> int:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        partitions = {TopicPartition(topic.name, number): latest for topic in topics for number in range(topic.partitions)}
+        asked = {TopicPartition(topic.name, number): latest for topic in topics for number in partitions.get(topic.name, ())}
         # Not Consumer.get_watermark_offsets: it waits behind the consumer's own fetch, half a second at a time.
-        return sum(future.result(TIMEOUT_SECONDS).offset for future in self._admin.list_offsets(partitions).values())
+        answers = self._admin.list_offsets(asked) if asked else {}
+        return sum(answer.result(TIMEOUT_SECONDS).offset for answer in answers.values())
 
-    def _take_progress(self) -> None:
+    def _take_progress(self, partitions: tuple[int, ...]) -> None:
+        if len(partitions) != len(self._consumer.assignment()):
+            self._consumer.assign([TopicPartition(STREAMING_METRICS.name, number, OFFSET_END) for number in partitions])
         for message in self._consumer.consume(1000, timeout=0):
             value = message.value()
             if message.error() is None and value is not None:

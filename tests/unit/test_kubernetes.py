@@ -39,7 +39,7 @@ def test_variables_are_settings_and_commands_are_commands():
     variables = [one["name"] for document in OBJECTS for container in containers(document) for one in container.get("env", ())]
     assert set(variables) | set(named("ConfigMap", "streamgauge")["data"]) <= known
     commands = {container["args"][0] for document in OBJECTS for container in containers(document)}
-    assert commands == {"up", "run", "dashboard", "expire"}
+    assert commands == {"up", "run", "dashboard", "expire", "maintain"}
     assert all(CliRunner().invoke(app, [command, "--help"]).exit_code == 0 for command in commands)
 
 
@@ -52,3 +52,26 @@ def test_the_driver_s_name_and_ports_are_the_same_wherever_they_stand():
     )
     assert named("Service", "streamgauge-driver")["spec"]["selector"] == pipeline["spec"]["template"]["metadata"]["labels"]
     assert pipeline["spec"]["serviceName"] == "streamgauge-driver"
+
+
+def test_an_outage_of_kafka_kills_no_container():
+    by_probe = {
+        kind: {container["name"]: container[kind] for document in OBJECTS for container in containers(document) if kind in container}
+        for kind in ("startupProbe", "livenessProbe", "readinessProbe")
+    }
+    (port,) = {port["port"] for port in named("Service", "streamgauge-driver")["spec"]["ports"] if port["name"] == "driver"}
+    for kind in ("startupProbe", "livenessProbe"):
+        assert {name: probe.get("tcpSocket") for name, probe in by_probe[kind].items()} == {"driver": {"port": port}}, (
+            f"{kind} asks more than whether the driver listens"
+        )
+    assert by_probe["readinessProbe"]["driver"]["exec"]["command"] == ["python", "-m", "streamgauge.health", "queries"]
+    assert named("Service", "streamgauge-driver")["spec"]["publishNotReadyAddresses"] is True, (
+        "executors could not find a driver that is not ready"
+    )
+
+
+def test_tables_are_maintained_by_one_job_at_a_time_with_a_spark_of_its_own():
+    job = named("CronJob", "streamgauge-maintain")
+    (container,) = containers(job)
+    assert job["spec"]["concurrencyPolicy"] == "Forbid"
+    assert {"name": "SPARK_MASTER", "value": "local[2]"} in container["env"], "it would wait for executors that the pipeline has"

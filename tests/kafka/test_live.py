@@ -1,0 +1,43 @@
+"""The live line of the demo, on a Kafka whose topics have other numbers of partitions than those that Streamgauge creates."""
+
+import orjson
+from confluent_kafka.admin import NewTopic
+from plain import write_topic
+from running import eventually
+
+from streamgauge.local.live import LiveFigures
+
+PROGRESS = {
+    "event": "progress",
+    "query": "nest-camera-stats",
+    "source_lag": {"nest-logs-0": 3},
+    "batch_ms": 5,
+    "rows_dropped_by_watermark": 0,
+}
+
+
+def create_anew(settings, **partitions):
+    """Deletes the topics and creates each with so many partitions."""
+    admin = settings.kafka.admin()
+    wanted = {name.replace("_", "-"): count for name, count in partitions.items()}
+    for deleted in admin.delete_topics(list(wanted)).values():
+        deleted.result(60)
+    eventually(lambda: not wanted.keys() & admin.list_topics(timeout=60).topics.keys(), f"{', '.join(wanted)} to be deleted")
+    for created in admin.create_topics([NewTopic(name, num_partitions=count) for name, count in wanted.items()]).values():
+        created.result(60)
+
+
+def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_has(fresh):
+    create_anew(fresh, nest_logs=1, nyc_taxi=5, streaming_metrics=2)
+    figures = LiveFigures(fresh)
+    eventually(lambda: figures.line() == "events in 0 | Spark is starting", "a first line")
+    write_topic(fresh, "nest-logs", [b"{}"] * 20, partitions=1)
+    write_topic(fresh, "nyc-taxi", [b"{}"] * 30, partitions=5)
+    assert figures.line() == "events in 50 | Spark is starting"
+
+    def line_after_a_batch_in_each_partition():
+        write_topic(fresh, "streaming-metrics", [orjson.dumps(PROGRESS)] * 2, partitions=2)
+        return figures.line()
+
+    expected = "events in 50 | rows out 0 | lag 3 | longest batch 5 ms | late 0 | queries 1"
+    eventually(lambda: line_after_a_batch_in_each_partition() == expected, f"the line {expected!r}")
