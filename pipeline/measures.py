@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from streamgauge.text import without_credentials
+
 LARGEST_ERROR_CHARACTERS = 300
 LARGEST_DETAIL_CHARACTERS = 4_000
 _NOT_YET = "1970-01-01T00:00:00.000Z"
-_CREDENTIALS_IN_URL = re.compile(r"://[^/\s@]+@")
 _SECRET = re.compile(
     r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]*["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
 )
@@ -79,7 +80,7 @@ def _partitions(offsets: object) -> dict[str, int]:
 
 
 def _without_secrets(text: str) -> str:
-    return _SECRET.sub(r"\1***", _CREDENTIALS_IN_URL.sub("://***@", text))
+    return _SECRET.sub(r"\1***", without_credentials(text))
 
 
 def _shortened(text: str, largest: int) -> str:

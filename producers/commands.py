@@ -10,6 +10,7 @@ from rich.console import Console
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
+from streamgauge.text import without_credentials
 
 produce = typer.Typer(help="Write events into the source topics.", no_args_is_help=True, rich_markup_mode=None)
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
@@ -186,9 +187,8 @@ def wikimedia(  # noqa: PLR0913 - one parameter an option
     address = url or (settings.wikimedia_url if live or live_or_simulated else None)
     if live_or_simulated and address is not None:
         reason = unreachable(address, settings.wikimedia_user_agent, _SECONDS_TO_COME_LIVE)
-        err.print(
-            f"live changes from {address}" if reason is None else f"{address} does not come ({reason}): simulated changes", markup=False
-        )
+        shown = without_credentials(address)
+        err.print(f"live changes from {shown}" if reason is None else f"cannot reach {shown} ({reason}): simulated changes", markup=False)
         address, faults = (address, Faults(watermark_seconds=watermark_seconds)) if reason is None else (None, faults)
     elif address or file:
         _refuse_options(

@@ -24,6 +24,7 @@ from requests_sse import EventSource, InvalidContentTypeError, InvalidStatusCode
 
 from producers.events import Idle
 from streamgauge.errors import StreamgaugeError
+from streamgauge.text import without_credentials
 
 _LONGEST_RETRY_AFTER_SECONDS = 3600
 _QUEUED_EVENTS = 10_000
@@ -71,6 +72,7 @@ class LiveStream:
     ) -> None:
         self.connections = 0
         self._url, self._user_agent, self._notice = url, user_agent, notice
+        self._shown_url = without_credentials(url)
         self._patience = patience or Patience()
         self._last_event_id = last_event_id
         self._events: queue.Queue[Message | StreamgaugeError] = queue.Queue(_QUEUED_EVENTS)
@@ -109,7 +111,7 @@ class LiveStream:
                 failures = 1 if has_moved else failures + 1
                 if not has_moved and self._away_since is None and not self._stopped.is_set():
                     self._away_since = time.monotonic()
-                    self._notice(f"the stream at {self._url} does not come ({ended.reason}); trying again until it does")
+                    self._notice(f"cannot reach the stream at {self._shown_url} ({ended.reason}); trying again until it answers")
                 self._stopped.wait(max(ended.retry_after_seconds, self._wait_seconds(failures)))
 
     def _read_connection(self, session: requests.Session) -> _Ended:
@@ -146,7 +148,7 @@ class LiveStream:
             if event.data is None:
                 continue
             if self._away_since is not None:
-                self._notice(f"the stream at {self._url} is back after {time.monotonic() - self._away_since:.0f} s")
+                self._notice(f"the stream at {self._shown_url} is back after {time.monotonic() - self._away_since:.0f} s")
                 self._away_since = None
             self._put(Message(event.last_event_id, event.data.encode()))
             self._last_event_id = event.last_event_id or self._last_event_id
@@ -205,7 +207,7 @@ def _lines(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
 
 
 def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
-    """Why the stream at `url` does not come within about `seconds`; None when it does."""
+    """Why the stream at `url` cannot be reached within about `seconds`; None when it can."""
     try:
         with requests.Session() as session:
             session.headers["User-Agent"] = user_agent

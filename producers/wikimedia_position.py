@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.text import without_credentials
 
 SECONDS_BETWEEN_SAVES = 1.0
 REMEMBERED_IDS = 50_000
@@ -22,7 +23,7 @@ class Position:
     """
 
     def __init__(self, path: Path, url: str) -> None:
-        self._path, self._url = path, url
+        self._path, self._url = path, without_credentials(url)  # it is written to a file
         self.last_event_id = self._saved()
         self._written = self.last_event_id
         self._pending: deque[tuple[int, str]] = deque()

@@ -13,6 +13,7 @@ import urllib.request
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
+from streamgauge.text import without_credentials
 
 ANSWER_SECONDS = 5
 FRESH_SECONDS = 60
@@ -59,7 +60,7 @@ def web_problem(url: str) -> str | None:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=ANSWER_SECONDS):
             return None
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-        return f"{url} does not answer: {error}"
+        return without_credentials(f"{url} does not answer: {error}")
 
 
 def problem(arguments: list[str], settings: Settings) -> str | None:

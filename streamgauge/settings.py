@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -47,6 +48,12 @@ def _web_address(text: str) -> str:
     return text
 
 
+def _address_without_credentials(text: str) -> str:
+    if "@" in urlsplit(text).netloc:
+        raise ValueError(text)
+    return _web_address(text)
+
+
 def _from_zero(text: str) -> int:
     count = int(text)
     if count < 0:
@@ -80,7 +87,8 @@ def _folder_or_bucket(text: str) -> str:
 
 def _bucket(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in OBJECT_STORES or not parts.netloc:
+    # In abfss://container@account the @ is no sign of a password.
+    if parts.scheme not in OBJECT_STORES or not parts.netloc or ("@" in parts.netloc and parts.scheme != "abfss"):
         raise ValueError(text)
     return text.rstrip("/")
 
@@ -144,12 +152,18 @@ class Settings:
         "AWS_ENDPOINT_URL",
         "",
         "the S3 of LAKE_URI and CHECKPOINT_URI, if it is not Amazon's",
-        read=_web_address,
-        expected="an address that begins with http:// or https://",
+        read=_address_without_credentials,
+        expected="an address that begins with http:// or https://, without a name and password",
     )
     aws_region: str = _setting("AWS_REGION", "", "the region of that S3")
     java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", "a Java 17 or 21 to use instead of the one that was installed with Streamgauge")
-    maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", "the Maven repository that jars are fetched from")
+    maven_url: str = _setting(
+        "STREAMGAUGE_MAVEN_URL",
+        "https://repo1.maven.org/maven2",
+        "the Maven repository that jars are fetched from",
+        read=_web_address,
+        expected="an address that begins with http:// or https://",
+    )
     kafka_port: int = _setting(
         "STREAMGAUGE_KAFKA_PORT",
         9092,
@@ -183,7 +197,11 @@ class Settings:
         read=Path,
     )
     wikimedia_url: str = _setting(
-        "WIKIMEDIA_URL", "https://stream.wikimedia.org/v2/stream/recentchange", "the live stream of wiki edits, server-sent events"
+        "WIKIMEDIA_URL",
+        "https://stream.wikimedia.org/v2/stream/recentchange",
+        "the live stream of wiki edits, server-sent events",
+        read=_web_address,
+        expected="an address that begins with http:// or https://",
     )
     wikimedia_user_agent: str = _setting(
         "WIKIMEDIA_USER_AGENT",
@@ -373,7 +391,8 @@ class Settings:
             try:
                 given[setting.name] = setting.metadata["read"](text)
             except (ValueError, KeyError) as error:
-                found = "something else" if setting.metadata["is_secret"] else repr(text)
+                # What stands before an @ may be a password, also where no URL was recognised.
+                found = "something else" if setting.metadata["is_secret"] else repr(re.sub(r"(?s).*@", "***@", text))
                 msg = f"{variable} is {found}; expected {setting.metadata['expected']}"
                 raise StreamgaugeError(msg) from error
         settings = cls(**given)

@@ -1,11 +1,20 @@
-"""How moments and lengths of time read, what is JSON, and how texts of topics are kept from steering a terminal."""
+"""How moments and lengths of time read, what is JSON, and how texts are kept from telling passwords and from steering a terminal."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import orjson
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+_CREDENTIALS_IN_URL = re.compile(r"(?i)\b(?!abfss:)([a-z][a-z0-9+.-]*://)[^\s\"'<>]*@")
+"""Up to the last @, as a password may hold an @ or a slash. In abfss://container@account/folder it is no password."""
+
+
+def without_credentials(text: str) -> str:
+    """The text with *** for the name and password of each URL in it."""
+    return _CREDENTIALS_IN_URL.sub(r"\1***@", text)
 
 
 def is_json(text: bytes) -> bool:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from streamgauge.text import without_credentials
+
 Level = Literal["ok", "note", "warning", "problem"]
 """note: worth knowing, nothing to mend. warning: works, but not as it should. problem: does not work."""
 
@@ -15,3 +17,6 @@ class Finding:
     level: Level
     message: str
     advice: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", without_credentials(self.message))

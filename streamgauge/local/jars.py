@@ -138,12 +138,12 @@ def _fetch_one(artifact: LockedArtifact, folder: Path, maven_url: str, download:
         path.unlink()
     try:
         pooch.retrieve(url, known_hash=f"sha256:{artifact.sha256}", fname=path.name, path=path.parent, downloader=download)
-    except ValueError as error:
-        msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was thrown away. Try again; if it stays so, the repository or a proxy on the way changes files"
-        raise StreamgaugeError(msg) from error
     except requests.RequestException as error:
         reason = f"HTTP {error.response.status_code}" if error.response is not None else type(error).__name__
         msg = f"could not fetch {url} ({reason}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
+        raise StreamgaugeError(msg) from error
+    except ValueError as error:
+        msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was thrown away. Try again; if it stays so, the repository or a proxy on the way changes files"
         raise StreamgaugeError(msg) from error
     except OSError as error:
         raise _unwritable(path, artifact, error) from error
