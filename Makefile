@@ -17,44 +17,59 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .uv/bin/uv:
-	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Python %d.%d found, 3.11, 3.12 or 3.13 expected: make PYTHON=python3.12" % sys.version_info[:2])'
-	@$(PYTHON) -m venv .uv || { echo "$(PYTHON) -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "installing uv into .uv"
+	@$(PYTHON) -m venv .uv || { echo "$(PYTHON) -m venv failed; on Debian and Ubuntu: apt install python3 python3-venv"; exit 1; }
 	@.uv/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
 
-.venv/.ready: pyproject.toml uv.lock | .uv/bin/uv
-	@$(UV) sync --frozen --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+# $(PYTHON) if it fits, else one that uv finds or fetches.
+FITS := import sys; (3, 11) <= sys.version_info < (3, 15) or sys.exit(1); print(sys.executable)
+define sync
+	@echo "installing Python packages into .venv$(2)"
+	@python="$$($(PYTHON) -c '$(FITS)')" || python="$$($(UV) python find --quiet)" \
+		|| { $(UV) python install 3.13 && python=3.13; } \
+		|| { echo "no Python 3.11, 3.12, 3.13 or 3.14 found, and none could be fetched: install one, then make PYTHON=/path/to/python3"; exit 1; }; \
+	$(UV) sync --frozen --python "$$python" $(1)
 	@touch $@
+endef
 
-setup: .venv/.ready ## the virtual environment, from the lock
+# What the programs need. Development tools that are there stay.
+.venv/.ready: pyproject.toml uv.lock | .uv/bin/uv
+	$(call sync,--no-dev --inexact)
+
+.venv/.dev: pyproject.toml uv.lock | .uv/bin/uv
+	$(call sync,, with development tools)
+	@touch .venv/.ready
+
+setup: .venv/.dev ## the virtual environment with development tools, from the lock
 
 demo: .venv/.ready ## Kafka, producers, pipeline and dashboard, all at once; Ctrl-C ends it
 	@$(RUN)streamgauge demo
 
-check: .venv/.ready ## lint, format and types
+check: .venv/.dev ## lint, format and types
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
 	$(RUN)mypy
 
-format: .venv/.ready ## put the code into its format
+format: .venv/.dev ## put the code into its format
 	$(RUN)ruff check --fix .
 	$(RUN)ruff format .
 
-test: .venv/.ready ## every test but compose-test and the longest of a cluster
+test: .venv/.dev ## every test but compose-test and the longest of a cluster
 	$(PYTEST) -m "not long" $(addprefix tests/,$(TIERS))
 
-test-quick: .venv/.ready ## what needs no server: for each change
+test-quick: .venv/.dev ## what needs no server: for each change
 	$(PYTEST) -m "not long" tests/unit tests/spark
 
-$(addprefix test-,$(TIERS)): test-%: .venv/.ready ## one tier, whole
+$(addprefix test-,$(TIERS)): test-%: .venv/.dev ## one tier, whole
 	$(PYTEST) tests/$*
 
-compose-test: .venv/.ready ## docker-compose.yaml, from its build to `down`; needs Docker
+compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker
 	$(RUN)python -m pytest tests/compose
 
-chaos: .venv/.ready ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
+chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
 	PYTHONPATH=tests $(RUN)python -m chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)
 
-bench: .venv/.ready ## figures of this machine; takes some minutes
+bench: .venv/.dev ## figures of this machine; takes some minutes
 	$(BENCH)nest
 	$(BENCH)wikimedia
 	$(BENCH)tables

@@ -1,0 +1,51 @@
+"""What `make` installs, and when."""
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder with what make looks at, where uv is installed and nothing else."""
+    for name in ("Makefile", "pyproject.toml", "uv.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".uv" / "bin").mkdir(parents=True)
+    (tmp_path / ".uv" / "bin" / "uv").touch()
+    (tmp_path / ".venv").mkdir()
+    return tmp_path
+
+
+def planned(clone, target):
+    """The commands that `make target` would run to install packages."""
+    done = subprocess.run(["make", "-n", target], cwd=clone, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if "uv sync" in line]
+
+
+def test_the_demo_installs_no_development_tools_and_removes_none_and_uv_shows_its_progress(clone):
+    (command,) = planned(clone, "demo")
+    assert command.endswith('uv sync --frozen --python "$python" --no-dev --inexact')
+
+
+@pytest.mark.parametrize("target", ["check", "test-unit", "chaos", "bench", "setup"])
+def test_checks_and_tests_install_development_tools_once_and_the_demo_then_nothing(clone, target):
+    (command,) = planned(clone, target)
+    assert command.rstrip().endswith('uv sync --frozen --python "$python"')
+    for stamp in (".dev", ".ready"):
+        (clone / ".venv" / stamp).touch()
+    assert planned(clone, target) == planned(clone, "demo") == []
+
+
+def test_the_python_of_make_doctor_and_the_lock_are_the_same():
+    from streamgauge.doctor.machine import PYTHONS
+
+    (oldest, first_too_new) = (".".join(map(str, version)) for version in PYTHONS)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == f">={oldest},<{first_too_new}"
+    assert tomllib.loads((ROOT / "uv.lock").read_text())["requires-python"] == f">={oldest}, <{first_too_new}"
+    assert f"({oldest.replace('.', ', ')}) <= sys.version_info < ({first_too_new.replace('.', ', ')})" in (ROOT / "Makefile").read_text()
