@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.output_format import Format, FormatOption
 from streamgauge.settings import Settings
 from streamgauge.stop_signals import stop_requested
 
@@ -112,7 +113,7 @@ def verify(
     mode: Annotated[
         str | None, typer.Option(help="the output mode that the query has run in, if not its own: append, update or complete")
     ] = None,
-    output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+    output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
     from pipeline.catalog import chosen, run_here
@@ -124,9 +125,6 @@ def verify(
     _check_mode(mode)
     if mode is not None and not query:
         msg = "--mode is for queries that are named: streamgauge verify nest-camera-stats --mode complete"
-        raise StreamgaugeError(msg)
-    if output_format not in {"table", "json"}:
-        msg = f"--format {output_format}; expected one of table, json"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     to_verify = [one for one in chosen(query, settings) if one.name in query] if query else list(run_here(settings))
@@ -143,7 +141,7 @@ def verify(
                     outcomes.append(verifier.verify(one))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None  # 1 would say that something is wrong
-    if output_format == "json":
+    if output_format is Format.JSON:
         sys.stdout.write(as_json(outcomes) + "\n")
     else:
         show(outcomes, out)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer.exceptions import TyperException
 
 from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
@@ -13,6 +14,7 @@ from producers.commands import produce
 from streamgauge import operations
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local import commands as local_commands
+from streamgauge.output_format import Format, FormatOption, RowFormat, RowFormatOption
 from streamgauge.settings import Settings
 
 app = typer.Typer(
@@ -63,25 +65,22 @@ def down() -> None:
 def report(
     query: str,
     min_count: Annotated[int, typer.Option(help="leave out rows that count less")] = 0,
-    output_format: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+    output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
     """Print the table that a query's result topic holds now: last value per key, by window."""
     from streamgauge import report as reports
 
-    if output_format not in reports.FORMATS:
-        msg = f"--format {output_format}; expected one of {', '.join(reports.FORMATS)}"
-        raise StreamgaugeError(msg)
     rows = reports.report_rows(query, Settings.from_environment(), min_count)
-    if output_format == "table":
+    if output_format is RowFormat.TABLE:
         Console(highlight=False).print(reports.as_table(rows))
     else:
-        sys.stdout.write((reports.as_json(rows) if output_format == "json" else reports.as_csv(rows)) + "\n")
+        sys.stdout.write((reports.as_json(rows) if output_format is RowFormat.JSON else reports.as_csv(rows)) + "\n")
 
 
 @app.command()
 def status(
     watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
-    output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+    output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Show how each query does: running, idle, stopped, failed or silent; rates, lag, watermark, state, late rows, last error."""
     from datetime import UTC, datetime
@@ -89,15 +88,15 @@ def status(
     from streamgauge import status_table
     from streamgauge.query_status import read_statuses
 
-    if output_format not in status_table.FORMATS or (watch and output_format == "json"):
-        msg = f"--format {output_format}; expected one of {', '.join(status_table.FORMATS)}, and --watch shows the table only"
+    if watch and output_format is Format.JSON:
+        msg = "--watch shows the table only; leave --format json or --watch out"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     if watch:
         # Without an exit code of its own: ending the watch is not a failure.
         with contextlib.suppress(KeyboardInterrupt):
             status_table.watch(settings, Console(highlight=False))
-    elif output_format == "json":
+    elif output_format is Format.JSON:
         sys.stdout.write(status_table.as_json(read_statuses(settings)) + "\n")
     else:
         console = Console(highlight=False)
@@ -108,16 +107,13 @@ def status(
 def dead_letters(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="how many of the newest to read")] = 20,
     reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
-    output_format: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+    output_format: FormatOption = Format.TABLE,
 ) -> None:
     """List the newest records that could not be used: why, where they came from, and how they begin."""
     from streamgauge import dead_letters as letters
 
-    if output_format not in letters.FORMATS:
-        msg = f"--format {output_format}; expected one of {', '.join(letters.FORMATS)}"
-        raise StreamgaugeError(msg)
     found = letters.newest_letters(Settings.from_environment(), limit, reason)
-    if output_format == "json":
+    if output_format is Format.JSON:
         sys.stdout.write(letters.as_json(found) + "\n")
     else:
         console = Console(highlight=False)
@@ -149,12 +145,20 @@ def demo(
 
 
 def main() -> None:
-    """Runs the command; an error that a user can mend is one message and exit code 2."""
+    """Runs the command; an error that a user can fix is one line and exit code 2."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except StreamgaugeError as error:
         err.print(f"error: {error}", markup=False)
-        sys.exit(2)
+        code = 2
+    except TyperException as error:  # an unknown option, a value that an option does not take
+        message = error.format_message()
+        is_help = message.startswith("Usage: ")  # a command that needs more words
+        err.print(message if is_help else f"error: {message}", markup=False)
+        code = 2
+    except typer.Abort:  # at a question
+        code = 1
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from streamgauge.topics import DEAD_LETTERS
 
 EXCERPT_BYTES = 2_048
 LARGEST_SHOWN_BYTES = 256 * 1024
-FORMATS = ("table", "json")
 _HEX_WIDTH = 16
 _WIDE_COLUMNS = 110
 _ORIGIN = ("topic", "partition", "offset", "timestamp", "reason")

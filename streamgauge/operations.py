@@ -7,14 +7,14 @@ import typer
 from rich.console import Console
 
 from streamgauge.checkpoint_names import CheckpointName, checkpoints
-from streamgauge.errors import StreamgaugeError
+from streamgauge.output_format import Format, FormatOption
 from streamgauge.settings import Settings
 from streamgauge.stop_signals import stop_requested
 
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
 
-def doctor(output_format: Annotated[str, typer.Option("--format", help="text or json")] = "text") -> None:
+def doctor(output_format: FormatOption = Format.TABLE) -> None:
     """Look at the machine, the platform, topics and checkpoints: what is well, what is not, and what to do. Exit code 1 for a problem."""
     from streamgauge.doctor import report
     from streamgauge.doctor.examination import examine
@@ -25,12 +25,9 @@ def doctor(output_format: Annotated[str, typer.Option("--format", help="text or 
 
         return {query.checkpoint_name for query in known(settings)}
 
-    if output_format not in report.FORMATS:
-        msg = f"--format {output_format}; expected one of {', '.join(report.FORMATS)}"
-        raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     findings = examine(settings, names_of_code)
-    if output_format == "json":
+    if output_format is Format.JSON:
         sys.stdout.write(report.as_json(findings) + "\n")
     else:
         for line in report.as_text(findings):

@@ -14,8 +14,6 @@ from streamgauge.result_table import Decode, Row, decode_json, read_to_end
 from streamgauge.settings import Settings
 from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, Topic
 
-FORMATS = ("table", "csv", "json")
-
 
 @dataclass(frozen=True)
 class Report:

@@ -17,7 +17,6 @@ from streamgauge.settings import Settings
 from streamgauge.text import behind, duration, printable
 from streamgauge.topic_ends import TopicEnds
 
-FORMATS = ("table", "json")
 WATCH_SECONDS = 1.5
 NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
 _STYLES = {RUNNING: "green", IDLE: "dim", STOPPED: "bold black on yellow", FAILED: "bold white on red", SILENT: "bold white on red"}

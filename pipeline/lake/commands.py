@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.output_format import RowFormat, RowFormatOption
 from streamgauge.settings import Settings
 from streamgauge.stop_signals import stop_requested
 
@@ -32,7 +33,7 @@ SHORT_RETENTION_BREAKS = (
 def query(
     sql: Annotated[str | None, typer.Argument(help="one query; without it: which tables there are", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, help="how many rows to print at most")] = 1000,
-    output_format: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+    output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
     """Ask the tables of the lake by SQL, or list them. Nothing but a query is taken."""
     from pipeline.lake import row_formats
@@ -40,9 +41,6 @@ def query(
     from pipeline.lake.tables import existing_tables
     from pipeline.session import running_session
 
-    if output_format not in row_formats.FORMATS:
-        msg = f"--format {output_format}; expected one of {', '.join(row_formats.FORMATS)}"
-        raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     there_are = existing_tables(settings)  # before Spark starts
     try:
@@ -54,10 +52,10 @@ def query(
                 columns, rows, is_cut = found.columns, found.rows, found.is_cut
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    if output_format == "table":
+    if output_format is RowFormat.TABLE:
         Console(highlight=False).print(row_formats.as_table(columns, rows))
     else:
-        formatted = row_formats.as_json if output_format == "json" else row_formats.as_csv
+        formatted = row_formats.as_json if output_format is RowFormat.JSON else row_formats.as_csv
         sys.stdout.write(formatted(columns, rows) + "\n")
     if is_cut:
         err.print(f"these are the first {limit} rows, and there are more: --limit takes another number", markup=False)

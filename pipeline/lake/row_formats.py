@@ -15,8 +15,6 @@ from rich.text import Text
 from streamgauge.errors import StreamgaugeError
 from streamgauge.text import printable
 
-FORMATS = ("table", "csv", "json")
-
 
 def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A JSON array of an object a row. Times: ISO 8601, UTC with Z; decimals: numbers with all their digits; bytes: Base64.

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from streamgauge.doctor.findings import Finding
 
-FORMATS = ("text", "json")
 _STYLES = {"ok": "green", "note": "blue", "warning": "yellow", "problem": "bold red"}
 
 

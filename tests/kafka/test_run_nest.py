@@ -125,7 +125,6 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
         (("run", "--mode", "complete"), "--mode, --console and --topic-pattern are for queries that are named"),
         (("run", "nest-archive", "--mode", "often"), "expected one of append, update, complete"),
         (("report", "nest-archive"), "no report for 'nest-archive'"),
-        (("report", "nest-camera-stats", "--format", "xml"), "expected one of table, csv, json"),
     ],
 )
 def test_a_wrong_word_gets_one_clear_line(settings, arguments, message):

@@ -129,18 +129,6 @@ def test_a_kafka_that_is_away_is_one_clear_error(settings, arguments):
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (("status", "--format", "xml"), "--format xml; expected one of table, json"),
-    (("status", "--watch", "--format", "json"), "--watch shows the table only"),
-    (("dead-letters", "--format", "csv"), "--format csv; expected one of table, json"),
-])  # fmt: skip
-def test_a_wrong_format_gets_one_clear_line(settings, arguments, message):
-    done = streamgauge(*arguments, settings=settings)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-
-
 def test_a_day_of_metrics_is_not_read_for_the_status(fresh):
     """A query that ended is found, and quickly, behind any number of micro-batches of others."""
     produce(fresh, 10)

@@ -306,7 +306,6 @@ def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark
         (("nest-camera-stat",), "no query nest-camera-stat; there are nest-camera-stats"),
         (("--mode", "complete"), "--mode is for queries that are named"),
         ((STATS, "--mode", "often"), "expected one of append, update, complete"),
-        ((STATS, "--format", "csv"), "--format csv; expected one of table, json"),
         ((STATS,), "query nest-camera-stats has not run in mode update"),
         ((), "no query has run"),
     ],

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from running import free_ports, one_line_error, settings_on_free_ports, streamgauge
+from running import free_ports, settings_on_free_ports, streamgauge
 from web_server import files
 
 from streamgauge.checkpoint_names import CheckpointName
@@ -64,11 +64,6 @@ class TestTheWhole:
         assert f"port {settings.dashboard_port}" in problem
         assert "STREAMGAUGE_DASHBOARD_PORT" in problem
         assert re.match(r"1 problem\b", done.stdout.splitlines()[-1])
-
-    def test_another_format_is_refused(self, settings):
-        line = one_line_error(streamgauge("doctor", "--format", "xml", settings=settings))
-        assert "--format xml" in line
-        assert "text, json" in line
 
     def test_a_check_that_fails_or_hangs_does_not_keep_the_others_from_being_told(self):
         def fails():

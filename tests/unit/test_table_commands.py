@@ -21,7 +21,6 @@ def settings(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        (("query", "select 1", "--format", "xml"), ("--format xml", "table, csv, json")),
         (("maintain", "trips"), ("trips", "nest_cameras")),
         (("maintain", "--retain", "a while"), ("--retain is 'a while'", "duration")),
         (("maintain", "--every", "never"), ("--every is 'never'", "duration")),
