@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.security.properties_file import PropertiesFile
@@ -68,8 +69,9 @@ class RegistryServer:
 
 
 def refuse_user_info(url: str) -> str:
-    """`url`, without the slashes at its end. Raises StreamgaugeError, which does not repeat it, when it names a user: it stands in messages."""
+    """`url`, without the slashes at its end. Raises StreamgaugeError when it names a user, as it stands in messages, and ValueError for no URL."""
     if "@" in url.partition("://")[2].partition("/")[0]:
         msg = f"SCHEMA_REGISTRY_URL holds a name and password; put them into a file that {VARIABLE} names, as {_USER_INFO}=name:password"
         raise StreamgaugeError(msg)
+    _ = urlsplit(url).port  # a password with a slash in it is read as a port
     return url.rstrip("/")

@@ -43,7 +43,7 @@ def _count(text: str) -> int:
 
 def _web_address(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:  # asking for a port that is none raises ValueError
         raise ValueError(text)
     return text
 
@@ -188,7 +188,11 @@ class Settings:
         "STREAMGAUGE_REGISTRY_PORT", 8081, "port of the embedded schema registry", read=_port, expected="a port, 1 to 65534"
     )
     schema_registry_url: str = _setting(
-        "SCHEMA_REGISTRY_URL", "", "a schema registry of your own, Confluent-compatible; none is started then", read=refuse_user_info
+        "SCHEMA_REGISTRY_URL",
+        "",
+        "a schema registry of your own, Confluent-compatible; none is started then",
+        read=refuse_user_info,
+        expected="an address that begins with http:// or https://",
     )
     schema_registry_properties: Path | None = _setting(
         "SCHEMA_REGISTRY_PROPERTIES",

@@ -46,6 +46,11 @@ def test_errors_findings_and_health_checks_hide_it():
     assert [text for text in shown if SECRET in text] == []
 
 
+@pytest.mark.parametrize("variable", URL_SETTINGS)
+def test_a_password_with_a_slash_is_refused_instead_of_being_taken_for_a_port_and_path(variable):
+    assert refusal(variable, "https://app:s3/cret@host")
+
+
 def refusal(variable, text):
     """The message about a setting; empty if it is taken."""
     try:
