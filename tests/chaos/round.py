@@ -35,9 +35,10 @@ LOADS = {
 }
 """By domain, the options of its producer, the rate first."""
 DRAIN_SECONDS = 600
-STOP_SECONDS = 30
-PIPELINE_STOP_SECONDS = 25
-"""More than the pipeline's own limit for the batches under way: one that is stopped in an orderly way is not to be killed here."""
+STOP_SECONDS = 300
+"""How long an end is waited for: far longer than it takes on a slow and busy machine."""
+PIPELINE_STOP_SECONDS = 240
+"""How long the pipeline may take to finish its batches before its guard kills it."""
 RETRY_SECONDS = 0.1
 
 

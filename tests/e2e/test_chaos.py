@@ -20,7 +20,7 @@ def test_two_rounds_of_chaos_leave_nothing_lost_doubled_or_wrong(tmp_path):
     home = tmp_path / "chaos"
     command = [sys.executable, "-m", "chaos", "--rounds", "2", "--seed", "7", "--seconds", "20", "--home", str(home)]
     surroundings = {**os.environ, **production, "PYTHONPATH": str(TESTS)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=880, check=False, env=surroundings)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1100, check=False, env=surroundings)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n(the logs are under {home})"
     assert done.stdout.splitlines()[-1] == "2 of 2 rounds right"
     for fault in ("kill -9 of the pipeline", "kill -9 of Kafka", "the registry stops", "the pipeline freezes", "the producers pause"):
