@@ -2,18 +2,14 @@
 
 import json
 import random
-import signal
-import subprocess
-import sys
 
 import deltalake
-import psutil
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from plain import read_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import streamgauge, streamgauge_here
 
 from streamgauge.checkpoint_names import CheckpointName
 from streamgauge.settings import Settings
@@ -183,22 +179,3 @@ def test_what_cannot_be_ingested_is_one_clear_error(settings, tmp_path, argument
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not list(tmp_path.glob("lake/*"))
-
-
-def test_200_000_records_and_kills_in_the_middle_of_a_merge_give_what_a_dictionary_gives(topic):
-    send(topic, orders(random.Random(7), 200_000, 20_000))
-    batches = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "40000"}
-    folder = CHECKPOINT.folder(topic)
-    for kill in range(2):
-        with subprocess.Popen(
-            [sys.executable, "-m", "streamgauge.cli", "ingest", TOPIC], env=environment(topic, **batches), stderr=subprocess.DEVNULL
-        ) as process:
-            eventually(lambda kill=kill: (folder / "offsets" / str(kill + 1)).exists(), f"batch {kill + 1} to be under way")
-            # What writes is the JVM: Python's death alone would let it finish the batch.
-            for child in psutil.Process(process.pid).children(recursive=True):
-                child.send_signal(signal.SIGKILL)
-            process.kill()
-        assert not (folder / "commits" / str(kill + 1)).exists(), "the batch was through before the kill, so that this test shows nothing"
-    ingest(topic, "--once", **batches)
-    assert held(topic) == dictionary(topic)
-    assert [one["verdict"] for one in verified(topic).values()] == ["right", "right"]

@@ -1,54 +1,44 @@
 """The lake and checkpoints in an object store: a real server that speaks S3's protocol, on loopback."""
 
 import json
-import multiprocessing
 import signal
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psutil
 import pytest
-from object_store import CREDENTIALS, running_store
+from object_store import CREDENTIALS
 from plain import one_camera, write_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge
 
 from pipeline.catalog import queries
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(scope="module")
-def store():
-    """A server that holds an empty bucket `lake`."""
-    with running_store("lake") as store:
-        yield store
-
-
 @pytest.fixture
 def bucket(store, request):
     """The settings by which the lake and checkpoints are in folders of that bucket, others for each test."""
     return {
-        "LAKE_URI": f"s3a://lake/{request.node.name}/tables",
-        "CHECKPOINT_URI": f"s3a://lake/{request.node.name}/checkpoints",
+        "LAKE_URI": f"s3a://bucket/{request.node.name}/tables",
+        "CHECKPOINT_URI": f"s3a://bucket/{request.node.name}/checkpoints",
         "AWS_ENDPOINT_URL": store.address,
         **CREDENTIALS,
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def done():
-    """Runs a command in a process that runs nothing else: a JVM's class path is that of its first Spark, and there others have begun without S3."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+    """Runs a command, and fails unless its exit code is `code`."""
 
-        def run(settings, bucket, *arguments, code=0):
-            ran = process.submit(streamgauge_here, *arguments, settings=settings, **bucket).result()
-            assert ran.returncode == code, ran.stdout + ran.stderr
-            return ran
+    def run(settings, bucket, *arguments, code=0):
+        ran = streamgauge(*arguments, settings=settings, **bucket)
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        return ran
 
-        yield run
+    return run
 
 
 def verdicts(done, settings, bucket):
@@ -61,7 +51,7 @@ def asked(done, settings, bucket, sql):
 
 
 def objects(store, bucket, below):
-    listed = store.client.list_objects_v2(Bucket="lake", Prefix=f"{bucket['CHECKPOINT_URI'].removeprefix('s3a://lake/')}/{below}")
+    listed = store.client.list_objects_v2(Bucket="bucket", Prefix=f"{bucket['CHECKPOINT_URI'].removeprefix('s3a://bucket/')}/{below}")
     return [told["Key"].partition("/checkpoints/")[2] for told in listed.get("Contents", ())]
 
 
@@ -96,7 +86,7 @@ def test_it_goes_on_from_a_checkpoint_there_for_its_owner_alone(fresh, bucket, d
         assert f"the checkpoints in {place} belong to " in refused
         assert "and this is another-machine:/srv" in refused
         assert f"delete {place}/owner and start again" in refused
-    store.client.delete_object(Bucket="lake", Key=f"{place.removeprefix('s3a://lake/')}/owner")
+    store.client.delete_object(Bucket="bucket", Key=f"{place.removeprefix('s3a://bucket/')}/owner")
     done(fresh, other, "run", *queries, "--once")
     assert set(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > set(commits), (
         "it should have gone on behind its last batch"

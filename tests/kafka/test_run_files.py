@@ -2,15 +2,13 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.parquet as pq
 import pytest
 from plain import counts_of, folded, one_camera, read_topic, results, sightings_of
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import streamgauge, streamgauge_here
 
 NEST = ("nest-camera-stats", "nest-archive", "nest-dead-letters")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -154,17 +152,15 @@ def test_what_is_no_folder_is_one_clear_line(settings, tmp_path, source, said):
     assert "Traceback" not in refused.stderr
 
 
-def test_a_stream_of_files_is_killed_and_goes_on(fresh, landing):
-    """Files land while it runs, two a batch and a batch a second; killed with -9 in between, every line counts once."""
-    paced = of_files(landing, STREAMGAUGE_MAX_FILES_PER_TRIGGER="2", STREAMGAUGE_TRIGGER_SECONDS="1")
-    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats", "nest-archive"]
-    for number in range(0, 300, 20):
+def test_a_batch_of_files_without_its_commit_is_run_again_and_the_next_files_are_read(fresh, landing):
+    for number in range(0, 60, 20):
         landing(f"{number:03}.json", lines(DOCUMENTS[number : number + 20]))
-    with subprocess.Popen(command, env=environment(fresh, **paced), stderr=subprocess.DEVNULL) as pipeline:
-        eventually(lambda: results(fresh), "rows of the first files")
-        pipeline.kill()
-    for number in range(300, 600, 20):
-        landing(f"{number:03}.json.gz", gzip.compress(lines(DOCUMENTS[number : number + 20])))
-    run_once(fresh, landing, STREAMGAUGE_MAX_FILES_PER_TRIGGER="4")
-    assert results(fresh) == counts_of(set().union(*map(sightings_of, DOCUMENTS)))
+    run_once(fresh, landing, STREAMGAUGE_MAX_FILES_PER_TRIGGER="2")
+    for checkpoint in fresh.checkpoints.glob("nest-*-v1-*/commits"):
+        last = max(int(path.name) for path in checkpoint.iterdir() if path.name.isdigit())
+        (checkpoint / str(last)).unlink()
+    landing("later.json.gz", gzip.compress(lines(DOCUMENTS[60:80])))
+    run_once(fresh, landing, STREAMGAUGE_MAX_FILES_PER_TRIGGER="2")
+    assert results(fresh) == counts_of(set().union(*map(sightings_of, DOCUMENTS[:80])))
+    assert sum(archived(fresh).values()) == len(archived(fresh)) == 80
     assert {name: one["verdict"] for name, one in verified(fresh, landing, *NEST).items()} == dict.fromkeys(NEST, "right")
