@@ -84,15 +84,15 @@ def test_the_summary_tells_what_is_in_the_topic(fresh):
     assert summary["undelivered"] == 0
 
 
-def test_homes_are_spread_over_all_partitions_as_java_would_spread_them(settings):
-    delivery = Delivery(settings.kafka, print)
+def test_homes_are_spread_over_all_partitions_as_java_would_spread_them(fresh):
+    delivery = Delivery(fresh.kafka, print)
     # murmur2 of Java's clients: Utils.toPositive(Utils.murmur2(key)) % 3
     expected = {b"structure-1": java_partition(b"structure-1"), b"a": java_partition(b"a"), b"home 77": java_partition(b"home 77")}
     marker = os.urandom(8)
     for key in expected:
         delivery.send(NEST_LOGS.name, key, marker)
     assert delivery.flush(30) == 0
-    found = {message.key(): message.partition() for message in read_topic(settings, NEST_LOGS.name) if message.value() == marker}
+    found = {message.key(): message.partition() for message in read_topic(fresh, NEST_LOGS.name) if message.value() == marker}
     assert found == expected
 
 
@@ -138,11 +138,11 @@ def test_a_record_that_no_broker_would_take_is_refused_before_it_is_sent(setting
         delivery.send(NEST_LOGS.name, b"k", b"x" * (LARGEST_RECORD_BYTES + 1))
 
 
-def test_a_document_of_5_mb_passes(settings):
-    delivery, value = Delivery(settings.kafka, print), os.urandom(5_000_000)
+def test_a_document_of_5_mb_passes(fresh):
+    delivery, value = Delivery(fresh.kafka, print), os.urandom(5_000_000)
     delivery.send(NEST_LOGS.name, b"k", value)
     assert delivery.flush(30) == 0
-    digests = {hashlib.sha256(message.value()).digest() for message in read_topic(settings, NEST_LOGS.name)}
+    digests = {hashlib.sha256(message.value()).digest() for message in read_topic(fresh, NEST_LOGS.name)}
     assert hashlib.sha256(value).digest() in digests
 
 

@@ -76,10 +76,10 @@ def test_a_simulation_goes_on_after_the_newest_trip(fresh):
     assert max(b - a for a, b in pairwise(after_2008)) < 3_600_000
 
 
-def test_event_time_passes_at_the_speed_that_was_asked_for(settings):
+def test_event_time_passes_at_the_speed_that_was_asked_for(fresh):
     started = time.monotonic()
     arguments = ("produce", "taxi", "--json", "--start", "2024-03-01T12:00:00Z", "--limit", "200", "--speed-up", "1800")
-    seconds = summary_of(streamgauge(*arguments, settings=settings))["seconds"]
+    seconds = summary_of(streamgauge(*arguments, settings=fresh))["seconds"]
     events = list(simulate(Simulation(START.replace(hour=12), limit=200)))
     expected = (events[-1].event_time_ms - events[0].event_time_ms) / 1000 / 1800
     assert 2 < expected - 0.1 <= seconds <= expected + 20
