@@ -1,9 +1,9 @@
 """Durations as people write them."""
 
 import pytest
+from messages import refused
 
 from streamgauge.durations import seconds, text
-from streamgauge.errors import StreamgaugeError
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ def test_a_duration_has_its_seconds(written, expected):
 
 @pytest.mark.parametrize("written", ["", "soon", "10", "minutes", "0 minutes", "10 minutes or so", "-5 minutes"])
 def test_what_is_no_duration_is_refused_by_name(written):
-    with pytest.raises(StreamgaugeError, match="--watermark is"):
+    with refused(f"--watermark is {written!r}"):
         seconds(written, "--watermark")
 
 

@@ -1,12 +1,13 @@
 """Which rows of a table are expired: keys in, keys out. And which retention is refused."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+from messages import absent, refused
 
-from streamgauge.errors import StreamgaugeError
 from streamgauge.expiry import TABLES, cut_off, expiry_of, retention_seconds, sentence, window_of
 from streamgauge.settings import Settings
 
@@ -70,13 +71,13 @@ def test_a_key_without_a_window_is_left_alone_and_counted(rubbish):
     found = expiry_of("a-table", [rubbish, key(NOON), *hours(99, 101)], DAY)
     assert window_of(rubbish) is None
     assert (found.expired, found.unclear) == ((key(NOON),), 1)
-    assert "1 rows have no window in their key and are left alone" in sentence(found, dry_run=False)
+    assert re.search(r"\b1\b", sentence(found, dry_run=False)), "how many are left alone is said"
 
 
 def test_one_record_with_a_wrong_clock_does_not_empty_the_table():
     found = expiry_of("a-table", [*hours(0, 48), key(datetime(2099, 1, 1, tzinfo=UTC))], DAY)
     assert found.doubt is not None
-    assert "as after one record with a wrong clock" in sentence(found, dry_run=False)
+    assert "2099-01-01" in sentence(found, dry_run=False)
 
 
 def test_nor_does_one_that_counts_in_several_windows():
@@ -94,14 +95,12 @@ def test_after_a_long_silence_the_second_window_settles_it():
 
 def test_what_is_said():
     keys = [*hours(0, 5), *hours(60, 62)]
-    assert (
-        sentence(expiry_of("t", keys, DAY), dry_run=True) == "t: 5 of 7 rows would be deleted, windows that ended by 2026-11-23T02:00:00Z"
-    )
-    assert sentence(expiry_of("t", keys, DAY), dry_run=False).startswith("t: 5 of 7 rows deleted")
-    assert sentence(expiry_of("t", hours(0, 2), DAY), dry_run=False).startswith(
-        "t: nothing to delete, the windows of all 2 rows end after 2026-11-20"
-    )
-    assert sentence(expiry_of("t", [], DAY), dry_run=False) == "t: empty"
+    found = expiry_of("t", keys, DAY)
+    would_be, were = sentence(found, dry_run=True), sentence(found, dry_run=False)
+    assert absent(would_be, "t: ", "5 of 7", "2026-11-23T02:00:00Z") == absent(were, "t: ", "5 of 7", "2026-11-23T02:00:00Z") == []
+    assert would_be != were
+    assert absent(sentence(expiry_of("t", hours(0, 2), DAY), dry_run=False), "t: ", "2 rows", "2026-11-20") == []
+    assert sentence(expiry_of("t", [], DAY), dry_run=False).startswith("t: ")
 
 
 class TestRetention:
@@ -109,24 +108,21 @@ class TestRetention:
         assert retention_seconds(Settings()) == 35 * DAY
 
     def test_one_that_a_query_may_still_reach_is_refused_with_the_sum(self):
-        with pytest.raises(StreamgaugeError) as refused:
+        parts = ("10 minutes", "STREAMGAUGE_PARTITION_SKEW (7 days)", "1 hour")
+        with refused("STREAMGAUGE_RESULT_RETENTION is '7 days 1 hour 10 minutes'", "more than 7 days 1 hour 10 minutes", *parts):
             retention_seconds(replace(Settings(), result_retention="7 days 1 hour 10 minutes"))
-        assert str(refused.value) == (
-            "STREAMGAUGE_RESULT_RETENTION is '7 days 1 hour 10 minutes'; expected more than 7 days 1 hour 10 minutes, as a query may still change "
-            "windows so old: the watermark (10 minutes), STREAMGAUGE_PARTITION_SKEW (7 days) and a window (1 hour) together. Choose a longer retention"
-        )
 
     @pytest.mark.parametrize(
         "longer",
         [{"watermark": "30 days"}, {"wikimedia_watermark": "30 days"}, {"partition_skew": "35 days"}, {"wikimedia_window": "28 days"}],
     )
     def test_each_of_its_parts_counts(self, longer):
-        with pytest.raises(StreamgaugeError, match="STREAMGAUGE_RESULT_RETENTION is '35 days'"):
+        with refused("STREAMGAUGE_RESULT_RETENTION is '35 days'"):
             retention_seconds(replace(Settings(), **longer))
 
     def test_with_a_shorter_skew_a_shorter_one_will_do(self):
         assert retention_seconds(replace(Settings(), partition_skew="1 hour", result_retention="3 hours")) == 3 * 3600
 
     def test_what_is_no_duration_is_refused(self):
-        with pytest.raises(StreamgaugeError, match="STREAMGAUGE_RESULT_RETENTION is 'a month'; expected a duration"):
+        with refused("STREAMGAUGE_RESULT_RETENTION is 'a month'", "duration"):
             retention_seconds(replace(Settings(), result_retention="a month"))

@@ -1,6 +1,7 @@
 """Rows of topic query-states and a moment in, statuses out; and how they are shown."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -179,9 +180,9 @@ def test_the_table_says_what_is_wrong_in_capitals_and_the_last_error_below():
     table = printed(status(state="failed", **ERROR), status(query="other"))
     assert " FAILED " in table
     assert "running" in table
-    assert "counts, last error, 2 min ago: boom" in table
+    assert re.search(r"counts\b.*\b2 min\b.*\bboom", table), table
     assert "a-0 (5)" in table
-    assert "10 min ago" in table
+    assert "10 min" in table
 
 
 def test_names_and_errors_of_the_topic_are_no_markup_of_the_terminal():
@@ -207,5 +208,5 @@ def test_a_narrow_terminal_is_spared_columns_and_not_names():
     table = printed(status(query="nest-camera-stats", state="failed", **ERROR), width=70)
     assert "nest-camera-stats" in table
     assert " FAILED " in table
-    assert "No room for MB, worst partition" in table
+    assert re.search(r"\bMB, worst partition", table), "what is left out is named"
     assert max(map(len, table.splitlines())) <= 70

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from certificates import Authority
+from messages import refused
 
 from streamgauge.doctor import schemas
-from streamgauge.errors import StreamgaugeError
 from streamgauge.local import registry as registries
 from streamgauge.registry_server import RegistryServer, refuse_user_info
 from streamgauge.schema_registry import RegistryAway, SchemaRegistry
@@ -49,20 +49,19 @@ def test_user_and_certificates_in_the_names_of_its_client(read, authority, tmp_p
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("acks=all", "acks is not known here; expected nothing but basic.auth.credentials.source, "),
-        ("basic.auth.user.info=app", "basic.auth.user.info has no colon; expected name:password"),
-        ("basic.auth.credentials.source=URL", "basic.auth.credentials.source is URL; expected USER_INFO"),
-        ("ssl.truststore.location=/ca.jks", "ssl.truststore.type is JKS, by default; expected PEM"),
+        ("acks=all", ["acks", "basic.auth.credentials.source, "]),
+        ("basic.auth.user.info=app", ["basic.auth.user.info", "name:password"]),
+        ("basic.auth.credentials.source=URL", ["basic.auth.credentials.source is URL", "USER_INFO"]),
+        ("ssl.truststore.location=/ca.jks", ["ssl.truststore.type is JKS", "PEM"]),
     ],
 )
 def test_one_clear_line_for_what_cannot_be_followed(read, text, expected):
-    with pytest.raises(StreamgaugeError) as raised:
+    with refused("registry.properties: ", *expected):
         read(text)
-    assert str(raised.value).partition("registry.properties: ")[2].startswith(expected)
 
 
 def test_a_password_in_the_address_is_refused_and_not_repeated():
-    with pytest.raises(StreamgaugeError, match=r"^SCHEMA_REGISTRY_URL holds a name and password; put them into a file") as raised:
+    with refused("SCHEMA_REGISTRY_URL") as raised:
         refuse_user_info(f"https://app:{SECRET}@registry:8081")
     assert SECRET not in str(raised.value)
     assert refuse_user_info("http://registry:8081/a@b/") == "http://registry:8081/a@b"
@@ -127,7 +126,7 @@ class TestARegistryThatAsks:
         assert SchemaRegistry(settings.registry).versions("wikimedia-value") == []
         assert registries.answers(settings.registry)
         (found,) = schemas.registry(settings)
-        assert (found.level, "0 subjects, compatibility BACKWARD" in found.message) == ("ok", True)
+        assert (found.level, "BACKWARD" in found.message) == ("ok", True)
 
     @pytest.mark.parametrize(
         ("change", "reason"),
@@ -139,9 +138,7 @@ class TestARegistryThatAsks:
     )
     def test_says_in_a_line_that_it_does_not(self, client, change, reason):
         settings = client(**change)
-        with pytest.raises(
-            StreamgaugeError, match=r"and this client do not trust each other .*; correct basic.auth.user.info or"
-        ) as raised:
+        with refused("basic.auth.user.info") as raised:
             SchemaRegistry(settings.registry).versions("wikimedia-value")
         assert reason in str(raised.value).replace("ALERT", "alert")
         assert not isinstance(raised.value, RegistryAway)

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from messages import refused
 
-from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 
-WHOLE_SECONDS = 'a duration in whole numbers, from "1 second" on, such as "30 seconds" or "1 hour 30 minutes"'
+WHOLE_SECONDS = '"1 second"'
 
 
 def test_an_empty_variable_means_the_default():
@@ -48,24 +48,20 @@ def test_another_process_can_be_given_the_same_settings():
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
-        ("STREAMGAUGE_KAFKA_PORT", "kafka", "a port, 1 to 65534"),
-        ("STREAMGAUGE_KAFKA_PORT", "65535", "a port, 1 to 65534"),
-        ("STREAMGAUGE_SHUFFLE_PARTITIONS", "0", "a whole number from 1"),
+        ("STREAMGAUGE_KAFKA_PORT", "kafka", "65534"),
+        ("STREAMGAUGE_KAFKA_PORT", "65535", "65534"),
+        ("STREAMGAUGE_SHUFFLE_PARTITIONS", "0", " 1"),
         ("STREAMGAUGE_FAIL_ON_DATA_LOSS", "perhaps", "true or false"),
-        (
-            "LAKE_URI",
-            "ftp://host/lake",
-            "a folder, as a path or file:///path, or an object store, as s3a://bucket/folder, abfss://... or gs://...",
-        ),
-        ("CHECKPOINT_URI", "/data/checkpoints", "an object store, as s3a://bucket/folder, abfss://... or gs://..."),
+        ("LAKE_URI", "ftp://host/lake", "s3a://bucket/folder"),
+        ("CHECKPOINT_URI", "/data/checkpoints", "s3a://bucket/folder"),
         ("STREAMGAUGE_WIKIMEDIA_WINDOW", "1500 milliseconds", WHOLE_SECONDS),
         ("STREAMGAUGE_WIKIMEDIA_SLIDE", "0.5 seconds", WHOLE_SECONDS),
         ("STREAMGAUGE_TAXI_SLIDE", "0.01 minutes", WHOLE_SECONDS),
-        ("AWS_ENDPOINT_URL", "store:9000", "an address that begins with http:// or https://, without a name and password"),
+        ("AWS_ENDPOINT_URL", "store:9000", "http:// or https://"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):
-    with pytest.raises(StreamgaugeError, match=f"^{variable} is '{text}'; expected {expected}$"):
+    with refused(f"{variable} is '{text}'", expected):
         Settings.from_environment({variable: text})
 
 
@@ -75,7 +71,7 @@ def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, exp
 def test_properties_are_for_servers_of_ones_own(variable, address, tmp_path):
     path = tmp_path / "own.properties"
     path.write_text("")
-    with pytest.raises(StreamgaugeError, match=f"^{variable} is for .* by {address}, or unset it$"):
+    with refused(variable, address):
         Settings.from_environment({variable: str(path)})
     settings = Settings.from_environment({variable: str(path), address: "http://own:1"})
     assert Settings.from_environment(settings.environment()) == settings

@@ -4,12 +4,12 @@ import gzip
 import json
 
 import pytest
+from messages import refused
 
 from pipeline.checkpoint.contents import FILES, Checkpoint
 from pipeline.files.documents import LARGEST_DOCUMENT_BYTES, Line, lines_of
 from pipeline.files.source import path_of
 from pipeline.files.taken import TakenFile, taken_files
-from streamgauge.errors import StreamgaugeError
 
 
 @pytest.fixture
@@ -39,24 +39,24 @@ class TestLines:
     def test_a_gzip_that_was_cut_off_gives_no_document_and_says_why(self, landed):
         (line,) = lines_of(landed(gzip.compress(b'{"a":1}\n' * 1000)[:-9]))
         assert (line.number, line.value) == (0, b"")
-        assert line.problem.startswith("the file cannot be read to its end, and nothing of it was used: Compressed file ended")
+        assert "Compressed file ended" in line.problem
 
     def test_a_damaged_gzip_gives_no_document_and_says_why(self, landed):
         content = bytearray(gzip.compress(json.dumps(list(range(5000))).encode()))
         content[len(content) // 2] ^= 0xFF
         (line,) = lines_of(landed(bytes(content)))
-        assert line.number == 0
-        assert "nothing of it was used" in line.problem
+        assert (line.number, line.value) == (0, b"")
+        assert line.problem
 
     def test_a_file_that_is_gone_and_one_that_is_a_folder_say_so(self, tmp_path):
         ((gone,), (folder,)) = lines_of(tmp_path / "gone.json"), lines_of(tmp_path)
-        assert gone.problem.endswith("it is no longer there")
+        assert gone.problem
         assert folder.problem.endswith("Is a directory")
 
     def test_a_line_that_is_too_long_for_a_dead_letter_is_named_and_its_neighbours_are_read(self, landed):
         first, long, last = lines_of(landed(b'{"a":1}\n' + b"x" * (LARGEST_DOCUMENT_BYTES + 1) + b'\n{"a":3}\n'))
         assert (first, last) == (Line(1, b'{"a":1}'), Line(3, b'{"a":3}'))
-        assert (long.number, long.problem) == (2, "a line of more than 5 MiB; here is how it begins")
+        assert (long.number, "5 MiB" in long.problem) == (2, True)
         assert len(long.value) == 1024
 
     def test_the_largest_line_that_passes_passes(self, landed):
@@ -64,7 +64,8 @@ class TestLines:
         assert list(lines_of(landed(largest))) == [Line(1, largest)]
 
     def test_blank_lines_alone_are_no_document_and_no_bytes_are_nothing(self, landed):
-        assert [line.problem for line in lines_of(landed(b"\n \n"))] == ["there is no document in the file"]
+        (blank,) = lines_of(landed(b"\n \n"))
+        assert (blank.value, bool(blank.problem)) == (b"", True)
         assert list(lines_of(landed(b""))) == []
 
 
@@ -98,7 +99,7 @@ class TestTaken:
 
     def test_a_damaged_log_is_named(self, tmp_path):
         self.log(tmp_path, "0", '{"path":')
-        with pytest.raises(StreamgaugeError, match="sources/0/0 is not as Spark writes it"):
+        with refused("sources/0/0"):
             taken_files(tmp_path)
 
     def test_a_batch_of_files_ends_behind_its_last_entry(self, tmp_path):

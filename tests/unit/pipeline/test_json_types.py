@@ -1,6 +1,7 @@
 """What documents hold, in; the columns of a table, out."""
 
 import pytest
+from messages import refused
 from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.ingest.json_types import AmbiguousNames, Notes, TypeChanged, paths, settled, widened
@@ -86,37 +87,37 @@ def test_what_fits_changes_nothing(column, seen):
 
 
 @pytest.mark.parametrize(
-    ("column", "seen", "told"),
+    ("column", "seen", "path", "types"),
     [
-        (LONG, DOUBLE, "field f is bigint in the table and double in the topic"),
-        (LONG, T.DecimalType(2, 1), "field f is bigint in the table and decimal(2,1) in the topic"),
-        (LONG, TEXT, "field f is bigint in the table and string in the topic"),
-        (LONG, MIXED, "field f is bigint in the table and values of mixed types in the topic"),
-        (T.DecimalType(38, 0), T.DecimalType(2, 1), "field f is decimal(38,0) in the table and decimal(2,1) in the topic"),
-        (T.ArrayType(struct(a=LONG)), T.ArrayType(struct(a=TRUTH)), r"field f\[\].a is bigint in the table and boolean in the topic"),
-        (struct(a=LONG), LONG, "field f is struct<a:bigint> in the table and bigint in the topic"),
+        (LONG, DOUBLE, "f", ("bigint", "double")),
+        (LONG, T.DecimalType(2, 1), "f", ("bigint", "decimal(2,1)")),
+        (LONG, TEXT, "f", ("bigint", "string")),
+        (LONG, MIXED, "f", ("bigint", "mixed types")),
+        (T.DecimalType(38, 0), T.DecimalType(2, 1), "f", ("decimal(38,0)", "decimal(2,1)")),
+        (T.ArrayType(struct(a=LONG)), T.ArrayType(struct(a=TRUTH)), "f[].a", ("bigint", "boolean")),
+        (struct(a=LONG), LONG, "f", ("struct<a:bigint>", "bigint")),
     ],
 )
-def test_what_does_not_fit_is_named_with_both_types(column, seen, told):
-    with pytest.raises(TypeChanged, match=f"^{told}$".replace("(2,1)", r"\(2,1\)").replace("(38,0)", r"\(38,0\)")):
+def test_what_does_not_fit_is_named_with_both_types(column, seen, path, types):
+    with refused(f"field {path} ", *types, by=TypeChanged):
         widened(struct(f=column), struct(f=seen), Notes())
 
 
 def test_all_that_does_not_fit_is_named():
-    with pytest.raises(TypeChanged, match=r"field a is .*; field b is "):
+    with refused("field a ", "field b ", by=TypeChanged):
         widened(struct(a=LONG, b=LONG), struct(a=TEXT, b=TEXT), Notes())
 
 
 @pytest.mark.parametrize(
     ("seen", "told"),
     [
-        (struct(id=LONG, Id=LONG), "field Id cannot be a column: id is another field that differs in case only"),
-        (struct(a=T.ArrayType(struct(x=LONG, X=TEXT))), r"field a\[\].X cannot be a column: a\[\].x is another field"),
-        (struct(Kafka_Offset=LONG), "field Kafka_Offset cannot be a column: kafka_offset is a column of every table"),
+        (struct(id=LONG, Id=LONG), ("field Id ", " id ")),
+        (struct(a=T.ArrayType(struct(x=LONG, X=TEXT))), ("field a[].X ", " a[].x ")),
+        (struct(Kafka_Offset=LONG), ("field Kafka_Offset ", " kafka_offset ")),
     ],
 )
 def test_names_that_cannot_stand_side_by_side(seen, told):
-    with pytest.raises(AmbiguousNames, match=told):
+    with refused(*told, by=AmbiguousNames):
         settled(seen, Notes())
     with pytest.raises(AmbiguousNames):
         widened(struct(other=LONG), seen, Notes())

@@ -2,10 +2,10 @@
 
 import orjson
 import pytest
+from messages import refused
 
 from producers.events import Event
 from producers.nest_recording import replay
-from streamgauge.errors import StreamgaugeError
 
 NOON_MS = 1_482_926_400_000  # 2016-12-28T12:00:00Z
 
@@ -77,9 +77,9 @@ def test_a_limit_ends_the_replay(recording):
 
 
 def test_a_missing_file_and_a_folder_are_refused_at_once_and_by_name(tmp_path):
-    with pytest.raises(StreamgaugeError, match=r"nothing\.jsonl cannot be read \(No such file"):
+    with refused("nothing.jsonl", "No such file"):
         replay(tmp_path / "nothing.jsonl")
-    with pytest.raises(StreamgaugeError, match="Is a directory"):
+    with refused(str(tmp_path), "Is a directory"):
         replay(tmp_path)
-    with pytest.raises(StreamgaugeError, match="--limit is -1"):
+    with refused("--limit is -1"):
         replay(tmp_path, -1)

@@ -8,10 +8,10 @@ from io import BytesIO, StringIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from messages import refused
 from rich.console import Console
 
 from producers.taxi_download import fetch_month
-from streamgauge.errors import StreamgaugeError
 
 MONTH, NAME = "2024-03", "green_tripdata_2024-03.parquet"
 
@@ -85,7 +85,7 @@ def test_a_month_is_fetched_once_and_nothing_else_stays(server, fetch, files, tm
 
 def test_a_connection_that_drops_leaves_nothing_and_the_next_call_fetches_all(server, fetch, files):
     server.sends = 100_000
-    with pytest.raises(StreamgaugeError, match=r"could not fetch .*Error\); try again, use a local file with --file"):
+    with refused(NAME, "Error", "--file"):
         fetch()
     assert files() == []
     server.sends = None
@@ -94,33 +94,31 @@ def test_a_connection_that_drops_leaves_nothing_and_the_next_call_fetches_all(se
 
 def test_what_is_no_parquet_is_one_line_and_is_not_kept(server, fetch, files):
     server.content = b"<html>Please log in</html>"
-    with pytest.raises(StreamgaugeError, match=r"^http://\S+ gave no Parquet file, as a proxy or a login page .*--file") as raised:
+    with refused("http://", "Parquet", "--file"):
         fetch()
-    assert "\n" not in str(raised.value)
     assert files() == []
 
 
 @pytest.mark.parametrize("status", [403, 503])
 def test_a_refusal_is_one_line(server, fetch, status):
     server.status = status
-    with pytest.raises(StreamgaugeError, match=rf"could not fetch \S+{NAME} \(HTTP {status}\); .*another --month.*--file.*simulation"):
+    with refused(NAME, f"HTTP {status}", "--month", "--file", "simulation"):
         fetch()
 
 
 def test_without_a_network_the_other_sources_are_named(fetch):
-    with pytest.raises(StreamgaugeError, match=r"could not fetch http://127.0.0.1:9/.*\(ConnectionError\).*--file.*simulation") as raised:
+    with refused("http://127.0.0.1:9/", "ConnectionError", "--file", "simulation"):
         fetch(url="http://127.0.0.1:9")
-    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("month", ["", "2024", "2024-13", "2024-3", "March", "../../etc", "2024-03\n"])
 def test_what_is_no_month_is_refused(fetch, server, month):
-    with pytest.raises(StreamgaugeError, match="expected a year and a month, such as 2024-03"):
+    with refused("2024-03"):
         fetch(month)
     assert server.requests == 0
 
 
 def test_a_cache_that_cannot_be_written_is_named(server, tmp_path):
     (tmp_path / "taxi").write_text("a file where the folder should be")
-    with pytest.raises(StreamgaugeError, match=r"could not write .*STREAMGAUGE_CACHE"):
+    with refused(str(tmp_path), "STREAMGAUGE_CACHE"):
         fetch_month(MONTH, tmp_path, Console(file=StringIO()), url=server.url)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from messages import refused
 
 from producers.taxi import replay
 from producers.taxi_trips import TRIP
-from streamgauge.errors import StreamgaugeError
 
 EIGHT = datetime(2024, 3, 1, 8)  # noqa: DTZ001 - TLC's times have no zone
 EIGHT_MS = int(EIGHT.replace(tzinfo=UTC).timestamp()) * 1000
@@ -129,23 +129,23 @@ def test_unknown_columns_are_told_once_and_left_out(tlc_file):
 def test_a_missing_essential_column_is_named_at_once_with_those_that_are_there(tlc_file, missing):
     path = tlc_file(tip_amount=[1.0])
     pq.write_table(pq.read_table(path).drop_columns([missing]), path)
-    with pytest.raises(StreamgaugeError, match=f"has no column {missing}; .*found the columns .*tip_amount"):
+    with refused(f" {missing}", "tip_amount"):
         replay(path, pytest.fail)
 
 
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
-        ("DOLocationID", ["here"], "column DOLocationID, of type string, holds something else than whole numbers .*here"),
-        ("passenger_count", [1.5], "column passenger_count, of type double, holds something else than whole numbers .*1.5"),
-        ("lpep_pickup_datetime", [5], "column lpep_pickup_datetime, of type int64, holds something else than times"),
-        ("lpep_dropoff_datetime", ["noon"], "column lpep_dropoff_datetime, of type string, holds something else than times"),
-        ("tip_amount", [[1.0]], "column tip_amount, of type list.* holds something else than numbers"),
-        ("store_and_fwd_flag", [{"a": 1}], "column store_and_fwd_flag, of type struct.* holds something else than text"),
+        ("DOLocationID", ["here"], ("string", "numbers")),
+        ("passenger_count", [1.5], ("double", "numbers")),
+        ("lpep_pickup_datetime", [5], ("int64", "times")),
+        ("lpep_dropoff_datetime", ["noon"], ("string", "times")),
+        ("tip_amount", [[1.0]], ("list", "numbers")),
+        ("store_and_fwd_flag", [{"a": 1}], ("struct", "text")),
     ],
 )
 def test_a_column_that_does_not_hold_what_its_name_says_is_named(tlc_file, column, values, said):
-    with pytest.raises(StreamgaugeError, match=said):
+    with refused(f"column {column}", *said):
         list(replay(tlc_file(**{column: values}), pytest.fail))
 
 
@@ -178,7 +178,7 @@ def test_a_limit_ends_the_replay(tlc_file, limit, count):
 
 
 def test_a_negative_limit_is_refused(tlc_file):
-    with pytest.raises(StreamgaugeError, match="--limit is -1"):
+    with refused("--limit is -1"):
         replay(tlc_file(), pytest.fail, -1)
 
 
@@ -187,9 +187,9 @@ def test_a_file_without_rows_has_no_trips(tlc_file):
 
 
 def test_a_missing_file_and_a_folder_are_told_at_once_by_name(tmp_path):
-    with pytest.raises(StreamgaugeError, match=r"nothing\.parquet cannot be read \(No such file or directory\)"):
+    with refused("nothing.parquet", "No such file or directory"):
         replay(tmp_path / "nothing.parquet", pytest.fail)
-    with pytest.raises(StreamgaugeError, match=" is a directory"):
+    with refused(str(tmp_path), "directory"):
         replay(tmp_path, pytest.fail)
 
 
@@ -197,7 +197,7 @@ def test_a_missing_file_and_a_folder_are_told_at_once_by_name(tmp_path):
 def test_what_is_no_parquet_is_told_at_once_in_one_line(tmp_path, content):
     path = tmp_path / "rubbish.parquet"
     path.write_bytes(content)
-    with pytest.raises(StreamgaugeError, match=r"rubbish\.parquet is no Parquet file, or a damaged one") as raised:
+    with refused("rubbish.parquet", "Parquet") as raised:
         replay(path, pytest.fail)
     assert "\n" not in str(raised.value)
 
@@ -205,7 +205,7 @@ def test_what_is_no_parquet_is_told_at_once_in_one_line(tmp_path, content):
 def test_a_truncated_file_is_told_at_once(tlc_file):
     path = tlc_file(rows=1000)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(StreamgaugeError, match="is no Parquet file, or a damaged one"):
+    with refused(".parquet", "Parquet"):
         replay(path, pytest.fail)
 
 
@@ -214,5 +214,5 @@ def test_damage_in_the_middle_is_told_when_it_is_met(tlc_file):
     content = bytearray(path.read_bytes())
     content[4:300] = b"\xff" * 296
     path.write_bytes(content)
-    with pytest.raises(StreamgaugeError, match="is no Parquet file, or a damaged one"):
+    with refused(".parquet", "Parquet"):
         list(replay(path, pytest.fail))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from messages import refused
 
-from streamgauge.errors import StreamgaugeError
 from streamgauge.security.properties_file import PropertiesFile, entries
 
 
@@ -49,29 +49,26 @@ def test_follows_references_to_the_environment_to_properties_and_to_files(proper
 @pytest.mark.parametrize(
     ("reference", "expected"),
     [
-        ("${env:NAME}", "a refers to ${env:NAME}, and the environment has no variable NAME; set it, or correct the reference"),
-        ("${file:/none:key}", "a refers to ${file:/none:key}, which cannot be read (No such file or directory)"),
-        ("${vault:path:key}", "a refers to ${vault:path:key}; expected ${env:NAME}, ${file:/path:key} or ${directory:/path:name}"),
-        ("${file:key}", "a refers to ${file:key}; expected ${env:NAME}, ${file:/path:key} or ${directory:/path:name}"),
+        ("${env:NAME}", [" NAME"]),
+        ("${file:/none:key}", ["No such file or directory"]),
+        ("${vault:path:key}", ["${env:NAME}", "${file:/path:key}", "${directory:/path:name}"]),
+        ("${file:key}", ["${env:NAME}", "${file:/path:key}", "${directory:/path:name}"]),
     ],
 )
 def test_a_reference_that_leads_nowhere_is_one_line(properties, reference, expected):
-    with pytest.raises(StreamgaugeError) as raised:
+    with refused("client.properties: a ", reference, *expected):
         properties(f"a={reference}").value("a")
-    assert str(raised.value).endswith(f"client.properties: {expected}")
 
 
 def test_a_file_that_ends_with_a_line_break_would_be_another_password_to_java(properties, tmp_path):
     (tmp_path / "password").write_text("secret\n")
-    with pytest.raises(StreamgaugeError, match="ends with a line break, and Kafka takes that as a part of the value") as raised:
+    with refused(str(tmp_path), "line break") as raised:
         properties(f"a=${{directory:{tmp_path}:password}}").value("a")
     assert "secret" not in str(raised.value)
 
 
 def test_the_file_that_is_named_must_be_there():
-    with pytest.raises(
-        StreamgaugeError, match=r"^KAFKA_CLIENT_PROPERTIES=/none cannot be read \(No such file or directory\); expected a file"
-    ):
+    with refused("KAFKA_CLIENT_PROPERTIES=/none", "No such file or directory"):
         PropertiesFile.read(Path("/none"), {}, "KAFKA_CLIENT_PROPERTIES")
 
 
