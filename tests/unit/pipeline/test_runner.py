@@ -23,6 +23,7 @@ def test_alerts_are_sent_to_the_last_also_when_sparks_jvm_has_been_killed(tmp_pa
     stop = threading.Event()
     stop.set()
     (port,) = free_ports(1)
+    before = set(threading.enumerate())
     Runner(KilledSpark(), Settings(home=tmp_path, kafka_port=port), RunOptions(), stop_requested=stop).run([])
-    left = [thread.name for thread in threading.enumerate()]
-    assert not {"alerts", "query states"} & set(left), f"{left}: their threads end when all that waited is sent"
+    left = {thread.name for thread in set(threading.enumerate()) - before}
+    assert not {"alerts", "query states"} & left, f"{left}: their threads end when all that waited is sent"
