@@ -62,8 +62,11 @@ def show_source(settings: Settings, now: datetime) -> None:
 
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
     """Label, number and meaning: the records that the query had still to read when it last said something of itself."""
-    records = tail(settings.kafka, METRICS_TOPIC, METRICS_RECORDS).records
-    last = newest_report(records)
+    return lag_of(newest_report(tail(settings.kafka, METRICS_TOPIC, METRICS_RECORDS).records), now)
+
+
+def lag_of(last: Report | None, now: datetime) -> tuple[str, str, str]:
+    """As `lag`, from what the query said last."""
     if last is None:
         return _LAG, _NOTHING, "the pipeline says nothing of itself"
     since = now - last.at

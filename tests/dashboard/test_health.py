@@ -9,6 +9,7 @@ import orjson
 import pytest
 import streamlit as st
 from confluent_kafka import Producer
+from messages import absent
 from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
@@ -47,7 +48,7 @@ class Kafka:
         }
         progress = measured | {
             "time": ago(seconds=1),
-            "watermark": ago(minutes=10),
+            "watermark": ago(hours=10, minutes=30),
             "rows_dropped_by_watermark_total": 3,
             "source_lag": {"nest-logs-0": 5},
         }
@@ -55,7 +56,7 @@ class Kafka:
             "query": query,
             "state": state,
             "since": ago(minutes=1),
-            "time": ago(seconds=0),
+            "time": ago(hours=-1),  # so that however slow the machine, it is not silent
             "started_at": ago(minutes=1),
             "process": {"host": "here", "pid": 7},
             "run_id": "run",
@@ -126,8 +127,9 @@ def queries(page):
 
 
 def test_before_the_first_query_it_says_what_to_do(kafka, page_with):  # noqa: ARG001 - empty topics
-    page = page_with(lambda page: "No events yet" in texts(page) and "every record could be used" in texts(page))
-    assert "streamgauge run" in texts(page)
+    page = page_with(lambda page: "streamgauge run" in texts(page))
+    assert not page.metric
+    assert not page.error
 
 
 def test_a_query_that_runs_is_shown_with_its_measures_and_nothing_is_red(kafka, page_with):
@@ -138,7 +140,7 @@ def test_a_query_that_runs_is_shown_with_its_measures_and_nothing_is_red(kafka, 
     assert metrics(page)["Rows in, per second"] == "80"
     assert metrics(page)["Late rows"] == "6"
     row = queries(page)["counts"]
-    assert (row["State"], row["Rows/s in"], row["Batch, ms"], row["Watermark"][:6]) == ("running", 80.0, 400.0, "10 min")
+    assert (row["State"], row["Rows/s in"], row["Batch, ms"], row["Watermark"][:4]) == ("running", 80.0, 400.0, "10 h")
     assert not page.error
     assert not page.warning
 
@@ -147,7 +149,7 @@ def test_a_failed_query_stands_on_top_with_its_error_as_text(kafka, page_with):
     kafka.state("counts")
     kafka.state(MARKUP, "failed", error=f"boom {MARKUP}", error_detail=f"boom {MARKUP}\nby a bomb", error_at=ago(seconds=5))
     page = page_with(lambda page: page.error)
-    assert page.error[0].value.startswith("**1 query does not run.**")
+    assert "1 query" in page.error[0].value
     assert [code.value for code in page.code] == [f"boom {MARKUP}", f"boom {MARKUP}\nby a bomb"]
     assert page.text[0].value.startswith(MARKUP)
     assert not any("bold" in element.value for element in [*page.markdown, *page.caption, *page.error, *page.warning])
@@ -156,17 +158,19 @@ def test_a_failed_query_stands_on_top_with_its_error_as_text(kafka, page_with):
 
 def test_queries_of_a_killed_process_are_called_silent_together(kafka, page_with):
     for query in ("archive", "counts"):
-        kafka.state(query, time=ago(seconds=50))
-    page = page_with(lambda page: page.error and "2 queries do not run" in page.error[0].value)
+        kafka.state(query, time=ago(hours=5, minutes=30))
+    page = page_with(lambda page: page.error and "2 queries" in page.error[0].value)
     assert page.text[0].value == "archive, counts"
-    assert "process (7 on here) was heard last 5" in page.text[1].value
+    assert "7 on here" in page.text[1].value, "the process"
+    assert "5 h " in page.text[1].value, "since when"
     assert {row["State"] for row in queries(page).values()} == {"silent"}
 
 
 def test_a_stopped_query_is_a_warning_with_what_to_do(kafka, page_with):
     kafka.state("counts", "stopped")
     page = page_with(lambda page: page.warning)
-    assert page.warning[0].value.startswith("**1 query is stopped,** and without an error. `streamgauge run`")
+    assert absent(page.warning[0].value, "1 query", "`streamgauge run`") == []
+    assert not page.error
 
 
 def test_a_query_that_runs_again_is_no_trouble_any_more(kafka, page_with):
@@ -239,11 +243,11 @@ def test_a_large_letter_is_shown_in_part_and_more_of_it_is_fetched_when_asked_fo
     assert len(page.code[-1].value) == 2_048
     page.toggle[0].set_value(True).run()
     assert len(page.code[-1].value) == 256 * 1024
-    assert "The first 262,144 of 1,000,005 bytes" in texts(page)
+    assert absent(texts(page), "262,144", "1,000,005") == []
 
 
 def test_a_kafka_that_does_not_answer_is_named_once(monkeypatch, page_with):
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    page = page_with(lambda page: "No connection" in texts(page) and "No Kafka answers" in texts(page))
+    page = page_with(lambda page: not absent(texts(page), "127.0.0.1:1", "streamgauge up"))
     assert not page.metric
     st.cache_resource.clear()

@@ -98,8 +98,8 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
     topic.count("94107", 1)
     until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
     admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
-    admin.delete_topics([topic.name])[topic.name].result(30)
-    failed = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of the topic was to be noticed", 60)
+    admin.delete_topics([topic.name])[topic.name].result()
+    failed = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of the topic was to be noticed")
     assert counts(failed.rows) == {"94107": 1}
 
     create_topics(topic.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=topic.name)])
@@ -108,7 +108,6 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
         lambda: (follower.snapshot.error, counts(follower.snapshot.rows)),
         (None, {"94110": 5}).__eq__,
         "only the new row was to be there",
-        60,
     )
 
 
@@ -123,14 +122,14 @@ def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(se
         until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
 
         platform.stop()
-        away = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of Kafka was to be noticed", 30)
-        assert "no Kafka answers at" in away.error
+        away = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of Kafka was to be noticed")
+        assert platform.settings.bootstrap_servers in away.error
         assert counts(away.rows) == {"94107": 1}
 
         platform.start(detached=False)
         producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 2}')
-        assert producer.flush(30) == 0
-        until(lambda: (follower.snapshot.error, counts(follower.snapshot.rows)), (None, {"94107": 2}).__eq__, "the reader was to go on", 30)
+        assert producer.flush(RETRY_SECONDS) == 0
+        until(lambda: (follower.snapshot.error, counts(follower.snapshot.rows)), (None, {"94107": 2}).__eq__, "the reader was to go on")
         follower.stop()
     finally:
         platform.stop()
