@@ -4,17 +4,17 @@ import sys
 import tempfile
 
 from pipeline.session import spark_session
-from pipeline.sinks import CompactedTopic
-from pipeline.sources import records_from, stream_of_records
+from pipeline.sinks import keyed_rows
+from pipeline.sources import kafka_options, records_from, stream_of_records
 from streamgauge.settings import Settings
 from streamgauge.topics import NEST_CAMERA_STATS, NEST_LOGS
 
 settings = Settings.from_environment()
 spark = spark_session(settings)
 rows = stream_of_records(spark, settings, NEST_LOGS.name).selectExpr("offset", "cast(value as string) as text")
-writer = CompactedTopic(NEST_CAMERA_STATS, ("text",)).writer(rows, settings)
+to_kafka = keyed_rows(rows, ("text",)).writeStream.format("kafka").options(**kafka_options(settings), topic=NEST_CAMERA_STATS.name)
 with tempfile.TemporaryDirectory() as checkpoint:
-    writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+    to_kafka.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
 count = records_from(spark, settings, NEST_CAMERA_STATS.name, "earliest").count()
 spark.stop()
 sys.stdout.write(f"{count} rows read back\n")
