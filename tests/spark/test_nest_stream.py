@@ -1,5 +1,6 @@
 """The Nest queries as streams: which sightings count, batch after batch, and which come too late."""
 
+import csv
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ from plain import one_camera
 from streaming import Record, at
 
 from pipeline import nest
+from streamgauge.data_files import data_file
 from streamgauge.settings import Settings
 
 CAMERA_STATS, _, DEAD_LETTERS = nest.QUERIES
@@ -26,6 +28,14 @@ def test_a_batch_writes_the_hours_that_it_adds_to(stream):
     first, second = stream(CAMERA_STATS).run([seen("10:01"), seen("11:02")], [seen("11:03")])
     assert hours(first.rows) == {"10:00": 1, "11:00": 1}
     assert hours(second.rows) == {"11:00": 2}, "an hour that nothing was added to should not be written again"
+
+
+def test_zip_codes_of_the_same_hour_have_rows_of_their_own(stream):
+    with data_file("device_locations.csv").open() as file:
+        located = next(csv.DictReader(file))
+    counting = stream(CAMERA_STATS)
+    counting.run([seen("10:01"), seen("10:01", located["device_id"])], [seen("10:02")])
+    assert {row["zip_code"]: row["count"] for row in counting.table} == {"unknown": 2, located["zip_code"]: 1}
 
 
 def test_a_sighting_counts_until_the_watermark_reaches_it(stream):

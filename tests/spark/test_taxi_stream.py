@@ -33,6 +33,12 @@ def test_a_batch_updates_sums_and_counts_of_its_hours(borough_stats):
     assert (row["borough"], row["trips"], row["fare_amount_sum"], row["fare_amount_avg"]) == ("Manhattan", 2, 0.3, 0.15)
 
 
+def test_boroughs_of_the_same_hour_have_rows_of_their_own(borough_stats):
+    counting = borough_stats(Settings())
+    counting.run([trip("10:10", passenger_count=None), trip("10:10", PULocationID=7)], [trip("10:20")])
+    assert {row["borough"]: row["trips"] for row in counting.table} == {"Manhattan": 2, "Queens": 1}
+
+
 def test_a_trip_counts_until_the_watermark_reaches_its_drop_off(borough_stats):
     _, second = borough_stats(Settings(watermark="10 minutes")).run([trip("10:30")], [trip("10:20:01"), trip("10:20", fare_amount=1)])
     assert (second.late, hours(second.rows)) == (1, {"10:00": 2})

@@ -81,8 +81,11 @@ def test_the_settings_of_window_and_slide_reach_the_query(stats, settings_of):
     ]
 
 
-def test_the_minute_of_a_wiki_adds_up_over_batches(stats):
+def test_the_minute_of_a_wiki_and_namespace_adds_up_over_batches(stats):
     counting = stats("wikimedia-wiki-stats")
-    counting.run([edit(1, "10:00:10", grown=100)], [edit(2, "10:00:50", grown=-30), edit(1, "10:00:10", grown=100)])
-    (row,) = counting.table
-    assert (row["wiki"], row["edits"], row["bytes_added"], row["bytes_removed"]) == ("enwiki", 2, 100, 30)
+    counting.run(
+        [edit(1, "10:00:10", grown=100), edit(3, "10:00:10", namespace=1), edit(4, "10:00:10", wiki="dewiki")],
+        [edit(2, "10:00:50", grown=-30), edit(1, "10:00:10", grown=100)],
+    )
+    table = {(row["wiki"], row["namespace"]): (row["edits"], row["bytes_added"], row["bytes_removed"]) for row in counting.table}
+    assert table == {("enwiki", 0): (2, 100, 30), ("enwiki", 1): (1, 10, 0), ("dewiki", 0): (1, 10, 0)}

@@ -1,0 +1,179 @@
+"""Whatever bytes a source topic holds: each record counts or is a dead letter, and none stops the query.
+
+The values are made by Hypothesis, whole and damaged ones, and decoded in one frame; they are the same in each run.
+"""
+
+import json
+import struct
+from collections import Counter
+
+import orjson
+from avro import V1, change, in_wire_format
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from pipeline import nest, taxi, wikimedia
+from pipeline.confluent_avro import WriterSchemas
+
+COUNT = 400
+SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}))
+USED_IN_PART = ("; the rest was used", "; archived all the same")
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),
+    lambda children: st.lists(children, max_size=2) | st.dictionaries(st.text(max_size=3), children, max_size=2),
+    max_leaves=4,
+)
+
+
+def paths(value, path=()):
+    """The path to each thing within a JSON value, and to itself."""
+    yield path
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield from paths(inner, (*path, key))
+
+
+def replaced(value, path, other):
+    """`value` with `other` at the path."""
+    return {**value, path[0]: replaced(value[path[0]], path[1:], other)} if path else other
+
+
+@st.composite
+def json_of(draw, whole):
+    """JSON of such a value; one time in three something in it, or all of it, is anything else."""
+    value = draw(whole)
+    if draw(st.integers(1, 3)) == 2:
+        value = replaced(value, draw(st.sampled_from(list(paths(value)))), draw(anything))
+    return json.dumps(value).encode()
+
+
+@st.composite
+def damaged(draw, whole):
+    """Every other value whole; in the others a byte is another one, or some are missing, or are there twice."""
+    value = draw(whole)
+    first, last = sorted((draw(st.integers(0, len(value))), draw(st.integers(0, len(value)))))
+    return {
+        "cut": value[:first],
+        "changed": value[:first] + draw(st.binary(min_size=1, max_size=1)) + value[first + 1 :],
+        "missing": value[:first] + value[last:],
+        "twice": value[:last] + value[first:],
+    }.get(draw(st.sampled_from(["cut", "changed", "missing", "twice", *["whole"] * 4])), value)
+
+
+times = st.sampled_from(["2026-01-01T10:00:00.000Z", "2026-01-01T10:00:00+01:00", "2026-01-01T10:00:00Z", "yesterday", "0000", None])
+cameras = st.fixed_dictionaries(
+    {"last_event": st.fixed_dictionaries({"has_person": st.sampled_from([True, True, False]), "start_time": times})},
+    optional={"device_id": st.text(max_size=3), "is_online": st.booleans(), "activity_zones": st.just([])},
+)
+homes = st.dictionaries(st.text(max_size=2), cameras, min_size=1, max_size=3)
+documents = json_of(st.fixed_dictionaries({"devices": st.fixed_dictionaries({"cameras": homes})}))
+
+milliseconds = st.integers(-(10**12), 2 * 10**12) | st.sampled_from([2**53, 2**63, 1_700_000_000_000.5, "1700000000000"])
+amounts = st.sampled_from([10.1, 0, -5, 1e9, 1e10, 1e300, 12.345, "12.5"])
+rides = {
+    "lpep_pickup_datetime": milliseconds,
+    "PULocationID": st.sampled_from([74, 9999, -1, 2**31, 2**40]),
+    "passenger_count": st.integers(-(2**63), 2**63 - 1),
+    **dict.fromkeys(taxi.MEASURES, amounts),
+}
+trips = json_of(st.fixed_dictionaries({"lpep_dropoff_datetime": milliseconds}, optional=rides))
+
+longs = st.integers(-(2**63), 2**63 - 1)
+changes = st.builds(
+    lambda number, at, kind, length, schema_id, text: in_wire_format(
+        change(number, at=at, kind=kind, length=length, title=text, wiki=text), schema_id
+    ),
+    number=st.integers(0, 5),
+    at=st.just(1_767_225_600) | longs,
+    kind=st.sampled_from(["edit", "edit", "edit", "log"]),
+    length=st.none() | st.fixed_dictionaries({"old": st.none() | longs, "new": st.none() | longs}),
+    schema_id=st.sampled_from([3, 3, 3, 77]),
+    text=st.text(max_size=5),
+)
+
+
+def made(strategy):
+    """Examples of it; and an empty value, and none."""
+    found = [None, b""]
+
+    @settings(
+        max_examples=COUNT, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )
+    @given(strategy)
+    def collect(value):
+        found.append(value)
+
+    collect()
+    return found
+
+
+def letters(frame):
+    """Offset -> reason."""
+    rows = frame.selectExpr(
+        "get_json_object(string(key), '$.offset') AS offset", "string(filter(headers, h -> h.key = 'reason')[0].value) AS reason"
+    )
+    return {int(row.offset): row.reason for row in rows.collect()}
+
+
+def offsets(frame):
+    return Counter(row.offset for row in frame.select("offset").collect())
+
+
+def is_used(reason):
+    return reason is None or reason.endswith(USED_IN_PART)
+
+
+def parsed(value):
+    """The JSON in a value; None for what Python cannot read."""
+    try:
+        return orjson.loads(value or b"")
+    except ValueError:
+        return None
+
+
+def people(document):
+    """How many people a document without a dead letter reports, in plain Python."""
+    found = document["devices"].get("cameras") or {}
+    events = [(camera or {}).get("last_event") or {} for camera in found.values()]
+    return sum(event.get("has_person") is True for event in events)
+
+
+def test_each_person_in_a_nest_document_counts_or_the_document_is_a_dead_letter(records):
+    values = made(damaged(documents))
+    frame = records(*values)
+    seen, reasons = offsets(nest.sightings(frame)), letters(nest.unusable(frame))
+    for offset, value in enumerate(values):
+        reason = reasons.get(offset)
+        if not is_used(reason):
+            assert seen[offset] == 0, f"{value!r} counts and is a dead letter: {reason}"
+        elif reason is None and (document := parsed(value)) is not None:
+            assert seen[offset] == people(document), f"{value!r} is no dead letter, so each person in it should count"
+    assert sum(seen.values()) > COUNT / 20, "hardly a value could be used; the property would say little"
+
+
+def test_each_taxi_record_is_a_trip_or_a_dead_letter(spark, records):
+    values = made(damaged(trips))
+    frame = records(*values, topic="nyc-taxi")
+    counting = taxi.trips(frame, "1 hour")
+    counted, reasons = offsets(counting), letters(taxi.unusable(frame, "1 hour"))
+    for offset, value in enumerate(values):
+        assert counted[offset] == is_used(reasons.get(offset)), (
+            f"{value!r} is {counted[offset]} trips, and its dead letter: {reasons.get(offset)}"
+        )
+    stats = taxi.borough_stats(counting, taxi.ZONES.load(spark)).collect()
+    assert sum(row.trips for row in stats) == len({values[offset] for offset in counted}) > COUNT / 20
+
+
+def test_each_wikimedia_record_is_a_change_or_a_dead_letter_and_each_edit_counts_or_is_one(records):
+    values = made(damaged(changes))
+    values = [value for value in values if value is None or value[:5] in {b"", struct.pack(">bI", 0, 3), struct.pack(">bI", 0, 77)}]
+    frame = records(*values, topic="wikimedia")
+    archive = {row.kafka_offset: row.type for row in wikimedia.changes(frame, SCHEMAS).select("kafka_offset", "type").collect()}
+    counted, reasons = offsets(wikimedia.edits(frame, SCHEMAS)), letters(wikimedia.unusable(frame, SCHEMAS))
+    for offset, value in enumerate(values):
+        reason = reasons.get(offset)
+        assert (offset in archive) == is_used(reason), f"{value!r} is archived: {offset in archive}, and its dead letter: {reason}"
+        assert counted[offset] == (archive.get(offset) == "edit" and reason is None), (
+            f"{value!r} counts {counted[offset]} times, and its dead letter: {reason}"
+        )
+    assert sum(counted.values()) > COUNT / 20
