@@ -1,17 +1,6 @@
 """How times and numbers read on every page. Times are shown as they stand in UTC."""
 
-from datetime import datetime, timedelta
-
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
-
-
-def duration(length: timedelta) -> str:
-    """A length of time in its largest whole unit: "3 s", "4 min", "2 h", "5 d"; never below zero, as clocks differ."""
-    seconds = max(0, int(length.total_seconds()))
-    for unit, unit_seconds in _UNITS:
-        if seconds >= unit_seconds:
-            return f"{seconds // unit_seconds} {unit}"
-    return f"{seconds} s"
+from datetime import datetime
 
 
 def clock(moment: datetime) -> str:
@@ -47,14 +36,6 @@ def dollars(amount: float, *, cents: bool = False) -> str:
 def count(number: int) -> str:
     """A count with its thousands apart: "1,234"."""
     return f"{number:,}"
-
-
-def size(number: int) -> str:
-    """A number of bytes, in thousands: "12 bytes", "3.4 kB", "1,200.0 MB"."""
-    for unit, unit_bytes in (("MB", 1_000_000), ("kB", 1_000)):
-        if number >= unit_bytes:
-            return f"{number / unit_bytes:,.1f} {unit}"
-    return several(number, "byte", "bytes")
 
 
 def several(number: int, one: str, more: str) -> str:

@@ -177,12 +177,12 @@ def _show_history(snapshot: Snapshot) -> None:
     _show_problem(snapshot)
     history = history_of(snapshot)
     if history.empty:
-        st.caption(f"No micro-batch in the last {formats.duration(HISTORY)}.")
+        st.caption(f"No micro-batch in the last {duration(HISTORY)}.")
         return
     names = sorted(history["query"].unique())
     chosen = st.multiselect("Queries", names, placeholder="all", key="health-queries")
     points, colour_of = history[history["query"].isin(chosen or names)], line_charts.colours(names)
-    st.caption(f"Rows per second into each query, the last {formats.duration(HISTORY)}, times in UTC.")
+    st.caption(f"Rows per second into each query, the last {duration(HISTORY)}, times in UTC.")
     chart = line_charts.lines(
         points.dropna(subset=["rows_per_second"]), "rows_per_second", colour_of=colour_of, title="rows/s", height=300, legend=True
     )

@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboard import formats
 from dashboard.reader import Snapshot
+from streamgauge.text import duration
 
 STALE_AFTER = timedelta(seconds=60)
 """How long nothing new may come before a page says so; a running pipeline writes every few seconds."""
@@ -38,7 +39,7 @@ def state_of(snapshot: Snapshot, now: datetime) -> State:
 
 def show_freshness(snapshot: Snapshot, now: datetime) -> None:
     """A badge: how things stand, and how long ago the last result came."""
-    last = "" if snapshot.newest_record_at is None else f"last update {formats.duration(now - snapshot.newest_record_at)} ago"
+    last = "" if snapshot.newest_record_at is None else f"last update {duration(now - snapshot.newest_record_at)} ago"
     match state_of(snapshot, now):
         case State.CONNECTING:
             st.badge("Connecting", icon=":material/sync:", color="gray")
@@ -72,7 +73,7 @@ def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_pa
         _fill_page("cloud_off", "No connection", _failure(snapshot, now))
     elif state is State.STALE and snapshot.newest_record_at is not None:
         st.warning(
-            f"**Nothing new for {formats.duration(now - snapshot.newest_record_at)}.** The last result came at "
+            f"**Nothing new for {duration(now - snapshot.newest_record_at)}.** The last result came at "
             f"{formats.clock(snapshot.newest_record_at)}; what is shown was right then. "
             "If events should be arriving, see whether the producer and the pipeline still run.",
             icon=":material/schedule:",
@@ -88,7 +89,7 @@ def _without_rows(icon: str, title: str, text: str, *, has_page: bool) -> None:
 
 
 def _failure(snapshot: Snapshot, now: datetime) -> str:
-    since = "" if snapshot.failing_since is None else f" Failing for {formats.duration(now - snapshot.failing_since)}."
+    since = "" if snapshot.failing_since is None else f" Failing for {duration(now - snapshot.failing_since)}."
     return f"{str(snapshot.error)[:1].upper()}{str(snapshot.error)[1:]}.{since} The page goes on by itself once it can be read."
 
 

@@ -17,6 +17,7 @@ from streamgauge.registry_server import RegistryServer
 from streamgauge.result_table import Decode, Row, decode_json
 from streamgauge.schema_registry import SchemaRegistry, avro_rows
 from streamgauge.settings import Settings
+from streamgauge.text import duration, size_text
 from streamgauge.topics import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
@@ -194,7 +195,7 @@ def _last_whole(over: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 def _begun(start: datetime, now: datetime) -> str:
     """How far behind the clock the newest window is: it begins anew every slide, so a current stream's is never much older than that."""
-    return f"begun {formats.duration(now - start)} ago" if start <= now else f"ahead of the clock by {formats.duration(start - now)}"
+    return f"begun {duration(now - start)} ago" if start <= now else f"ahead of the clock by {duration(start - now)}"
 
 
 def _show_bots_and_humans(column: DeltaGenerator, edits: pd.DataFrame) -> None:
@@ -223,8 +224,8 @@ def _show_bytes(column: DeltaGenerator, wikis: pd.DataFrame) -> None:
     with _panel(column):
         st.subheader("Bytes added and removed", anchor=False)
         st.caption(
-            f"All wikis, by the minute of the edit, UTC: {formats.size(int(minutes['gained'].sum()))} added, "
-            f"{formats.size(int(minutes['lost'].sum()))} removed by {formats.several(int(wikis['edits'].sum()), 'edit', 'edits')}."
+            f"All wikis, by the minute of the edit, UTC: {size_text(int(minutes['gained'].sum()))} added, "
+            f"{size_text(int(minutes['lost'].sum()))} removed by {formats.several(int(wikis['edits'].sum()), 'edit', 'edits')}."
         )
         chart = charts.gains_and_losses(minutes, gain="added", loss="removed", title="bytes a minute")
         st.altair_chart(chart, width="stretch", alt="Bars: bytes added upwards and removed downwards, by minute")

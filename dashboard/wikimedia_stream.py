@@ -13,6 +13,7 @@ from dashboard.states import STALE_AFTER
 from dashboard.tails import tail
 from streamgauge.result_table import decode_json
 from streamgauge.settings import Settings
+from streamgauge.text import duration
 from streamgauge.topics import STREAMING_METRICS, WIKIMEDIA
 
 SOURCE_TOPIC, METRICS_TOPIC = WIKIMEDIA.name, STREAMING_METRICS.name
@@ -57,7 +58,7 @@ def show_source(settings: Settings, now: datetime) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         for label, icon, colour in dict.fromkeys(_SOURCES.get(source, _NO_SOURCE) for source in sources_of(records)):
             st.badge(label, icon=f":material/{icon}:", color=colour)
-        st.caption(f"last event {formats.duration(now - max(map(_moment, records)))} ago", width="content")
+        st.caption(f"last event {duration(now - max(map(_moment, records)))} ago", width="content")
 
 
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
@@ -71,11 +72,11 @@ def lag_of(last: Report | None, now: datetime) -> tuple[str, str, str]:
         return _LAG, _NOTHING, "the pipeline says nothing of itself"
     since = now - last.at
     if last.event == "terminated":
-        return _LAG, _NOTHING, f"{QUERY} ended {formats.duration(since)} ago"
+        return _LAG, _NOTHING, f"{QUERY} ended {duration(since)} ago"
     if since > STALE_AFTER:
-        return _LAG, _NOTHING, f"{QUERY} has been silent for {formats.duration(since)}"
+        return _LAG, _NOTHING, f"{QUERY} has been silent for {duration(since)}"
     what = "waits for records" if last.event == "idle" else f"last batch {formats.count(last.batch_ms)} ms"
-    return _LAG, formats.count(last.waiting), f"{what}, {formats.duration(since)} ago"
+    return _LAG, formats.count(last.waiting), f"{what}, {duration(since)} ago"
 
 
 def newest_report(records: Iterable[Message]) -> Report | None:

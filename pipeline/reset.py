@@ -25,10 +25,11 @@ from pipeline.query import OutputMode, Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
 from streamgauge.checkpoint_names import CheckpointName, is_checkpoint, remains_of
 from streamgauge.errors import StreamgaugeError
-from streamgauge.removal import bytes_on_disk, remove, size_text
+from streamgauge.removal import bytes_on_disk, remove
 from streamgauge.result_table import read_keys
 from streamgauge.settings import Settings
 from streamgauge.storage import StoragePath, asking, files_below
+from streamgauge.text import size_text
 from streamgauge.tombstones import delete_rows
 from streamgauge.topics import DEAD_LETTERS
 

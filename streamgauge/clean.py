@@ -11,8 +11,9 @@ from streamgauge import checkpoint_names
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.local.registry import EmbeddedRegistry
-from streamgauge.removal import bytes_on_disk, remove, size_text
+from streamgauge.removal import bytes_on_disk, remove
 from streamgauge.settings import Settings
+from streamgauge.text import size_text
 
 OURS = {
     "kafka": "the embedded broker: all topics",

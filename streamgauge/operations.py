@@ -41,7 +41,8 @@ def clean(
 ) -> None:
     """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Nothing of it may run."""
     from streamgauge import clean as cleaning
-    from streamgauge.removal import is_agreed, size_text
+    from streamgauge.removal import is_agreed
+    from streamgauge.text import size_text
 
     settings = Settings.from_environment()
     cleaning.check(settings)

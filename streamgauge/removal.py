@@ -11,7 +11,6 @@ import typer
 from streamgauge.errors import StreamgaugeError
 
 _BLOCK_BYTES = 512
-_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 def is_agreed(question: str, *, yes: bool) -> bool:
@@ -49,14 +48,6 @@ def bytes_on_disk(path: Path) -> int:
     if not path.is_dir() or path.is_symlink():
         return _blocks(path)
     return sum(_blocks(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)
-
-
-def size_text(size_bytes: int) -> str:
-    """A size as people read it: "1.2 GB"."""
-    for unit, factor in _UNITS:
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:.{1 if size_bytes < 10 * factor else 0}f} {unit}"
-    return f"{size_bytes} bytes"
 
 
 def _blocks(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""How moments and lengths of time read, what is JSON, and how texts are kept from telling passwords and from steering a terminal."""
+"""How moments, lengths of time and sizes read, what is JSON, and how texts are kept from telling passwords and from steering a terminal."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -7,6 +7,7 @@ from itertools import pairwise
 import orjson
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+_SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 _CREDENTIALS_IN_URL = re.compile(r"(?i)\b(?!abfss:)([a-z][a-z0-9+.-]*://)[^\s\"'<>]*@")
 """Up to the last @, as a password may hold an @ or a slash. In abfss://container@account/folder it is no password."""
@@ -47,6 +48,14 @@ def duration(length: timedelta) -> str:
             smaller = rest // smaller_size
             return f"{count} {unit} {smaller} {smaller_unit}" if smaller else f"{count} {unit}"
     return f"{seconds} s"
+
+
+def size_text(size_bytes: int) -> str:
+    """A size: "12 bytes", "3.4 kB", "163 MB"."""
+    for unit, factor in _SIZES:
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.{1 if size_bytes < 10 * factor else 0}f} {unit}"
+    return f"{size_bytes} {'byte' if size_bytes == 1 else 'bytes'}"
 
 
 def behind(age_ms: int | None) -> str:

@@ -20,9 +20,9 @@ from pipeline.reset import checkpoints_held
 from pipeline.sinks import DeltaArchive
 from pipeline.spark_log import path_of
 from streamgauge.errors import StreamgaugeError
-from streamgauge.removal import size_text
 from streamgauge.settings import Settings
 from streamgauge.storage import StoragePath, StoredFile, files_below
+from streamgauge.text import size_text
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
 ATTEMPTS = 4

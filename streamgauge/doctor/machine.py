@@ -17,8 +17,8 @@ from streamgauge.local.java import java_home, java_version
 from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.local.server import EmbeddedServer, is_free, listener
-from streamgauge.removal import size_text
 from streamgauge.settings import Settings
+from streamgauge.text import size_text
 
 PYTHONS = ((3, 11), (3, 15))
 """The first that will do, and the first that will not, as pyproject.toml has it."""

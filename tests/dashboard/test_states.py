@@ -49,13 +49,6 @@ def test_rows_from_before_the_connection_was_lost_are_called_so():
     assert absent(message.value, "No Kafka answers", "1 min") == []
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-5, "0 s"), (0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3_599, "59 min"), (3_600, "1 h"), (200_000, "2 d")]
-)
-def test_a_duration_is_told_in_its_largest_whole_unit(seconds, text):
-    assert formats.duration(timedelta(seconds=seconds)) == text
-
-
 def test_windows_clocks_and_counts():
     assert formats.window(NOON, NOON + timedelta(hours=1)) == "21 Nov, 12:00\N{EN DASH}13:00 UTC"
     assert formats.clock(NOON) == "2026-11-21 12:00:00 UTC"

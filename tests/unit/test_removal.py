@@ -3,7 +3,7 @@
 import pytest
 from messages import refused
 
-from streamgauge.removal import bytes_on_disk, is_agreed, remove, size_text
+from streamgauge.removal import bytes_on_disk, is_agreed, remove
 
 
 @pytest.fixture
@@ -52,13 +52,6 @@ def test_the_size_is_what_lies_on_the_disk_without_holes_and_without_what_links_
     (folder / "data").write_bytes(b"x" * 100_000)
     assert 100_000 <= bytes_on_disk(folder) < 200_000
     assert bytes_on_disk(tmp_path / "nothing") == 0
-
-
-@pytest.mark.parametrize(
-    ("size", "shown"), [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (163_000_000, "163 MB"), (4e9, "4.0 GB")]
-)
-def test_sizes_read_easily(size, shown):
-    assert size_text(size) == shown
 
 
 def test_without_a_terminal_nobody_is_asked():

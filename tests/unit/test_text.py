@@ -1,10 +1,10 @@
-"""How lengths of time and texts of topics read."""
+"""How lengths of time, sizes and texts of topics read."""
 
 from datetime import timedelta
 
 import pytest
 
-from streamgauge.text import behind, duration, printable
+from streamgauge.text import behind, duration, printable, size_text
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,14 @@ from streamgauge.text import behind, duration, printable
 )
 def test_a_duration_has_its_two_largest_units(seconds, shown):
     assert duration(timedelta(seconds=seconds)) == shown
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown"),
+    [(0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1_500, "1.5 kB"), (163_000_000, "163 MB"), (4e9, "4.0 GB")],
+)
+def test_sizes_read_easily(size_bytes, shown):
+    assert size_text(size_bytes) == shown
 
 
 def test_a_watermark_is_behind_the_clock_or_ahead_of_it():
