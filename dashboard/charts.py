@@ -10,12 +10,18 @@ _HEIGHT = 270
 _MOST_DOTS = 300
 _ACCENT, _INK, _MUTED, _GRID = "#0f766e", "#1f2937", "#6b7280", "#e8ebef"
 _CATEGORIES = ("#0f766e", "#3b82f6", "#f59e0b", "#8b5cf6", "#f43f5e")
+_QUERY_COLOURS = (*_CATEGORIES, "#84cc16", "#0ea5e9", "#a16207", "#d946ef", "#475569", "#14b8a6", "#ef4444")
 _GREY = "#cbd5e1"
 _FAINT = "#dfe7ea"
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 # Midnight shows the day instead of 00:00, so that a chart of several days can be read; seconds are shown where a tick stands at some.
 _UTC_TICK = (
     "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%-d %b')"
+)
+_AGE_TICKS_SECONDS = (0, 10, 60, 600, 3_600, 36_000, 86_400, 864_000, 8_640_000, 86_400_000, 864_000_000)
+_AGE_LABEL = (
+    "datum.value >= 86400 ? format(datum.value / 86400, ',d') + ' d' : datum.value >= 3600 ? format(datum.value / 3600, 'd') + ' h' : "
+    "datum.value >= 60 ? format(datum.value / 60, 'd') + ' min' : format(datum.value, 'd') + ' s'"
 )
 
 LARGEST_SERIES = len(_CATEGORIES)
@@ -134,14 +140,6 @@ def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str)
     return alt.layer(*bars).properties(height=_HEIGHT, padding=_PADDING).configure_view(stroke=None)
 
 
-def _time_axis() -> alt.Axis:
-    return alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=8, labelColor=_MUTED, domainColor=_GRID, tickColor=_GRID)
-
-
-def _amount_axis(number_format: str) -> alt.Axis:
-    return alt.Axis(format=number_format, tickMinStep=1, tickCount=5, gridColor=_GRID, labelColor=_MUTED, titleColor=_MUTED, domain=False)
-
-
 def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> alt.Chart:
     """A bar for each hour of the day. trips: columns hour (0 to 23), trips."""
     axis = alt.Axis(
@@ -167,3 +165,68 @@ def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> alt.Chart:
         .properties(height=_HEIGHT, padding=_PADDING)
         .configure_view(stroke=None)
     )
+
+
+def query_colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name, the same on every chart; beyond twelve names they come again."""
+    return {name: _QUERY_COLOURS[place % len(_QUERY_COLOURS)] for place, name in enumerate(names)}
+
+
+def query_lines(
+    points: pd.DataFrame, value: str, *, colour_of: dict[str, str], title: str, height: int, legend: bool, ages: bool = False
+) -> alt.Chart:
+    """A line for each query. points: columns at (UTC), query, stretch (a line ends where it changes), and `value`.
+
+    colour_of: by query, in the order of the legend. ages: the values are seconds from none to years, on a scale that shows both.
+    """
+    y_axis = alt.Axis(gridColor=_GRID, labelColor=_MUTED, domain=False, ticks=False, tickCount=4, format="~s")
+    scale = alt.Scale(zero=True)
+    if ages:
+        y_axis = alt.Axis(
+            gridColor=_GRID,
+            labelColor=_MUTED,
+            domain=False,
+            ticks=False,
+            values=_AGE_TICKS_SECONDS,
+            labelExpr=_AGE_LABEL,
+            labelOverlap=True,
+        )
+        scale = alt.Scale(type="symlog", constant=10)
+    shown = [name for name in colour_of if name in set(points["query"])]
+    # Four columns of names fit the narrowest page that the dashboard is made for.
+    key = alt.Legend(title=None, orient="top", symbolType="stroke", symbolStrokeWidth=3, columns=4, labelFontSize=12, labelLimit=240)
+    return (
+        alt.Chart(points)
+        .mark_line(strokeWidth=1.8, interpolate="monotone", clip=True)
+        .encode(
+            x=alt.X(
+                "at:T",
+                scale=alt.Scale(type="utc"),
+                title=None,
+                axis=alt.Axis(format="%H:%M", grid=False, tickCount=5, labelColor=_MUTED, domainColor=_GRID, tickColor=_GRID),
+            ),
+            y=alt.Y(f"{value}:Q", title=None, scale=scale, axis=y_axis),
+            color=alt.Color(
+                "query:N",
+                sort=shown,
+                scale=alt.Scale(domain=shown, range=[colour_of[name] for name in shown]),
+                legend=key if legend else None,
+            ),
+            detail="stretch:N",
+            tooltip=[
+                alt.Tooltip("query:N", title="query"),
+                alt.Tooltip(f"{value}:Q", title=title, format=",.1f"),
+                alt.Tooltip("utchoursminutesseconds(at):T", title="at (UTC)", format="%H:%M:%S"),
+            ],
+        )
+        .properties(height=height, padding=_PADDING)
+        .configure_view(stroke=None)
+    )
+
+
+def _time_axis() -> alt.Axis:
+    return alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=8, labelColor=_MUTED, domainColor=_GRID, tickColor=_GRID)
+
+
+def _amount_axis(number_format: str) -> alt.Axis:
+    return alt.Axis(format=number_format, tickMinStep=1, tickCount=5, gridColor=_GRID, labelColor=_MUTED, titleColor=_MUTED, domain=False)

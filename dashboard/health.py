@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 from confluent_kafka import Message
 
-from dashboard import formats, line_charts
+from dashboard import charts, formats
 from dashboard.health_dead_letters import dead_letters, letters_snapshot
 from dashboard.health_history import HISTORY, RECENT, decode_point, history_of
 from dashboard.page_head import snapshot_under
@@ -181,9 +181,9 @@ def _show_history(snapshot: Snapshot) -> None:
         return
     names = sorted(history["query"].unique())
     chosen = st.multiselect("Queries", names, placeholder="all", key="health-queries")
-    points, colour_of = history[history["query"].isin(chosen or names)], line_charts.colours(names)
+    points, colour_of = history[history["query"].isin(chosen or names)], charts.query_colours(names)
     st.caption(f"Rows per second into each query, the last {duration(HISTORY)}, times in UTC.")
-    chart = line_charts.lines(
+    chart = charts.query_lines(
         points.dropna(subset=["rows_per_second"]), "rows_per_second", colour_of=colour_of, title="rows/s", height=300, legend=True
     )
     st.altair_chart(chart, width="stretch", alt="Lines: rows per second, by query")
@@ -192,7 +192,7 @@ def _show_history(snapshot: Snapshot) -> None:
         with column:
             st.markdown(f"**{title}**")
             st.caption(caption)
-            chart = line_charts.lines(
+            chart = charts.query_lines(
                 points.dropna(subset=[measure]), measure, colour_of=colour_of, title=title, height=190, legend=False, ages=ages
             )
             st.altair_chart(chart, width="stretch", alt=f"Lines: {title}, by query")
