@@ -124,10 +124,6 @@ def _device_id() -> Column:
     return F.coalesce("camera.device_id", "camera_id")
 
 
-def _as_it_is(rows: DataFrame) -> DataFrame:
-    return rows
-
-
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this story, on the source that `settings.nest_source` names."""
     if not settings.nest_source:
@@ -152,7 +148,6 @@ QUERIES = (
         "nest-archive",
         source=NEST_LOGS,
         decode=cameras,
-        transform=_as_it_is,
         sink=ParquetArchive("nest/cameras", partition_by="date"),
         mode="append",
         trigger_seconds=30,
@@ -161,7 +156,6 @@ QUERIES = (
         "nest-dead-letters",
         source=NEST_LOGS,
         decode=unusable,
-        transform=_as_it_is,
         sink=DeadLetterTopic(),
         mode="append",
         trigger_seconds=5,

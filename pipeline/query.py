@@ -19,6 +19,11 @@ from streamgauge.topics import Topic
 OutputMode = Literal["append", "update", "complete"]
 
 
+def unchanged(rows: DataFrame) -> DataFrame:
+    """`rows`."""
+    return rows
+
+
 @dataclass(frozen=True)
 class Query:
     """From a source, a topic or a folder of files, to a sink.
@@ -40,9 +45,9 @@ class Query:
     name: str
     source: Topic | Files
     decode: Callable[..., DataFrame]
-    transform: Callable[..., DataFrame]
     sink: Sink
     mode: OutputMode
+    transform: Callable[..., DataFrame] = unchanged
     subject: Subject | None = None
     event_time: str | None = None
     watermark: str | None = None

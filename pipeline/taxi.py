@@ -127,10 +127,6 @@ def _timestamp(milliseconds: str) -> Column:
     return F.when(plausible, F.timestamp_millis(milliseconds))
 
 
-def _as_it_is(rows: DataFrame) -> DataFrame:
-    return rows
-
-
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of the story, with the slide of the window and what counts as future from `settings`."""
     decode = partial(trips, future=settings.taxi_future)
@@ -161,7 +157,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "taxi-dead-letters",
             source=NYC_TAXI,
             decode=partial(unusable, future=settings.taxi_future),
-            transform=_as_it_is,
             sink=DeadLetterTopic(),
             mode="append",
             trigger_seconds=5,

@@ -136,10 +136,6 @@ def _each_once(edits: DataFrame) -> DataFrame:
     return edits.dropDuplicates(list(_EVENT_KEY))
 
 
-def _as_it_is(rows: DataFrame) -> DataFrame:
-    return rows
-
-
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this story, with windows and watermark as the settings have them."""
     stats = partial(
@@ -152,7 +148,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         watermark=settings.wikimedia_watermark,
         mode="update",
     )
-    copies = partial(Query, source=WIKIMEDIA, subject=CHANGES, transform=_as_it_is, mode="append")
+    copies = partial(Query, source=WIKIMEDIA, subject=CHANGES, mode="append")
     return (
         stats(
             "wikimedia-edit-stats",

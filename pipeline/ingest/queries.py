@@ -2,12 +2,10 @@
 
 from functools import partial
 
-from pyspark.sql import DataFrame
-
 from pipeline.ingest.location import locations
 from pipeline.ingest.records import unusable
 from pipeline.ingest.upsert import UpsertTable
-from pipeline.query import Query
+from pipeline.query import Query, unchanged
 from pipeline.sinks import DeadLetterTopic
 from streamgauge.settings import Settings
 from streamgauge.topics import TOPICS, Topic
@@ -20,12 +18,11 @@ def queries_of(topic: str) -> tuple[Query, Query]:
     source = next((known for known in TOPICS if known.name == topic), Topic(name=topic, **ANY_TOPIC))  # type: ignore[arg-type]
     name = f"ingest-{topic}"
     return (
-        Query(name, source=source, decode=_as_it_is, transform=_as_it_is, sink=UpsertTable(topic), mode="append"),
+        Query(name, source=source, decode=unchanged, sink=UpsertTable(topic), mode="append"),
         Query(
             f"{name}-dead-letters",
             source=source,
             decode=partial(unusable, reader=name),
-            transform=_as_it_is,
             sink=DeadLetterTopic(reader=name),
             mode="append",
             trigger_seconds=5,
@@ -36,7 +33,3 @@ def queries_of(topic: str) -> tuple[Query, Query]:
 def ingests(settings: Settings) -> tuple[Query, ...]:
     """Those of all topics that have ever been ingested here."""
     return tuple(query for location in locations(settings) for query in queries_of(location.topic))
-
-
-def _as_it_is(rows: DataFrame) -> DataFrame:
-    return rows
