@@ -27,9 +27,9 @@ _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 class Remedy(Enum):
     """What helps a query that has failed."""
 
-    RESTART = "is started again after a while, a limited number of times"
-    RESTART_AT_ONCE = "is started again at once, however often: the failure is none of its own"
-    PERSON = "is of no use to start again before a person has acted"
+    RESTART = "a restart after a while, a limited number of times"
+    RESTART_AT_ONCE = "a restart at once, however often: the failure is none of its own"
+    PERSON = "no restart before a person has acted"
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Diagnosis:
 def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagnosis:
     """What the failure with Spark's `text` comes from."""
     reset, error = f"`streamgauge reset {checkpoint.query}`", failure_of(text).error
-    cut = "records that it had not read yet are gone from Kafka: retention has cut them"
+    cut = "records that it had not read yet are gone from Kafka, removed by retention"
     other_state = (
-        f"the query is another one than that which left its state in {checkpoint.folder}: raise its version in the code, "
-        f"which counts anew beside the old, or delete what it has with {reset}"
+        f"the query has changed, and the state in {checkpoint.folder} does not fit it: raise its version in the code, "
+        f"which recounts from the start and keeps the old checkpoint, or delete that with {reset}"
     )
-    damaged = f"its checkpoint is damaged: bring {checkpoint.folder} back from a copy, or count anew ({reset}): {error}"
+    damaged = f"its checkpoint is damaged: restore {checkpoint.folder} from a copy, or recount from the start ({reset}): {error}"
     if why := java_forbidden(settings.kafka, text):
         return Diagnosis(why, Remedy.PERSON)
     if why := java_refused(settings.kafka, text):
@@ -57,13 +57,13 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
         return Diagnosis(told[-1], Remedy.PERSON)  # before the last one stand those that it was raised from
     known = {
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
-        # The next start asks Kafka. One that is away is waited for; a topic that is missing fails that start: its own failure says the same as Kafka's.
-        _KAFKA_AWAY: Diagnosis("Kafka did not answer in time", Remedy.RESTART_AT_ONCE),
-        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run left half done", Remedy.RESTART_AT_ONCE),
-        DATA_LOSS: Diagnosis(records_gone(cut, checkpoint), Remedy.PERSON),
+        # The next start asks Kafka whether it is there, and for the topics: a sink whose topic is missing fails in the same way.
+        _KAFKA_AWAY: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
+        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
+        DATA_LOSS: Diagnosis(checkpoint.records_gone(cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
-        _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; make some, nothing is lost meanwhile"),
+        _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some, nothing is lost meanwhile"),
     }
     return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
 
@@ -71,11 +71,3 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
 def is_none_of_its_own(text: str) -> bool:
     """Whether Spark's `text` tells of an end after which the query only goes on, and nobody needs to know of it."""
     return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)
-
-
-def records_gone(found: str, checkpoint: CheckpointUse) -> str:
-    """What to say when records that a query had to read are no longer there. found: how that is known."""
-    return (
-        f"{found}. Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
-        f"or count anew from the earliest record that is there (`streamgauge reset {checkpoint.query}`)"
-    )

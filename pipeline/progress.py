@@ -4,7 +4,6 @@ import contextlib
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -41,14 +40,20 @@ class ProgressToKafka(StreamingQueryListener):
     a batch may take minutes, and Spark is silent meanwhile.
     """
 
-    def __init__(self, settings: Settings, say: Callable[[str], None] = lambda _: None) -> None:
-        self._kafka, self._say = settings.kafka, say
+    def __init__(
+        self,
+        settings: Settings,
+        say: Callable[[str], None] = lambda _: None,
+        heard: Callable[[str, dict[str, Any] | None], None] = lambda _query, _progress: None,
+    ) -> None:
+        """`heard` is called, in a thread of Spark's, with a query's name and the progress of each batch, or None when it has nothing to do."""
+        self._kafka, self._say, self._heard = settings.kafka, say, heard
         self._told: set[str] = set()
         self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
         self._process = {"host": socket.gethostname(), "pid": os.getpid()}
         self._states = QueryStates()
         self._topic_ends = TopicEnds(settings.kafka)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._look_around, name="query states", daemon=True)
         self._thread.start()
@@ -65,12 +70,14 @@ class ProgressToKafka(StreamingQueryListener):
         with self._lock:
             published = self._states.progressed(progress["runId"], measures(progress, now, self._topic_ends.ends), now)
         self._publish("progress", progress["runId"], published)
+        self._heard(self._states.query_of(progress["runId"]), progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Says that a query waits for records."""
         with self._lock:
             self._states.idled(str(event.runId), datetime.now(UTC))
         self._publish("idle", str(event.runId), {})
+        self._heard(self._states.query_of(str(event.runId)), None)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Says that a query ended, and by what error if it was one."""
@@ -78,6 +85,7 @@ class ProgressToKafka(StreamingQueryListener):
         shown = None if event.exception and is_none_of_its_own(event.exception) else failure
         with self._lock:
             self._states.ended(str(event.runId), shown, datetime.now(UTC))
+            self._lock.notify_all()
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
         self._publish("terminated", str(event.runId), fields)
 
@@ -97,9 +105,8 @@ class ProgressToKafka(StreamingQueryListener):
 
         To be called before the listener is removed: Spark tells of an end a moment after it.
         """
-        deadline = time.monotonic() + LAST_EVENTS_SECONDS
-        while self._states.are_any_active and time.monotonic() < deadline:
-            time.sleep(0.02)
+        with self._lock:
+            self._lock.wait_for(lambda: not self._states.are_any_active, LAST_EVENTS_SECONDS)
         self._closing.set()
         self._thread.join(LAST_EVENTS_SECONDS)
         self._producer.flush(LAST_EVENTS_SECONDS)

@@ -23,9 +23,6 @@ from streamgauge.topics import LARGEST_RECORD_BYTES
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
-JVM_ERRORS = (Py4JNetworkError, ConnectionError)
-"""What a call of Spark raises when its JVM has ended."""
-
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """By this variable spark-submit tells a Python program that its JVM runs already."""
 
@@ -144,12 +141,13 @@ def _lake_config(settings: Settings) -> dict[str, str | int]:
     }
 
 
-def raise_if_jvm_gone(spark: SparkSession, error: Exception) -> None:
-    """Raises one of JVM_ERRORS when Spark's JVM has ended, of which `error` may be but a consequence: py4j tells it in several ways."""
+def is_alive(spark: SparkSession) -> bool:
+    """Whether Spark's JVM still runs: py4j tells in several ways, not all of them its own, that a call has not reached one."""
     try:
         spark.sparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]
-    except (Py4JError, ConnectionError) as gone:
-        raise Py4JNetworkError(str(gone)) from error
+    except (Py4JError, ConnectionError):
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -165,7 +163,9 @@ def running_session(settings: Settings, is_end_wanted: Callable[[], bool] = lamb
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         yield spark
-    except JVM_ERRORS as error:
+    except (Py4JError, ConnectionError) as error:
+        if is_alive(spark):
+            raise
         if not is_end_wanted():
             msg = "Spark's JVM has ended (killed, or out of memory: see spark.log, and STREAMGAUGE_DRIVER_MEMORY); start again, the queries go on from their checkpoints"
             raise StreamgaugeError(msg) from error

@@ -7,6 +7,7 @@ was planned and not committed is run again as it was planned. Both folders keep 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from streamgauge.errors import StreamgaugeError
@@ -16,6 +17,7 @@ Partition = tuple[str, int]
 """Topic and number."""
 Offsets = Mapping[Partition, int]
 FILES: Partition = ("files", 0)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,15 @@ def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int
     if isinstance(entry := by_topic.get("logOffset"), int):
         return {FILES: entry + 1}
     return {(topic, int(number)): offset for topic, numbers in by_topic.items() for number, offset in numbers.items()}
+
+
+def batch_of(progress: Mapping[str, Any]) -> Batch:
+    """The batch that a progress is of, as Spark reports it in JSON when the batch is done."""
+    ends: dict[Partition, int] = {}
+    for source in progress["sources"]:
+        ends.update(offsets_of(source["endOffset"] or {}))
+    watermark = datetime.fromisoformat(progress["eventTime"]["watermark"])
+    return Batch(progress["batchId"], ends, (watermark - _EPOCH) // timedelta(milliseconds=1))
 
 
 def nested(offsets: Offsets) -> dict[str, dict[str, int]]:

@@ -1,19 +1,18 @@
 """The batches of a query, all of them: Spark's checkpoint forgets the plan of a batch after a hundred further ones.
 
-A journal is a file that tells of the checkpoint (streamgauge/checkpoint_names.py says where it is), to which a line is added for each batch
-that is planned: its offsets and its watermark. With it anyone can say later which batch took a record, and by which watermark that batch
-told late rows. It is written by the process that runs the query, from what Spark has written into `offsets/`; nothing depends on it but
-`streamgauge verify`, so a journal that cannot be written stops no query: what it lacks is reported as not known.
+A journal is a file beside the checkpoint (streamgauge/checkpoint_names.py says where), with a line for each batch: its offsets and its
+watermark. With it anyone can say later which batch took a record, and by which watermark that batch told late rows. The process that runs
+the query writes it: a line when Spark reports a batch, and before each start, or when a report is missing, the lines of all plans that are
+still in `offsets/`. Only `streamgauge verify` depends on it, so a journal that cannot be written stops no query: what it lacks is
+reported as not known.
 
-Nothing gets lost by a kill: Spark purges a plan only a hundred commits later, and the journal is brought up to date before the query starts
-again. A line that was cut off by the kill is cut off wholly then. A batch that was planned and not committed has its line too, and keeps its
-plan when it is run again; should a plan change nevertheless (a checkpoint that was restored), the newer line stands, and takes the
-place of all lines of later batches.
+Nothing gets lost by a kill, as Spark purges a plan only a hundred commits later. A line that was cut off by the kill is cut off wholly at the
+next start. A batch that was planned and not committed has its line then too, and keeps its plan when it is run again; should a plan
+change nevertheless (a checkpoint that was restored), the newer line stands, and takes the place of all lines of later batches.
 """
 
 import contextlib
 import json
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,40 +22,6 @@ from streamgauge.checkpoint_names import CheckpointPlace
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 from streamgauge.storage import StoreAway
-
-SECONDS_BETWEEN = 0.5
-"""Spark purges after a hundred batches, and a batch takes a tenth of a second or more."""
-SECONDS_BETWEEN_REMOTE = 10.0
-"""In an object store each look is a request that costs, and a batch takes a second or more."""
-
-
-class BatchJournals:
-    """The journals of all queries of a process."""
-
-    def __init__(self) -> None:
-        self._journals: dict[CheckpointPlace, BatchJournal] = {}
-        self._next = 0.0
-
-    def follow(self, checkpoint: CheckpointPlace, settings: Settings, partitions: Iterable[Partition]) -> None:
-        """Brings the journal of a checkpoint up to date, and follows it from now on; to be called before each start of the query.
-
-        partitions: of its source. Batches that lie wholly before what the source still has are forgotten, if Kafka tells what that is.
-        """
-        earliest: dict[Partition, int] = {}
-        with contextlib.suppress(StreamgaugeError):
-            earliest = {which: first for which, (first, _) in first_and_end_offsets(settings, partitions).items()}
-        self._journals[checkpoint] = BatchJournal(checkpoint)
-        self._journals[checkpoint].open(earliest)
-
-    def catch_up(self, *, at_once: bool = False) -> None:
-        """Adds what is new, of all journals, if the last time was a moment ago or more; cheap enough for a loop."""
-        now = time.monotonic()
-        if not at_once and now < self._next:
-            return
-        is_remote = any(not isinstance(checkpoint.folder, Path) for checkpoint in self._journals)
-        self._next = now + (SECONDS_BETWEEN_REMOTE if is_remote else SECONDS_BETWEEN)
-        for journal in self._journals.values():
-            journal.catch_up()
 
 
 class BatchJournal:
@@ -68,6 +33,20 @@ class BatchJournal:
         self._checkpoint = Checkpoint(checkpoint.folder)
         self._last = -1
         self._bytes = 0
+
+    @classmethod
+    def followed(cls, checkpoint: CheckpointPlace, settings: Settings, partitions: Iterable[Partition]) -> "BatchJournal":
+        """The journal of a checkpoint, brought up to date; to be called before each start of the query.
+
+        partitions: of its source. Batches that lie wholly before what the source still has are forgotten, if Kafka tells what that is.
+        Raises StreamgaugeError when the checkpoint is damaged.
+        """
+        earliest: dict[Partition, int] = {}
+        with contextlib.suppress(StreamgaugeError):
+            earliest = {which: first for which, (first, _) in first_and_end_offsets(settings, partitions).items()}
+        journal = cls(checkpoint)
+        journal.open(earliest)
+        return journal
 
     def open(self, earliest: Offsets) -> None:
         """Takes up the journal where it ends; begins a new one when it is of another checkpoint."""
@@ -83,13 +62,23 @@ class BatchJournal:
             self._last = min(changed) - 1
         self.catch_up()
 
+    def add(self, batch: Batch) -> None:
+        """Adds a batch that Spark has reported, unless it is there; and those before it that are missing."""
+        if batch.number == self._last + 1:
+            self._append([batch])
+        elif batch.number > self._last:
+            self.catch_up()
+
     def catch_up(self) -> None:
         """Adds the batches that were planned since."""
         try:
             new = [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
         except StoreAway as error:  # its batches are still there when it is back
             self.problem = str(error)
-            return
+        else:
+            self._append(new)
+
+    def _append(self, new: list[Batch]) -> None:
         if not new:
             return
         lines = [_line(batch) for batch in new]

@@ -20,10 +20,6 @@ PREVIOUS_DRIVER_SECONDS = 15
 ANSWER_SECONDS = 10
 
 
-class TopicCreatedAnew(StreamgaugeError):  # noqa: N818 - it says what is the case
-    """The checkpoint counts offsets of a topic that has been deleted; one of the same name is another topic."""
-
-
 @dataclass(frozen=True)
 class CheckpointUse:
     """The use of one query's checkpoint, in the place where it is."""
@@ -62,7 +58,7 @@ class CheckpointUse:
             lock.acquire()
         except Timeout as error:
             who = "" if driver is None else f" (its Spark driver is pid {driver.pid})"
-            msg = f"query {self.query} runs already in another process{who}: it holds {self.folder}; stop that one, or use another STREAMGAUGE_HOME"
+            msg = f"query {self.query} is already running in another process{who}, which holds {self.folder}; stop that one, or use another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
         if driver is not None and driver.pid != jvm_pid:
             _wait_until_gone(driver)
@@ -82,8 +78,8 @@ class CheckpointUse:
     def check_topics(self, topics: set[str], settings: Settings) -> None:
         """Remembers which topics, by Kafka's own ids, the offsets are of.
 
-        Raises KafkaAway when Kafka does not answer, and TopicCreatedAnew when one has another id now, unless settings.fail_on_data_loss is off: Spark alone would not notice once the
-        new topic holds as many records as the old one did.
+        Raises KafkaAway when Kafka does not answer, and StreamgaugeError when one has another id now, unless settings.fail_on_data_loss is off: Spark alone
+        would not notice once the new topic holds as many records as the old one did.
         """
         old = self._sources
         if of_files := [name for name in old if name.startswith(SCHEME)]:
@@ -91,9 +87,15 @@ class CheckpointUse:
         ids = _topic_ids(topics, settings)
         anew = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
         if anew and settings.fail_on_data_loss:
-            msg = f"topic {', '.join(anew)} was deleted and created anew"
-            raise TopicCreatedAnew(msg)
+            raise StreamgaugeError(self.records_gone(f"topic {', '.join(anew)} was deleted and recreated"))
         self._remember({**old, **ids})
+
+    def records_gone(self, found: str) -> str:
+        """What to say when records that the query had to read are no longer there. found: how that is known."""
+        return (
+            f"{found}. Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
+            f"or recount from the earliest record that is there (`streamgauge reset {self.query}`)"
+        )
 
     def check_files(self, name: str) -> None:
         """Remembers the folder, as `files:/folder`, that the checkpoint is of. Raises StreamgaugeError when it is of another source."""
@@ -112,7 +114,7 @@ class CheckpointUse:
 
     def _of_another_source(self, was: str, now: str) -> StreamgaugeError:
         return StreamgaugeError(
-            f"query {self.query} has read {was} and is now to read {now}; what it has counted is of one source: set STREAMGAUGE_NEST_SOURCE as it was, or `streamgauge reset {self.query}` and count anew"
+            f"query {self.query} has read {was} and is now to read {now}; a checkpoint is of one source: set STREAMGAUGE_NEST_SOURCE as it was, or recount from the start (`streamgauge reset {self.query}`)"
         )
 
 

@@ -106,6 +106,18 @@ def test_its_jvm_killed_while_spark_starts(fresh):
     assert "Traceback" not in said
 
 
+def test_its_jvm_killed_while_queries_run_ends_the_run_with_one_line(fresh):
+    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
+    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
+        said = [pipeline.stderr.readline() for _ in range(2)]
+        assert [line.split()[0] for line in said] == ["nest-dead-letters", "nest-archive"], "both queries run"
+        named_below(pipeline, "java").kill()
+        last = pipeline.communicate(timeout=60)[1].splitlines()
+    assert pipeline.returncode == 2, last
+    assert len(last) == 1, last
+    assert last[0].startswith("error: Spark's JVM has ended"), last
+
+
 def test_a_second_pipeline_on_the_same_checkpoint_is_refused_at_once(fresh):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as first:
@@ -113,7 +125,7 @@ def test_a_second_pipeline_on_the_same_checkpoint_is_refused_at_once(fresh):
             eventually(lambda: any((fresh.checkpoints / "nest-archive-v1-append").glob("metadata")), "the first pipeline to run")
             second = streamgauge("run", "nest-archive", settings=fresh)
             assert second.returncode == 2
-            assert "runs already in another process" in second.stderr
+            assert "is already running in another process" in second.stderr
         finally:
             first.terminate()
         assert first.wait(20) == 0, "SIGTERM should end a pipeline with exit code 0"

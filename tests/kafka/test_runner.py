@@ -1,27 +1,25 @@
 """Small queries on the real runner: what one of them fails with is no failure of the others."""
 
 import json
+import os
+import shutil
+import signal
+import threading
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 from plain import folded, read_topic, write_topic
 
+from pipeline.checkpoint.contents import Checkpoint
+from pipeline.checkpoint.journal import known_batches
 from pipeline.query import Query
 from pipeline.runner import Runner, RunOptions
-from pipeline.session import spark_session
 from pipeline.sinks import CompactedTopic
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_topics import create_topics
-from streamgauge.settings import Settings
+from streamgauge.stop_signals import StopRequest, stop_requested
 from streamgauge.topics import Topic
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    session = spark_session(Settings(home=tmp_path_factory.mktemp("spark"), cache=Settings.from_environment().cache))
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -144,3 +142,73 @@ def test_a_version_that_was_raised_recounts_from_the_start(spark, platform):
     assert values(platform, result) == ["a"]
     assert run_once(spark, platform, first) == ["copies runs"], "the old version still has its own checkpoint"
     assert values(platform, result) == ["a", "b"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A sink, each batch of which waits until the test lets it pass."""
+
+    entered: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+    passed: list[str] = field(default_factory=list)
+
+    def writer(self, rows, _):
+        return rows.writeStream.foreachBatch(self._pass)
+
+    def _pass(self, batch, _):
+        self.entered.set()
+        assert self.opened.wait(120), "the test did not let the batch pass"
+        self.passed.extend(row.value for row in batch.collect())
+
+
+def test_sigterm_lets_the_batch_under_way_finish(spark, platform):
+    source, gate, said = topic(platform), Gate(), []
+    write_topic(platform, source.name, [b"a", b"b"])
+    query = replace(copying(source, source, "gated"), sink=gate)
+
+    def say(line):
+        said.append(line)
+        if line.startswith("stopping: gated"):
+            gate.opened.set()
+
+    def terminate():
+        assert gate.entered.wait(120)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    threading.Thread(target=terminate, daemon=True).start()
+    try:
+        Runner(spark, platform, RunOptions(), say, stop_requested()).run([query])
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(number, handler)
+    assert said == ["gated runs", "stopping: gated may finish a batch, for 10 s at most"]
+    assert sorted(gate.passed) == ["a", "b"]
+    assert Checkpoint(query.checkpoint_name.folder(platform)).last_committed == 0, "the batch must be committed, and not run again"
+
+
+def test_a_query_with_nothing_to_do_lets_the_next_one_start(spark, platform, monkeypatch):
+    monkeypatch.setattr("pipeline.runner.FIRST_BATCH_SECONDS", 3600)
+    source, result, said, stop = topic(platform), topic(platform), [], StopRequest()
+
+    def say(line):
+        said.append(line)
+        if line == "second runs":
+            stop.set()
+
+    Runner(spark, platform, RunOptions(), say, stop).run([copying(source, result, "first"), copying(source, result, "second")])
+    assert said[:2] == ["first runs", "second runs"]
+
+
+def test_a_batch_is_in_the_journal_when_it_is_done_and_no_plan_of_it_is_left(spark, platform):
+    source, result = topic(platform), topic(platform)
+    query = replace(copying(source, result), event_time="at", decode=lambda records: records.selectExpr(
+        "cast(value AS string) AS value", "timestamp AS at", "topic", "partition", "offset"
+    ), transform=lambda rows: rows.select("value"))  # fmt: skip
+    write_topic(platform, source.name, [b"a"])
+    assert run_once(spark, platform, query) == ["copies runs"]
+    place = query.checkpoint_name.place(platform)
+    planned = [batch for number in Checkpoint(place.folder).planned if (batch := Checkpoint(place.folder).batch(number))]
+    shutil.rmtree(place.folder / "offsets")
+    assert known_batches(place) == planned
+    assert planned[0].ends == {(source.name, 0): 1}

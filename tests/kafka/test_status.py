@@ -84,7 +84,7 @@ def test_a_query_that_fails_is_failed_with_its_error(fresh):
     assert streamgauge_here("run", QUERY, "--once", settings=fresh).returncode == 2
     failed = status(fresh)
     assert failed["state"] == "failed"
-    assert "topic nest-logs was deleted and created anew" in failed["error"]
+    assert "topic nest-logs was deleted and recreated" in failed["error"]
     assert len(failed["error"].splitlines()) == 1
     assert "\tat " not in failed["error_detail"]
     table = streamgauge("status", settings=fresh).stdout

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pipeline.checkpoint.contents import Batch
-from pipeline.checkpoint.journal import BatchJournal, BatchJournals, known_batches
+from pipeline.checkpoint.contents import Batch, batch_of
+from pipeline.checkpoint.journal import BatchJournal, known_batches
 from streamgauge.checkpoint_names import CheckpointName, CheckpointPlace
 from streamgauge.settings import Settings
 
@@ -148,10 +148,44 @@ def test_a_journal_that_cannot_be_written_stops_nothing_and_goes_on_when_it_can(
     assert known_batches(checkpoint.place) == [batch(0, 10)]
 
 
-def test_all_journals_are_caught_up_with_while_no_kafka_answers(checkpoint, tmp_path):
-    journals = BatchJournals()
-    journals.follow(checkpoint.place, Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1"), [])
-    checkpoint.plan(0, 10)
-    journals.catch_up(at_once=True)
-    checkpoint.purge(0)
+def test_a_journal_is_written_while_no_kafka_answers(checkpoint, tmp_path):
+    journal = BatchJournal.followed(checkpoint.place, Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1"), [])
+    journal.add(batch(0, 10))
     assert known_batches(checkpoint.place) == [batch(0, 10)]
+
+
+def test_a_batch_that_spark_reports_is_known_though_its_plan_is_gone(checkpoint):
+    journal = follow(checkpoint)
+    for number in range(3):
+        journal.add(batch(number, number + 10, watermark_ms=number))
+    assert known_batches(checkpoint.place) == [batch(number, number + 10, watermark_ms=number) for number in range(3)]
+
+
+def test_batches_that_were_not_reported_are_read_from_spark(checkpoint):
+    journal = follow(checkpoint)
+    for number in range(3):
+        checkpoint.plan(number, number + 10)
+    journal.add(batch(2, 12))
+    checkpoint.purge(0, 1, 2)
+    assert known_batches(checkpoint.place) == [batch(0, 10), batch(1, 11), batch(2, 12)]
+
+
+def test_a_batch_that_is_reported_again_changes_nothing(checkpoint):
+    checkpoint.plan(0, 10)
+    checkpoint.plan(1, 20)
+    journal = follow(checkpoint)
+    written = journal.path.read_bytes()
+    journal.add(batch(1, 20))
+    assert journal.path.read_bytes() == written
+
+
+def test_a_report_of_spark_is_the_batch_that_it_has_planned():
+    reported = {
+        "batchId": 7,
+        "eventTime": {"watermark": "2026-01-01T00:00:00.123Z"},
+        "sources": [{"endOffset": {"nest-logs": {"0": 10, "1": 4}}}, {"endOffset": None}, {"endOffset": {"taxi": {"0": 5}}}],
+    }
+    ends = {("nest-logs", 0): 10, ("nest-logs", 1): 4, ("taxi", 0): 5}
+    assert batch_of(reported) == Batch(7, ends, watermark_ms=1_767_225_600_123)
+    files = {"batchId": 0, "eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}, "sources": [{"endOffset": {"logOffset": 3}}]}
+    assert batch_of(files) == Batch(0, {("files", 0): 4}, watermark_ms=0)

@@ -1,0 +1,244 @@
+"""The life of a query: starts and runs that end so or so, in; state, time of the next start, and what is said of it, out. No Spark, no Kafka."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from pipeline.query_life import QueryLife, State, Surroundings
+from pipeline.taxi import queries
+from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_errors import KafkaAway, TopicMissing
+from streamgauge.schema_registry import RegistryAway
+from streamgauge.settings import Settings
+from streamgauge.storage import StoreAway
+
+AWAY = KafkaAway("no Kafka answers at k:9092")
+TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata after 60000 ms."
+
+
+class FakeRun:
+    """A run that ends when the test says so."""
+
+    def __init__(self):
+        self.failure, self.has_begun, self.last_batch, self.is_in_batch, self.is_stopped = None, False, -1, False, False
+
+    def call_at_end(self, ended):
+        self.ended = ended
+
+    def heard(self, _):
+        self.has_begun = True
+
+    def stop(self):
+        self.is_stopped = True
+        return True
+
+
+class World:
+    """Queries, each start of which gives the next of `outcomes`: an error, or a run; after the last one, runs. Time stands still."""
+
+    def __init__(self, tmp_path, *outcomes, once=False):
+        self.outcomes, self.once, self.now = list(outcomes), once, 100.0
+        self.said, self.alerts, self.shown, self.runs, self.asked = [], [], [], [], []
+        self.servers, self.is_alive = None, True
+        self.around = Surroundings(
+            Settings(home=tmp_path, restart_limit=2, restart_seconds=60),
+            starter=self,
+            alerts=SimpleNamespace(send=lambda level, query, what, _="": self.alerts.append((level, query, what))),
+            progress=SimpleNamespace(given_up=lambda query, why: self.shown.append((query, why.error))),
+            say=self.said.append,
+            call=lambda call: call(),
+            once=once,
+            clock=lambda: self.now,
+        )
+
+    def life(self, number=0):
+        return QueryLife(queries(self.around.settings)[number], self.around)
+
+    def start(self, _, unknown_ids):
+        self.asked.append(unknown_ids)
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome is not None:
+            raise outcome
+        self.runs.append(FakeRun())
+        return self.runs[-1]
+
+    def ask_servers(self, _):
+        if self.servers is not None:
+            raise self.servers
+
+    def schema_ids_ahead(self, *_):
+        return {9}
+
+    def end_run(self, failure=None):
+        self.runs[-1].failure = failure
+        self.runs[-1].ended()
+
+
+def test_a_query_is_due_at_once_runs_and_ends(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    assert (life.state, life.due < world.now) == (State.DUE, True)
+    life.start()
+    assert (life.state, life.due, life.is_starting) == (State.RUNNING, math.inf, True)
+    life.heard(None)
+    assert not life.is_starting
+    world.end_run()
+    assert (life.state, life.due, life.is_over) == (State.ENDED, math.inf, True)
+    assert world.alerts == []
+
+
+def test_a_run_that_fails_is_restarted_ever_later_and_given_up_after_the_limit(tmp_path):
+    world = World(tmp_path)
+    life, waits = world.life(), []
+    for _ in range(3):
+        life.start()
+        world.end_run("java.lang.RuntimeException: boom")
+        waits.append((life.state, life.due - world.now))
+    assert waits == [(State.DUE, 1), (State.DUE, 2), (State.GIVEN_UP, math.inf)]
+    assert [alert[0] for alert in world.alerts] == ["warning", "warning", "error"]
+    assert life.failure.startswith("failed 3 times within 60 s: java.lang.RuntimeException: boom")
+    assert world.shown == [(life.name, life.failure)]
+
+
+def test_each_query_has_its_own_count_of_failures(tmp_path):
+    world = World(tmp_path)
+    for number in range(2):
+        life = world.life(number)
+        life.start()
+        world.end_run("boom")
+        assert life.due == world.now + 1, life.name
+
+
+@pytest.mark.parametrize("error", [ValueError("no number\nin line 3"), AttributeError("zone"), StreamgaugeError("set it right")])
+def test_a_start_that_fails_gives_up_the_query_in_a_line(tmp_path, error):
+    world = World(tmp_path, error)
+    life = world.life()
+    life.start()
+    assert life.state is State.GIVEN_UP
+    assert str(error).splitlines()[0] in life.failure
+    assert "\n" not in life.failure
+
+
+def test_a_start_that_fails_because_sparks_jvm_has_ended_is_no_failure_of_the_query(tmp_path):
+    world = World(tmp_path, ConnectionRefusedError())
+    world.is_alive, life = False, world.life()
+    with pytest.raises(ConnectionRefusedError):
+        life.start()
+    assert life.state is State.DUE
+    assert world.alerts == []
+
+
+def test_a_topic_that_is_missing_is_waited_for_up_to_the_limit(tmp_path):
+    missing = TopicMissing("Kafka has no topic t")
+    world = World(tmp_path, None, missing, missing, missing)
+    life, waits = world.life(), []
+    life.start()
+    world.end_run(TIMEOUT)
+    assert (life.state, life.due) == (State.DUE, world.now), (
+        "the sink waits for a missing topic as for a Kafka that is away; the start tells"
+    )
+    for _ in range(3):
+        life.start()
+        waits.append(life.due - world.now)
+    assert waits == [1, 2, math.inf]
+    assert "Kafka has no topic t" in life.failure
+    assert [alert[0] for alert in world.alerts] == ["warning", "warning", "error"]
+
+
+@pytest.mark.parametrize(
+    ("away", "server"), [(AWAY, "Kafka"), (RegistryAway("r"), "the schema registry"), (StoreAway("s"), "the object store")]
+)
+def test_a_server_that_is_away_is_waited_for_as_long_as_it_takes(tmp_path, away, server):
+    world = World(tmp_path, *[away] * 50)
+    life, other = world.life(), world.life(1)
+    other.start()
+    for _ in range(49):
+        life.start()
+        assert (life.state, life.due - world.now) == (State.WAITING, 2)
+        world.now = life.due
+    life.start()
+    assert life.state is State.RUNNING
+    assert sum("waits for" in line for line in world.said) == 2, "once for each query"
+    assert len(world.alerts) == 1, "one for the outage"
+    assert server in world.alerts[0][2]
+
+
+def test_with_once_a_server_is_waited_for_half_a_minute(tmp_path):
+    world = World(tmp_path, *[AWAY] * 50, once=True)
+    life = world.life()
+    while not life.is_over:
+        life.start()
+        world.now = min(life.due, world.now + 60)
+    assert (life.state, life.failure) == (State.GIVEN_UP, str(AWAY))
+    assert len(world.asked) == 17, "every 2 s for 30 s, and once more"
+    other = world.life(1)
+    other.start()
+    assert other.state is State.GIVEN_UP, "the server has had its time"
+
+
+def test_a_run_that_fails_while_a_server_is_away_waits_and_has_not_failed(tmp_path):
+    world = World(tmp_path)
+    world.servers, life = AWAY, world.life()
+    for _ in range(5):
+        life.start()
+        world.end_run("java.net.ConnectException: boom")
+        assert life.state is State.WAITING
+
+
+def test_an_outage_that_comes_again_is_told_again(tmp_path):
+    world = World(tmp_path, AWAY, None, AWAY)
+    life = world.life()
+    life.start()
+    life.start()
+    world.end_run(TIMEOUT)
+    life.start()
+    assert [alert[0] for alert in world.alerts] == ["warning", "warning"]
+
+
+def test_a_failure_that_only_a_person_can_mend_is_final_at_once(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    life.start()
+    world.end_run("[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match")
+    assert life.state is State.GIVEN_UP
+    assert "raise its version" in life.failure
+
+
+def test_an_unknown_schema_is_asked_for_at_a_restart_that_is_due_at_once(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    life.start()
+    world.end_run("[USER_RAISED_EXCEPTION] a schema id that was not known when the query started: 7")
+    assert (life.state, life.due) == (State.DUE, world.now)
+    life.start()
+    assert world.asked == [frozenset(), frozenset({7, 9})]
+    assert world.alerts == []
+
+
+def test_a_stop_waits_for_the_batch_under_way_and_for_no_other(tmp_path):
+    world = World(tmp_path)
+    working, idle = world.life(), world.life(1)
+    for life in (idle, working):
+        life.start()
+    resting, busy = world.runs
+    busy.is_in_batch, busy.last_batch = True, 4
+    idle.finish()
+    working.finish()
+    assert (resting.is_stopped, idle.state) == (True, State.ENDED)
+    assert (busy.is_stopped, working.state) == (False, State.RUNNING)
+    working.heard({"batchId": 4})
+    assert not busy.is_stopped, "this batch was done before the stop, and is only told now"
+    working.heard({"batchId": 5})
+    assert (busy.is_stopped, working.state) == (True, State.ENDED)
+
+
+def test_a_run_that_fails_while_it_is_to_end_is_not_restarted(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    life.start()
+    world.runs[-1].is_in_batch = True
+    life.finish()
+    world.end_run("boom")
+    assert life.state is State.ENDED
+    assert world.alerts == []
