@@ -100,12 +100,12 @@ def reset(
             out.print(deletion.what, markup=False)
         for note in notes(chosen, settings):
             out.print(f"note: {note}", markup=False)
-        if not is_agreed(f"delete this, so that {query} counts anew at its next run?", yes=yes):
+        if not is_agreed(f"delete this, so that {query} recounts from the start at its next run?", yes=yes):
             err.print("nothing was deleted")
             sys.exit(1)
         for deletion in found:
             deletion.do()
-    out.print(f"deleted; {query} counts anew at its next run", markup=False)
+    out.print(f"deleted; {query} recounts from the start at its next run", markup=False)
 
 
 def verify(
@@ -115,7 +115,7 @@ def verify(
     ] = None,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """Prove that sinks hold what their source says: count anew, compare every row. Exit code 1 when one is wrong."""
+    """Prove that sinks hold what their source says: recount from the start, compare every row. Exit code 1 when one is wrong."""
     from pipeline.catalog import chosen, run_here
     from pipeline.inputs import input_of
     from pipeline.session import running_session
@@ -137,7 +137,7 @@ def verify(
         with running_session(settings) as spark:
             verifier = Verifier(spark, settings)
             for one in to_verify:
-                with err.status(f"{one.name}: counting anew"):
+                with err.status(f"{one.name}: recounting from the start"):
                     outcomes.append(verifier.verify(one))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None  # 1 would say that something is wrong

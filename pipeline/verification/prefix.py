@@ -116,7 +116,7 @@ def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planne
     kept = first_and_end_offsets(settings, planned_ends)
     for (topic, number), end in planned_ends.items():
         if kept[topic, number][1] < end:
-            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: it was created anew. Delete {place.folder} to count anew"
+            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: it was recreated. Delete {place.folder} to recount from the start"
             raise StreamgaugeError(msg)
     starts = {which: min(max(first.get(which, 0), kept[which][0]), end) for which, end in planned_ends.items()}
     return Prefix(committed, planned, first, starts, ends, planned_ends, batches)
@@ -127,7 +127,7 @@ def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -
     for batch in reversed(batches):
         if batch.number == number:
             return batch
-    msg = f"{folder} has no offsets of batch {number}, which it has committed: it is damaged; restore it, or delete it to count anew"
+    msg = f"{folder} has no offsets of batch {number}, which it has committed: it is damaged; restore it, or delete it to recount from the start"
     raise StreamgaugeError(msg)
 
 

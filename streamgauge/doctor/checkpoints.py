@@ -35,6 +35,6 @@ def _examined(place: CheckpointPlace, of_code: set[CheckpointName]) -> Finding |
         message = f"{name} is of no query of this code"
         return Finding("checkpoints", "warning", message, f"is the code of another branch? If it is a leftover, delete {place.folder}*")
     if own.version != name.version:
-        message = f"{name} is of version {name.version}; the code has version {own.version}, which counts anew"
+        message = f"{name} is of version {name.version}; the code has version {own.version}, which recounts from the start"
         return Finding("checkpoints", "warning", message, f"unless you go back to the older code, delete {place.folder}*")
     return None

@@ -71,7 +71,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
         done = ok(streamgauge("reset", query, "--yes", settings=fresh))
         assert what in done.stdout
         assert f"checkpoint {query}-v1-" in done.stdout
-        assert f"deleted; {query} counts anew at its next run" in done.stdout
+        assert f"deleted; {query} recounts from the start at its next run" in done.stdout
         assert [path.name for path in remains_of(query, fresh) if path.suffix != ".lock"] == []
         again = ok(streamgauge("reset", query, "--yes", settings=fresh))
         assert again.stdout == f"nothing to delete: {query} is as before its first run\n"

@@ -151,7 +151,7 @@ class TestRetention:
         lose_what_came(folder, {"nest-logs": {"0": 99, "1": 99, "2": 99}})
         found = verified(spark, fresh, STATS)
         assert found.verdict == "not checked"
-        assert "was created anew" in found.problem
+        assert "was recreated" in found.problem
 
 
 @pytest.fixture(scope="module")
