@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from plain import one_camera, write_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge, streamgauge_process
 
 from pipeline.checkpoint.contents import Checkpoint
 from streamgauge.checkpoint_names import CheckpointName
@@ -36,13 +36,13 @@ def produce(settings, seed):
         for story in STORIES
     ]  # fmt: skip
     for process in running:
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate()[1]
         assert process.returncode == 0, said
 
 
 def verified(settings):
     """What `streamgauge verify` finds of what has run, in this process and without the cluster; fails unless all is right."""
-    done = streamgauge_here("verify", "--format", "json", settings=replace(settings, spark_master="local[2]"))
+    done = streamgauge("verify", "--format", "json", settings=replace(settings, spark_master="local[2]"))
     found = {one["query"]: one for one in json.loads(done.stdout) if one["verdict"] != "not run"}
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(found, "right"), done.stdout
     return found
@@ -81,11 +81,13 @@ def test_with_tables_and_checkpoints_in_an_object_store_no_folder_is_shared(stor
     )
     write_topic(settings, "nest-logs", (one_camera(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(200)))
     for _ in range(2):  # the second goes on where the first has ended
-        done = streamgauge("run", "nest-camera-stats", "nest-archive-delta", "--once", settings=settings, timeout=SLOW_SECONDS, **NO_PYTHON)
+        done = streamgauge_process(
+            "run", "nest-camera-stats", "nest-archive-delta", "--once", settings=settings, timeout=SLOW_SECONDS, **NO_PYTHON
+        )
         assert done.returncode == 0, done.stderr
     assert {path.suffix for path in settings.checkpoint_notes.iterdir()} <= {".lock", ".journal"}
     assert not (settings.home / "lake").exists()
-    done = streamgauge("verify", "--format", "json", settings=replace(settings, spark_master="local[2]"), timeout=SLOW_SECONDS)
+    done = streamgauge("verify", "--format", "json", settings=replace(settings, spark_master="local[2]"))
     verdicts = {one["query"]: (one["verdict"], one["records"]) for one in json.loads(done.stdout) if one["verdict"] != "not run"}
     assert verdicts == dict.fromkeys(("nest-camera-stats", "nest-archive-delta", "nest-dead-letters"), ("right", 200)), done.stdout
 
