@@ -71,10 +71,15 @@ def test_the_hour_is_the_one_on_the_clock_in_new_york_also_when_clocks_change(re
 
 
 def test_odd_trips_count(spark, records):
-    values = [trip("2008-12-31T23:59:00Z"), trip(total_amount=-5.5, fare_amount=-5), trip(trip_distance=125112.2, tip_amount=None)]
+    values = [
+        trip("1970-01-01T00:00:00Z"),
+        trip("2008-12-31T23:59:00Z"),
+        trip(total_amount=-5.5, fare_amount=-5),
+        trip(trip_distance=125112.2, tip_amount=None),
+    ]
     rows = stats(spark, records, *values)
-    assert [row["trips"] for row in rows] == [1, 2]
-    assert rows[1]["total_amount_sum"] == Decimal("6.80")
+    assert [row["trips"] for row in rows] == [1, 1, 2]
+    assert rows[2]["total_amount_sum"] == Decimal("6.80")
 
 
 def test_a_drop_off_in_the_future_of_its_record_is_no_trip(records):
@@ -116,6 +121,12 @@ def test_the_archive_names_both_ends(spark, records):
         "Newark Airport",
         "2024-03-01",
     )
+
+
+def test_a_trip_is_archived_by_the_day_of_its_drop_off_also_in_an_unknown_zone(spark, records):
+    value = trip("2024-03-02T00:10:00Z", lpep_pickup_datetime=milliseconds("2024-03-01T23:50:00Z"), DOLocationID=9999)
+    (row,) = with_zones(trips(records(value), "1 hour"), ZONES.load(spark)).collect()
+    assert (str(row.date), row.PUBorough, row.DOBorough) == ("2024-03-02", "Manhattan", None)
 
 
 def test_the_zone_table_is_tlcs():

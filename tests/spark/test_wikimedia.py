@@ -9,6 +9,7 @@ from pipeline.confluent_avro import WriterSchemas
 from pipeline.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
 
 SCHEMAS = WriterSchemas(V1, {3: V1, 4: V2}, absent=frozenset({77}))
+YEAR_10000 = 253_402_300_800
 TEN = int(datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp())
 
 
@@ -86,7 +87,9 @@ class TestWikiStats:
             ("dewiki", 0, "10:00"): (1, 0, 1),
         }
 
-    @pytest.mark.parametrize("length", [None, {"old": None, "new": 5}, {"old": -(2**63), "new": 2**63 - 1}])
+    @pytest.mark.parametrize(
+        "length", [None, {"old": None, "new": 5}, {"old": -5, "new": 5}, {"old": 5, "new": 2**41}, {"old": -(2**63), "new": 2**63 - 1}]
+    )
     def test_an_edit_of_unknown_or_impossible_size_counts_without_bytes(self, edits_of, length):
         assert per_minute(edits_of(change(1, at=TEN, length=length))) == {("enwiki", 0, "10:00"): (1, 0, 0)}
 
@@ -119,7 +122,11 @@ class TestUnusable:
     def test_what_is_counted_or_only_archived_is_fine(self, records, kind):
         assert reasons(unusable(records(in_wire_format(change(1, at=TEN, kind=kind), 3)), SCHEMAS)) == []
 
-    @pytest.mark.parametrize("at", [-1, 10_000_000_000_000, 2**62])
+    @pytest.mark.parametrize("at", [0, YEAR_10000 - 1])
+    def test_an_edit_of_the_first_or_last_possible_second_is_fine(self, records, at):
+        assert reasons(unusable(records(in_wire_format(change(1, at=at), 3)), SCHEMAS)) == []
+
+    @pytest.mark.parametrize("at", [-1, YEAR_10000, 10_000_000_000_000, 2**62])
     def test_an_edit_of_no_possible_time_is_a_dead_letter_and_counts_nowhere(self, records, edits_of, at):
         assert reasons(unusable(records(in_wire_format(change(1, at=at), 3)), SCHEMAS)) == [
             "an edit without bot, namespace, timestamp or wiki; archived all the same"
