@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.ingest.json_types import paths
 from pipeline.ingest.location import Location, TableSchema
-from pipeline.ingest.records import newest, rows
+from pipeline.ingest.records import newest, rows, usable
 from pipeline.ingest.upsert import learned
 from pipeline.sources import records_from
 from streamgauge.settings import Settings
@@ -26,7 +26,7 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
     Raises TypeChanged when records do not fit the columns that there are, and AmbiguousNames.
     """
     before = TableSchema.read(location.schema)
-    found = newest(records_from(spark, settings, location.topic, "earliest"))
+    found = newest(usable(records_from(spark, settings, location.topic, "earliest")))
     after = learned(found, location, take_new_fields=settings.take_new_fields)
     known = set() if before is None else set(paths(before.columns))
     new = [path for path in paths(after.columns) if path not in known]
@@ -49,6 +49,6 @@ def sample(spark: SparkSession, location: Location, settings: Settings) -> Itera
     if schema is None:
         return
     yield schema.columns.treeString().rstrip()
-    table = rows(newest(records_from(spark, settings, location.topic, "earliest")), schema.columns)
+    table = rows(newest(usable(records_from(spark, settings, location.topic, "earliest"))), schema.columns)
     yield table._jdf.queryExecution().executedPlan().toString().rstrip()
     yield from table.limit(SAMPLE_ROWS).toJSON().collect()

@@ -22,7 +22,8 @@ DELETIONS = "_deletions"
 class Location:
     """The places of the table of `topic`.
 
-    table: the Delta table. deletions: a Delta table of the keys that were deleted, by which an older record is known for one.
+    table: the Delta table. deletions: a Delta table of the newest records that the table does not tell, or not in full: deletions, and those
+    whose `latest` (records.newest) is not their own timestamp.
     schema: the columns, as JSON.
     """
 

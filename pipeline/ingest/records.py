@@ -11,43 +11,45 @@ from pipeline.dead_letters import dead_letters, json_reason
 from pipeline.ingest.json_types import RESERVED
 
 
-def newest(records: DataFrame) -> DataFrame:
-    """The newest usable record of each key.
+def usable(records: DataFrame) -> DataFrame:
+    """The records that a table can take.
 
     records: columns of sources.RECORD. Returns the columns of json_types.RESERVED, and `document`: JSON text, null for a deletion.
-    Of records in one partition that with the larger offset is newer. Keys stay in one partition unless partitions are added to the topic; of
-    records in two partitions that with the later timestamp is newer, of the same time that in the partition with the larger number.
     """
-    found = F.struct("offset", "timestamp", F.col("value").cast("string").alias("document"))
-    by_partition = (
-        records.where(_reason().isNull())
-        .groupBy(F.col("key").cast("string").alias("kafka_key"), F.col("partition").alias("kafka_partition"))
-        .agg(F.max_by(found, F.col("offset")).alias("found"))
-    )
-    one = F.struct("kafka_partition", "found")
-    return (
-        by_partition.groupBy("kafka_key")
-        .agg(F.max_by(one, F.struct("found.timestamp", "kafka_partition")).alias("one"))
-        .select(
-            "kafka_key",
-            F.col("one.kafka_partition").alias("kafka_partition"),
-            F.col("one.found.offset").alias("kafka_offset"),
-            F.col("one.found.timestamp").alias("kafka_timestamp"),
-            F.col("one.found.document").alias("document"),
-        )
+    return records.where(_reason().isNull()).select(
+        F.col("key").cast("string").alias("kafka_key"),
+        *(F.col(name).alias(f"kafka_{name}") for name in ("partition", "offset", "timestamp")),
+        F.col("value").cast("string").alias("document"),
     )
 
 
-def is_newer(one: str, other: str) -> Column:
-    """Whether the row aliased `one` is of a newer record than that aliased `other`: the order of `newest`. Both have the columns of RESERVED."""
-    a, b = ({name: F.col(f"{alias}.kafka_{name}") for name in ("partition", "offset", "timestamp")} for alias in (one, other))
-    return F.when(a["partition"] == b["partition"], a["offset"] > b["offset"]).otherwise(
-        F.struct(a["timestamp"], a["partition"]) > F.struct(b["timestamp"], b["partition"])
+def newest(records: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """The newest record of each key, where that is one of `records`.
+
+    This is the order of the records of a key, the same for the table and for `verify`: by `latest`, then partition, then offset. `latest` is the
+    latest timestamp that the key has had in the record's partition up to the record. It never falls within a partition, so there the larger offset
+    is newer, as it is for Kafka's compaction, even if timestamps go back; and it is a total order.
+
+    Of what came before, only the newest record of each key and its `latest` matter: whatever lost to it has a `latest` that is no later.
+
+    records: as `usable` returns them. known: records that came before, columns of json_types.RESERVED, with `latest` as their timestamp.
+    Returns the columns of `records`, and `latest`.
+    """
+    given = records.withColumn("is_new", F.lit(True))  # noqa: FBT003
+    if known is not None:
+        given = given.unionByName(known.withColumn("is_new", F.lit(False)), allowMissingColumns=True)  # noqa: FBT003
+    last = F.struct("kafka_offset", "kafka_timestamp", "document", "is_new")
+    by_partition = given.groupBy("kafka_key", "kafka_partition").agg(
+        # A batch that was cut off and runs again finds its own records known.
+        F.max_by(last, F.struct("kafka_offset", "is_new")).alias("last"),
+        F.max("kafka_timestamp").alias("latest"),
     )
+    one = F.max_by(F.struct("kafka_partition", "last.*", "latest"), F.struct("latest", "kafka_partition")).alias("one")
+    return by_partition.groupBy("kafka_key").agg(one).where("one.is_new").select("kafka_key", "one.*").drop("is_new")
 
 
 def parsed(found: DataFrame, columns: T.StructType) -> DataFrame:
-    """What `newest` returns, with `document` as a struct of `columns`; null for a deletion."""
+    """Records with `document` as a struct of `columns`; null for a deletion. Returns the columns of RESERVED, and `document`."""
     document = F.from_json("document", columns) if columns.fields else F.when(F.col("document").isNotNull(), F.struct(F.lit(True)))  # noqa: FBT003
     return found.select(*RESERVED, document.alias("document"))
 

@@ -4,6 +4,7 @@ An older record never replaces a newer one, and deletions are remembered, so a b
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pipeline.ingest.json_types import RESERVED, Notes, TypeChanged, paths, settled, widened
 from pipeline.ingest.location import Location, TableSchema
-from pipeline.ingest.records import is_newer, newest, parsed, seen_type
+from pipeline.ingest.records import newest, parsed, seen_type, usable
 from streamgauge.settings import Settings
 
 ORIGIN = T.StructType(
@@ -44,16 +45,16 @@ def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> N
 
     Raises TypeChanged and AmbiguousNames, with nothing written.
     """
-    spark, found = records.sparkSession, newest(records).persist()
+    records = usable(records).persist()
+    found = newest(records, _known(records, location)).persist()
     try:
         columns = learned(found, location, take_new_fields=take_new_fields).columns
-        shaped(spark, location, columns)
-        deleted = found.where(F.col("document").isNull()).select(*RESERVED)
-        if not deleted.isEmpty():
-            _remember(deleted, location)
-        _merge(parsed(_still_new(found, location), columns), location, columns)
+        shaped(found.sparkSession, location, columns)
+        _remember(found, location)
+        _merge(parsed(found, columns), location, columns)
     finally:
         found.unpersist()
+        records.unpersist()
 
 
 def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
@@ -109,24 +110,31 @@ def _with_new(known: TableSchema, seen: T.StructType, *, take_new_fields: bool) 
     return replace(known, ignored=tuple(sorted({*known.ignored, *new})))
 
 
-def _remember(deleted: DataFrame, location: Location) -> None:
-    """Before the rows go: cut off in between, the batch that is run again finds them and deletes them."""
-    spark, path = deleted.sparkSession, str(location.deletions)
+def _known(records: DataFrame, location: Location) -> DataFrame | None:
+    """What `newest` is to know of the records before, for the keys of `records`."""
+    spark = records.sparkSession
+    paths = [path for path in map(str, (location.table, location.deletions)) if DeltaTable.isDeltaTable(spark, path)]
+    if not paths:
+        return None
+    held = reduce(DataFrame.unionByName, (spark.read.format("delta").load(path).select(*RESERVED) for path in paths))
+    return held.join(records, "kafka_key", how="left_semi")
+
+
+def _remember(found: DataFrame, location: Location) -> None:
+    """Keeps what the table does not tell: deletions, and the `latest` of records whose timestamp is earlier.
+
+    It does so before the table changes: a batch that is cut off in between runs again, and does the rest.
+    """
+    untold = found.where(F.col("document").isNull() | (F.col("latest") > F.col("kafka_timestamp")))
+    if untold.isEmpty():
+        return
+    spark, path = found.sparkSession, str(location.deletions)
     if not DeltaTable.isDeltaTable(spark, path):
         spark.createDataFrame([], ORIGIN).write.format("delta").save(path)
-    held = DeltaTable.forPath(spark, path).alias("held")
-    held.merge(deleted.alias("come"), _BY_KEY).whenMatchedUpdateAll(is_newer("come", "held")).whenNotMatchedInsertAll().execute()
-
-
-def _still_new(found: DataFrame, location: Location) -> DataFrame:
-    """Without records that are older than the deletion of their key."""
-    spark = found.sparkSession
-    if not DeltaTable.isDeltaTable(spark, str(location.deletions)):
-        return found
-    deletions = spark.read.format("delta").load(str(location.deletions))
-    is_outdated = F.col("gone.kafka_key").isNotNull() & is_newer("gone", "come")
-    joined = found.alias("come").join(deletions.alias("gone"), F.col("come.kafka_key") == F.col("gone.kafka_key"), how="left")
-    return joined.where(~is_outdated).select("come.*")
+    come = untold.withColumn("kafka_timestamp", F.col("latest")).select(*RESERVED)
+    DeltaTable.forPath(spark, path).alias("held").merge(
+        come.alias("come"), _BY_KEY
+    ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
 
 def _merge(come: DataFrame, location: Location, columns: T.StructType) -> None:
@@ -136,8 +144,8 @@ def _merge(come: DataFrame, location: Location, columns: T.StructType) -> None:
     is_deletion = F.col("come.document").isNull()
     (
         held.merge(come.alias("come"), _BY_KEY)
-        .whenMatchedDelete(is_deletion & is_newer("come", "held"))
-        .whenMatchedUpdate(is_newer("come", "held"), {**origin, **fields})
+        .whenMatchedDelete(is_deletion)
+        .whenMatchedUpdate(set={**origin, **fields})
         .whenNotMatchedInsert(~is_deletion, {**origin, **fields})
         .execute()
     )

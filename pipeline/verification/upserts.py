@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pipeline.checkpoint.contents import Offsets
 from pipeline.ingest.json_types import RESERVED
 from pipeline.ingest.location import Location
-from pipeline.ingest.records import newest, rows
+from pipeline.ingest.records import newest, rows, usable
 from pipeline.ingest.upsert import ORIGIN
 from pipeline.sources import first_and_end_offsets, records_between
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, RowCounts
@@ -49,14 +49,17 @@ class HeldTable:
     def compare(self, version: int | None, prefix: Prefix, ends: Offsets) -> UpsertComparison:
         """Compares the table at `version` with what the records up to `ends` make of it.
 
-        A row whose record the source has lost, to retention or to compaction for the sake of a newer record behind `ends`, is not checkable.
+        Not checkable is a row whose record the source has lost, to retention or to compaction for the sake of a newer record behind `ends`; and one
+        of another partition than the newest record that is left, if the source has lost records of its partition: they may have been the later ones.
         """
         held = self._held(version)
         columns = T.StructType([one for one in held.schema if one.name not in RESERVED])
         starts = {which: prefix.starts.get(which, 0) for which in ends}
-        expected = rows(newest(records_between(self.spark, self.settings, starts, ends)), columns)
+        expected = rows(newest(usable(records_between(self.spark, self.settings, starts, ends))), columns)
+        is_thinned = is_compacted(self.settings.kafka, self.topic)
         sides = _side(expected, "expected").join(_side(held, "found"), "kafka_key", how="full_outer")
-        told = sides.join(self._renewed(ends), "kafka_key", how="left").withColumn("kind", _kind(starts)).persist()
+        told = sides.join(self._renewed(ends, is_thinned=is_thinned), "kafka_key", how="left")
+        told = told.withColumn("kind", _kind(starts, is_thinned=is_thinned)).persist()
         try:
             counts = {row["kind"]: row["count"] for row in told.groupBy("kind").count().collect()}
             wrong = told.where(F.col("kind").isin(*_WRONG)).orderBy("kafka_key").limit(MOST_DIFFERENCES).collect()
@@ -75,9 +78,9 @@ class HeldTable:
         path = str(Location.of(self.topic, self.settings).table)
         return self.spark.read.format("delta").option("versionAsOf", version).load(path)
 
-    def _renewed(self, ends: Offsets) -> DataFrame:
+    def _renewed(self, ends: Offsets, *, is_thinned: bool) -> DataFrame:
         """Keys with records behind `ends` in a compacted topic, which may have lost those before for it: `kafka_key`, `is_renewed`."""
-        if not is_compacted(self.settings.kafka, self.topic):
+        if not is_thinned:
             return self.spark.createDataFrame([], "kafka_key string, is_renewed boolean")
         now = {which: end for which, (_, end) in first_and_end_offsets(self.settings, ends).items()}
         behind = records_between(self.spark, self.settings, ends, now)
@@ -90,15 +93,17 @@ def _side(table: DataFrame, name: str) -> DataFrame:
     return table.select("kafka_key", content.alias(name), where.alias(f"{name}_at"))
 
 
-def _kind(starts: Offsets) -> Column:
-    """The field of RowCounts that a key counts in."""
-    is_cut = F.lit(False)  # noqa: FBT003
+def _kind(starts: Offsets, *, is_thinned: bool) -> Column:
+    """The field of RowCounts that a key counts in. is_thinned: the topic is compacted, so that any record but the last of its key may be gone."""
+    is_cut = has_lost = F.lit(False)  # noqa: FBT003
     for (_, number), start in starts.items():
-        is_cut = is_cut | ((F.col("found_at.partition") == number) & (F.col("found_at.offset") < start))
+        is_there = F.col("found_at.partition") == number
+        is_cut = is_cut | (is_there & (F.col("found_at.offset") < start))
+        has_lost = has_lost | (is_there & F.lit(is_thinned or start > 0))
     renewed = F.coalesce("is_renewed", F.lit(False))  # noqa: FBT003
     return (
         F.when(F.col("expected") == F.col("found"), "equal")
-        .when(renewed, "not_checkable")
+        .when(renewed | (has_lost & (F.col("found_at.partition") != F.col("expected_at.partition"))), "not_checkable")
         .when(F.col("found").isNull(), "missing")
         .when(F.col("expected").isNotNull(), "different")
         .when(is_cut, "not_checkable")

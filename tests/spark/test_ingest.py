@@ -2,15 +2,20 @@
 
 import json
 import random
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import NamedTuple
 
+import hypothesis
+import hypothesis.strategies as st
 import pytest
 from conftest import RECORD_SCHEMA
 from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.ingest.json_types import AmbiguousNames, TypeChanged
 from pipeline.ingest.location import Location, TableSchema
-from pipeline.ingest.records import newest, rows, seen_type, unusable
+from pipeline.ingest.records import newest, rows, seen_type, unusable, usable
 from pipeline.ingest.upsert import learned, merge
 from streamgauge.settings import Settings
 
@@ -24,36 +29,38 @@ def location(tmp_path):
 
 @pytest.fixture
 def record(spark):
-    def make(*given):
-        """Of key, value (bytes, or what becomes JSON), partition, offset, and seconds after noon, which are the offset if left out."""
-        made = []
-        for key, value, partition, offset, *seconds in given:
-            text = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-            key_bytes = key.encode() if isinstance(key, str) else key
-            made.append((key_bytes, text, "events", partition, offset, NOON + timedelta(seconds=(seconds or [offset])[0])))
-        return spark.createDataFrame(made, RECORD_SCHEMA)
+    return partial(records_from, spark)
 
-    return make
+
+def records_from(spark, *given):
+    """Of key, value (bytes, or what becomes JSON), partition, offset, and seconds after noon, which are the offset if left out."""
+    made = []
+    for key, value, partition, offset, *seconds in given:
+        text = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+        key_bytes = key.encode() if isinstance(key, str) else key
+        made.append((key_bytes, text, "events", partition, offset, NOON + timedelta(seconds=(seconds or [offset])[0])))
+    return spark.createDataFrame(made, RECORD_SCHEMA)
 
 
 @pytest.fixture
 def held(spark, location):
-    def read():
-        """The table as {key: (partition, offset, fields that are not null)}."""
-        table = spark.read.format("delta").load(str(location.table))
-        found = [json.loads(text) for text in table.toJSON().collect()]
-        keys = [row["kafka_key"] for row in found]
-        assert len(keys) == len(set(keys)), f"a key has two rows: {sorted(keys)}"
-        return {
-            row["kafka_key"]: (
-                row["kafka_partition"],
-                row["kafka_offset"],
-                {name: value for name, value in row.items() if not name.startswith("kafka_")},
-            )
-            for row in found
-        }
+    return lambda: table_at(spark, location)
 
-    return read
+
+def table_at(spark, location):
+    """The table as {key: (partition, offset, fields that are not null)}."""
+    table = spark.read.format("delta").load(str(location.table))
+    found = [json.loads(text) for text in table.toJSON().collect()]
+    keys = [row["kafka_key"] for row in found]
+    assert len(keys) == len(set(keys)), f"a key has two rows: {sorted(keys)}"
+    return {
+        row["kafka_key"]: (
+            row["kafka_partition"],
+            row["kafka_offset"],
+            {name: value for name, value in row.items() if not name.startswith("kafka_")},
+        )
+        for row in found
+    }
 
 
 def put(records, location, *, take_new_fields=True):
@@ -61,7 +68,7 @@ def put(records, location, *, take_new_fields=True):
 
 
 def test_the_newest_of_a_key_is_that_with_the_larger_offset_whatever_its_time(record):
-    found = newest(record(("a", {"n": 1}, 0, 7, 1), ("a", {"n": 2}, 0, 6, 9), ("b", None, 0, 1)))
+    found = newest(usable(record(("a", {"n": 1}, 0, 7, 1), ("a", {"n": 2}, 0, 6, 9), ("b", None, 0, 1))))
     assert [(row.kafka_key, row.kafka_offset, row.document) for row in found.orderBy("kafka_key").collect()] == [
         ("a", 7, '{"n": 1}'),
         ("b", 1, None),
@@ -69,7 +76,7 @@ def test_the_newest_of_a_key_is_that_with_the_larger_offset_whatever_its_time(re
 
 
 def test_across_partitions_the_later_one_is_newer(record):
-    found = newest(record(("a", {"n": 1}, 2, 900, 5), ("a", {"n": 2}, 0, 3, 6), ("b", {"n": 3}, 1, 1, 5), ("b", {"n": 4}, 0, 9, 5)))
+    found = newest(usable(record(("a", {"n": 1}, 2, 900, 5), ("a", {"n": 2}, 0, 3, 6), ("b", {"n": 3}, 1, 1, 5), ("b", {"n": 4}, 0, 9, 5))))
     assert {(row.kafka_key, row.kafka_partition) for row in found.collect()} == {("a", 0), ("b", 1)}
 
 
@@ -97,13 +104,15 @@ def test_what_no_table_can_take_is_a_dead_letter_with_its_reason(record, key, va
     letters = unusable(records, "ingest-events").collect()
     told = [{header.key: header.value.decode() for header in letter.headers}["reason"] for letter in letters]
     assert told == ([] if reason is None else [reason])
-    assert newest(records).count() == (1 if reason is None else 0)
+    assert newest(usable(records)).count() == (1 if reason is None else 0)
     if reason:
         assert letters[0].key == '{"offset":17,"partition":3,"reader":"ingest-events","topic":"events"}'
 
 
 def test_rows_have_kafkas_columns_and_the_fields(record, location):
-    found = newest(record(("a", {"x.y": {"d e": [1, 2.5]}, "e": {}, "m": 1, "none": None}, 0, 4), ("b", {"m": "text", "e": {}}, 0, 5)))
+    found = newest(
+        usable(record(("a", {"x.y": {"d e": [1, 2.5]}, "e": {}, "m": 1, "none": None}, 0, 4), ("b", {"m": "text", "e": {}}, 0, 5)))
+    )
     schema = learned(found, location, take_new_fields=True)
     assert [one.name for one in schema.columns] == ["e", "m", "x.y"]
     assert schema.notes.kept_as_text == {"e": "an object without fields", "m": "mixed types"}
@@ -118,7 +127,7 @@ def test_rows_have_kafkas_columns_and_the_fields(record, location):
 
 def test_names_that_sql_would_trip_over_are_types_too(record):
     odd = {"OBJECT": 1, "a: OBJECT<b": {"OBJECT<": 2}, "`": "x", "from": True, "1": 1.5}
-    seen = seen_type(newest(record(("a", odd, 0, 0))))
+    seen = seen_type(usable(record(("a", odd, 0, 0))))
     assert {one.name for one in seen} == set(odd)
     assert seen["a: OBJECT<b"].dataType == T.StructType([T.StructField("OBJECT<", T.LongType())])
 
@@ -164,6 +173,66 @@ def test_batches_twice_and_out_of_order_give_what_a_dictionary_gives(record, loc
         if rng.random() < 0.5:
             put(record(*batch), location)
     assert held() == {key: found for key, found in expected.items() if found[2] is not None}
+
+
+class Sent(NamedTuple):
+    """A record of a key: by which partition, seconds after noon, whether it is a deletion, and in which batch."""
+
+    partition: int
+    seconds: int
+    is_deletion: bool
+    batch: int
+
+
+BATCHES = 3
+HISTORY = st.lists(
+    st.builds(Sent, st.integers(0, 2), st.integers(0, 5), st.booleans(), st.integers(0, BATCHES - 1)), min_size=2, max_size=8
+)
+BY_TWO_PARTITIONS = [
+    [
+        Sent(0, 10, False, 0),
+        Sent(1, 7, False, 1),
+        Sent(0, 5, False, 2),
+    ],  # by time the last is older than the second, by offset newer than the first
+    [Sent(0, 10, False, 0), Sent(0, 5, False, 1), Sent(1, 7, False, 2)],  # the table itself does not tell that partition 0 has come to 10
+]
+
+
+@hypothesis.settings(max_examples=2, deadline=None, database=None, derandomize=True, phases=[hypothesis.Phase.generate])
+@hypothesis.given(histories=st.lists(HISTORY, min_size=40, max_size=60))
+def test_any_split_into_batches_gives_the_same_table_whatever_partitions_keys_come_by(spark, tmp_path_factory, histories):
+    """Each example has many keys, with a history each: merging is slow, and keys have nothing to do with each other."""
+    offsets, batches, records_of = Counter(), [], defaultdict(list)
+    for number in range(BATCHES):
+        batch = []
+        for key, history in enumerate([*BY_TWO_PARTITIONS, *histories]):
+            for sent in history:
+                if sent.batch == number:
+                    value = None if sent.is_deletion else {"n": offsets[sent.partition]}
+                    batch.append((f"k{key}", value, sent.partition, offsets[sent.partition], sent.seconds))
+                    records_of[f"k{key}"].append(batch[-1])
+                    offsets[sent.partition] += 1
+        batches.append(batch)
+    location = Location.of("events", Settings(home=tmp_path_factory.mktemp("split")))
+    for batch in [*batches, batches[0]]:  # the first one again, as after a checkpoint that was lost
+        put(records_from(spark, *batch), location)
+    found = table_at(spark, location)
+    newest_of_each = {key: newest_of(sent) for key, sent in records_of.items()}
+    wrong = [
+        f"{sent} should give {newest_of_each[key]}, and the table has {found.get(key)}"
+        for key, sent in records_of.items()
+        if found.get(key, "no row") != (newest_of_each[key] if newest_of_each[key][2] is not None else "no row")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def newest_of(records):
+    """Partition, offset and fields of the newest of a key's records: by the latest timestamp in its partition so far, then partition, then offset."""
+    latest, ordered = {}, []
+    for _, value, partition, offset, seconds in records:
+        latest[partition] = max(seconds, latest.get(partition, seconds))
+        ordered.append(((latest[partition], partition, offset), (partition, offset, value)))
+    return max(ordered, key=lambda one: one[0])[1]
 
 
 def test_a_batch_without_anything_usable_makes_an_empty_table(record, location, held):
