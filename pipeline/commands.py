@@ -52,7 +52,7 @@ def ingest(
     topic: Annotated[str, typer.Argument(help="a topic with keys and JSON objects")],
     once: Annotated[bool, typer.Option("--once/--continuous", help="take what is there and end, or go on")] = False,  # noqa: FBT002 - an option
     infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields from the whole topic, and name them")] = False,  # noqa: FBT002
-    debug: Annotated[bool, typer.Option("--debug", help="show the schema, a sample of the rows and Spark's plan first")] = False,  # noqa: FBT002
+    debug: Annotated[bool, typer.Option("--debug", help="use a table of its own; show columns, rows and Spark's plan first")] = False,  # noqa: FBT002
 ) -> None:
     """Keep the newest record of each key of a topic as a row of a Delta table; a record with a null value deletes its row."""
     from pipeline.ingest.inference import infer, introduce, sample
@@ -66,9 +66,9 @@ def ingest(
         err.print(line, markup=False)
 
     settings = Settings.from_environment()
-    location, (upserts, letters) = Location.of(topic, settings), queries_of(topic)
+    location, to_run = Location.of(topic, settings, debug=debug), queries_of(topic, debug=debug)
     source_partitions(settings, topic)  # before Spark starts: whether there is a Kafka, and the topic
-    for line in introduce(location, upserts.checkpoint_name.folder(settings)):
+    for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
         say(line)
     stop = stop_requested()
     with running_session(settings, stop.is_set) as spark:
@@ -78,7 +78,7 @@ def ingest(
         if debug:
             for line in sample(spark, location, settings):
                 say(line)
-        Runner(spark, settings, RunOptions(once=once), say, stop).run([upserts, letters])
+        Runner(spark, settings, RunOptions(once=once), say, stop).run(to_run)
 
 
 def reset(

@@ -19,7 +19,6 @@ from pipeline.catalog import known
 from pipeline.checkpoint.owner import check_owner
 from pipeline.console import on_console
 from pipeline.files.source import Files
-from pipeline.ingest.location import Location
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import OutputMode, Query
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
@@ -134,8 +133,8 @@ def _of_result(query: Query, settings: Settings) -> list[Deletion]:
             return [Deletion(what, partial(delete_rows, settings.kafka, topic.name, keys))] if keys else []
         case ParquetArchive(path=path) | DeltaArchive(path=path):
             return _of_table(settings.lake / path)
-        case UpsertTable(topic=topic):
-            location = Location.of(topic, settings)
+        case UpsertTable():
+            location = query.sink.location(settings)
             return [deletion for path in (location.table, location.deletions, location.schema) for deletion in _of_table(path)]
         case _:
             return []

@@ -17,7 +17,13 @@ SAMPLE_ROWS = 5
 
 def introduce(location: Location, checkpoint: StoragePath) -> list[str]:
     """Where everything is."""
-    return [f"table {location.name}: {location.table}", f"schema {location.schema}", f"checkpoint {checkpoint}"]
+    places = [f"table {location.name}: {location.table}", f"schema {location.schema}", f"checkpoint {checkpoint}"]
+    if not location.debug:
+        return places
+    note = (
+        f"these are for debugging: no other table changes, and no dead letter is written; `streamgauge reset {location.query}` deletes them"
+    )
+    return [*places, note]
 
 
 def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterator[str]:

@@ -20,7 +20,7 @@ DELETIONS = "_deletions"
 
 @dataclass(frozen=True)
 class Location:
-    """The places of the table of `topic`.
+    """The places of the table of `topic`, or of the one that `ingest --debug` has for itself.
 
     table: the Delta table. deletions: a Delta table of the newest records that the table does not tell, or not in full: deletions, and those
     whose `latest` (records.newest) is not their own timestamp.
@@ -28,14 +28,18 @@ class Location:
     """
 
     topic: str
+    debug: bool
     table: StoragePath
     deletions: StoragePath
     schema: StoragePath
 
     @classmethod
-    def of(cls, topic: str, settings: Settings) -> "Location":
-        """By the topic's name: `nyc-taxi` has the table `nyc_taxi`. Raises StreamgaugeError when another topic's table has that name."""
-        location = cls.by_convention(topic, settings)
+    def of(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
+        """By the topic's name: `nyc-taxi` has the table `nyc_taxi`, and for debugging `nyc_taxi_debug`.
+
+        Raises StreamgaugeError when another topic's table has that name.
+        """
+        location = cls.by_convention(topic, settings, debug=debug)
         known = TableSchema.read(location.schema)
         if known is not None and known.topic != topic:
             msg = f"table {location.name} in {settings.lake} is that of topic {known.topic}, so topic {topic} cannot have it; use another STREAMGAUGE_HOME for one of them"
@@ -43,15 +47,25 @@ class Location:
         return location
 
     @classmethod
-    def by_convention(cls, topic: str, settings: Settings) -> "Location":
+    def by_convention(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
         """As `of`, of a topic that is known to have the table."""
-        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII), settings.lake
-        return cls(topic, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
+        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII) + ("_debug" if debug else ""), settings.lake
+        return cls(topic, debug, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
 
     @property
     def name(self) -> str:
         """The table's name in SQL."""
         return self.table.name
+
+    @property
+    def query(self) -> str:
+        """The name of the query that writes the table."""
+        return query_name(self.topic, debug=self.debug)
+
+
+def query_name(topic: str, *, debug: bool) -> str:
+    """The name of the query that ingests `topic`."""
+    return f"ingest-{topic}-debug" if debug else f"ingest-{topic}"
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,11 @@ class TableSchema:
 
 
 def locations(settings: Settings) -> list[Location]:
-    """Those of all topics that have ever been ingested here."""
-    names = sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}"))
-    schemas = [TableSchema.read(settings.lake / name) for name in names]
-    return [Location.by_convention(schema.topic, settings) for schema in schemas if schema is not None]
+    """Those of all topics that have ever been ingested here, for debugging too."""
+    found = []
+    for name in sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}")):
+        if (schema := TableSchema.read(settings.lake / name)) is not None:
+            location = Location.by_convention(schema.topic, settings)
+            is_debug = location.schema.name != name
+            found.append(Location.by_convention(schema.topic, settings, debug=True) if is_debug else location)
+    return found

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from pipeline.ingest.location import locations
+from pipeline.ingest.location import locations, query_name
 from pipeline.ingest.records import unusable
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query, unchanged
@@ -13,23 +13,22 @@ from streamgauge.topics import TOPICS, Topic
 ANY_TOPIC = {"partitions": 0, "key": "the row's key, UTF-8", "value": "a JSON object; null deletes the row"}
 
 
-def queries_of(topic: str) -> tuple[Query, Query]:
-    """What `streamgauge ingest` runs for `topic`."""
+def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
+    """What `streamgauge ingest` runs for `topic`: first what writes the table. For debugging it writes no dead letters."""
     source = next((known for known in TOPICS if known.name == topic), Topic(name=topic, **ANY_TOPIC))  # type: ignore[arg-type]
-    name = f"ingest-{topic}"
-    return (
-        Query(name, source=source, decode=unchanged, sink=UpsertTable(topic), mode="append"),
-        Query(
-            f"{name}-dead-letters",
-            source=source,
-            decode=partial(unusable, reader=name),
-            sink=DeadLetterTopic(reader=name),
-            mode="append",
-            trigger_seconds=5,
-        ),
+    name = query_name(topic, debug=debug)
+    upserts = Query(name, source=source, decode=unchanged, sink=UpsertTable(topic, debug), mode="append")
+    letters = Query(
+        f"{name}-dead-letters",
+        source=source,
+        decode=partial(unusable, reader=name),
+        sink=DeadLetterTopic(reader=name),
+        mode="append",
+        trigger_seconds=5,
     )
+    return (upserts,) if debug else (upserts, letters)
 
 
 def ingests(settings: Settings) -> tuple[Query, ...]:
     """Those of all topics that have ever been ingested here."""
-    return tuple(query for location in locations(settings) for query in queries_of(location.topic))
+    return tuple(query for location in locations(settings) for query in queries_of(location.topic, debug=location.debug))

@@ -30,13 +30,21 @@ _SPECIAL = set(" ,;{}()\n\t=")
 
 @dataclass(frozen=True)
 class UpsertTable:
-    """A Delta table that holds the newest record of each key of `topic`; a record with a null value deletes the row."""
+    """A Delta table that holds the newest record of each key of `topic`; a record with a null value deletes the row.
+
+    debug: the table is the one that `ingest --debug` has for itself.
+    """
 
     topic: str
+    debug: bool = False
+
+    def location(self, settings: Settings) -> Location:
+        """Where the table is."""
+        return Location.of(self.topic, settings, debug=self.debug)
 
     def writer(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
         """A writer of records (columns of sources.RECORD), which it merges a batch at a time."""
-        location = Location.of(self.topic, settings)
+        location = self.location(settings)
         return records.writeStream.foreachBatch(lambda batch, _: merge(batch, location, take_new_fields=settings.take_new_fields))
 
 
@@ -73,7 +81,7 @@ def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> T
         try:
             schema = _with_new(known, seen, take_new_fields=take_new_fields)
         except TypeChanged as error:
-            msg = f"{error}; a table keeps its types: `streamgauge reset ingest-{location.topic}`, then ingest again, makes it anew with types that take all of it"
+            msg = f"{error}; a table keeps its types: `streamgauge reset {location.query}`, then ingest again, makes it anew with types that take all of it"
             raise TypeChanged(msg) from error
     if schema != known:
         schema.write(location.schema)

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from pipeline.catalog import known
-from pipeline.ingest.location import DELETIONS, Location
+from pipeline.ingest.location import DELETIONS
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
@@ -112,8 +112,8 @@ def _written_by(query: Query, settings: Settings) -> StoragePath | None:
     match query.sink:
         case DeltaArchive():
             return query.sink.folder(settings)
-        case UpsertTable(topic=topic):
-            return Location.of(topic, settings).table
+        case UpsertTable():
+            return query.sink.location(settings).table
     return None
 
 

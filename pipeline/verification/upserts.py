@@ -37,11 +37,11 @@ class HeldTable:
 
     spark: SparkSession
     settings: Settings
-    topic: str
+    location: Location
 
     def version(self) -> int | None:
         """Delta's number of the table as it is now; None when there is no table."""
-        path = str(Location.of(self.topic, self.settings).table)
+        path = str(self.location.table)
         if not DeltaTable.isDeltaTable(self.spark, path):
             return None
         return cast("int", DeltaTable.forPath(self.spark, path).history(1).collect()[0]["version"])
@@ -56,7 +56,7 @@ class HeldTable:
         columns = T.StructType([one for one in held.schema if one.name not in RESERVED])
         starts = {which: prefix.starts.get(which, 0) for which in ends}
         expected = rows(newest(usable(records_between(self.spark, self.settings, starts, ends))), columns)
-        is_thinned = is_compacted(self.settings.kafka, self.topic)
+        is_thinned = is_compacted(self.settings.kafka, self.location.topic)
         sides = _side(expected, "expected").join(_side(held, "found"), "kafka_key", how="full_outer")
         told = sides.join(self._renewed(ends, is_thinned=is_thinned), "kafka_key", how="left")
         told = told.withColumn("kind", _kind(starts, is_thinned=is_thinned)).persist()
@@ -75,7 +75,7 @@ class HeldTable:
     def _held(self, version: int | None) -> DataFrame:
         if version is None:
             return self.spark.createDataFrame([], ORIGIN)
-        path = str(Location.of(self.topic, self.settings).table)
+        path = str(self.location.table)
         return self.spark.read.format("delta").option("versionAsOf", version).load(path)
 
     def _renewed(self, ends: Offsets, *, is_thinned: bool) -> DataFrame:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pipeline.checkpoint.contents import Checkpoint, Offsets, Partition
 from pipeline.confluent_avro import WriterSchemas, schema_ids, unknown_ids
 from pipeline.failures import DATA_LOSS
+from pipeline.ingest.location import Location
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.schema_book import SchemaBook
@@ -88,7 +89,7 @@ class Verifier:
             case DeadLetterTopic():
                 return self._check_letters(query, place, schemas, outcome)
             case UpsertTable():
-                return self._check_upserts(query, place, outcome)
+                return self._check_upserts(query.sink.location(self.settings), place, outcome)
         msg = f"there is no way yet to verify what {type(query.sink).__name__} holds"
         raise StreamgaugeError(msg)
 
@@ -212,8 +213,8 @@ class Verifier:
 
     # --- tables that hold the newest record of each key
 
-    def _check_upserts(self, query: Query, place: CheckpointPlace, outcome: Outcome) -> Outcome:
-        table = HeldTable(self.spark, self.settings, query.source.name)
+    def _check_upserts(self, location: Location, place: CheckpointPlace, outcome: Outcome) -> Outcome:
+        table = HeldTable(self.spark, self.settings, location)
         committed, planned, version = looked_at(place, table.version)
         prefix = prefix_of(place, self.settings, committed, planned)
         comparison = table.compare(version, prefix, prefix.ends)

@@ -155,12 +155,33 @@ def test_a_type_that_changes_gives_the_query_up_and_says_what_to_do(topic):
     assert [(letter["reader"], letter["topic"]) for letter in letters] == [(f"ingest-{TOPIC}", TOPIC)]
 
 
-def test_debug_shows_schema_plan_and_rows_and_infer_schema_what_is_new(topic):
-    send(topic, [("a", {"n": 1, "gone": None})])
+def test_debug_shows_schema_plan_and_rows_and_leaves_the_real_table_alone(topic):
+    send(topic, [("a", {"n": 1, "gone": None}), ("a", b"rubbish")])
+    assert "always null so far: gone" in ingest(topic, "--once").stderr
+
+    def real():
+        """Every file of the real table, schema and checkpoints, with its content's size and time; and the dead letters."""
+        files = [path for folder in (topic.lake, topic.checkpoints) for path in folder.rglob("*") if path.is_file()]
+        letters = [letter.key() for letter in read_topic(topic, "dead-letters")]
+        return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files if "debug" not in str(path)}, letters
+
+    before = real()
+    send(topic, [("a", {"n": 1, "new": {"x": 1}}), ("b", b"rubbish")])
     said = ingest(topic, "--once", "--debug").stderr
-    for part in (" |-- n: long (nullable = true)", "KafkaRelation", '"kafka_key":"a"', "always null so far: gone"):
+    places = (
+        topic.lake / "orders_v1_debug",
+        topic.lake / "orders_v1_debug.schema.json",
+        topic.checkpoints / f"ingest-{TOPIC}-debug-v1-append",
+    )
+    for part in (" |-- n: long (nullable = true)", "KafkaRelation", '"kafka_key":"a"', *(str(place) for place in places)):
         assert part in said
-    send(topic, [("a", {"n": 1, "new": {"x": 1}})])
+    assert held(topic, "orders_v1_debug") == {"a": {"n": 1, "new": {"x": 1}}}
+    assert real() == before
+    reset = streamgauge_here("reset", f"ingest-{TOPIC}-debug", "--yes", settings=topic)
+    assert reset.returncode == 0, reset.stderr
+    assert not any(place.exists() for place in places)
+    assert real() == before
+
     assert "new in the topic: new, new.x" in ingest(topic, "--once", "--infer-schema").stderr
     assert held(topic) == {"a": {"n": 1, "new": {"x": 1}}}
 

@@ -8,6 +8,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.ingest.json_types import Notes
 from pipeline.ingest.location import Location, TableSchema, locations
+from pipeline.ingest.queries import ingests
 from streamgauge.settings import Settings
 
 COLUMNS = T.StructType([T.StructField("x.y", T.ArrayType(T.StructType([T.StructField("a b", T.LongType())])))])
@@ -24,6 +25,18 @@ def test_places_follow_from_the_topic(settings, tmp_path):
     assert location.table == tmp_path / "lake" / "my_topic_1"
     assert location.deletions == tmp_path / "lake" / "_deletions" / "my_topic_1"
     assert location.schema == tmp_path / "lake" / "my_topic_1.schema.json"
+
+
+def test_for_debugging_everything_has_another_name(settings):
+    own, debug = Location.of("my.topic-1", settings), Location.of("my.topic-1", settings, debug=True)
+    assert (debug.name, debug.query, own.query) == ("my_topic_1_debug", "ingest-my.topic-1-debug", "ingest-my.topic-1")
+    assert not {own.table, own.deletions, own.schema} & {debug.table, debug.deletions, debug.schema}
+    for location in (own, debug):
+        TableSchema("my.topic-1", COLUMNS).write(location.schema)
+    assert locations(settings) == [own, debug]
+    assert [query.name for query in ingests(settings)] == [own.query, f"{own.query}-dead-letters", debug.query]
+    with refused("my_topic_1_debug", "topic my.topic-1"):
+        Location.of("my-topic-1-debug", settings)
 
 
 def test_a_schema_is_kept_as_readable_json(settings):
