@@ -32,6 +32,8 @@ OF_THIS_MACHINE = ("STREAMGAUGE_CACHE", "STREAMGAUGE_JAVA_HOME", "STREAMGAUGE_MA
 """The only settings that tests, chaos and benchmarks take from their environment. Others may name somebody's production."""
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 """For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
+PROCESS_SECONDS = 1000
+"""How long a process may take that is waited for: as with RETRY_SECONDS, far longer than it does."""
 SPARK_COMMANDS = {"ingest", "maintain", "query", "run", "verify"}
 T = TypeVar("T")
 OBJECT_STORE = ObjectStore(free_ports(1)[0])
@@ -108,7 +110,9 @@ def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False
 streamgauge_here = streamgauge
 
 
-def streamgauge_process(*arguments: str, settings: Settings, timeout: float = 300, **variables: str) -> "subprocess.CompletedProcess[str]":
+def streamgauge_process(
+    *arguments: str, settings: Settings, timeout: float = PROCESS_SECONDS, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     """As `streamgauge`, in a process of its own, as a user runs it; a query then pays for a Spark start."""
     command = [sys.executable, "-m", "streamgauge.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment(settings, **variables))

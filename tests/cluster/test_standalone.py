@@ -92,7 +92,6 @@ def test_with_tables_and_checkpoints_in_an_object_store_no_folder_is_shared(stor
     assert verdicts == dict.fromkeys(("nest-camera-stats", "nest-archive-delta", "nest-dead-letters"), ("right", 200)), done.stdout
 
 
-@pytest.mark.long
 def test_spark_submit_runs_a_query_that_finds_what_spark_submit_has_chosen(cluster):
     write_topic(
         cluster.settings, "nest-logs", (one_camera(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(200))
