@@ -32,6 +32,8 @@ OF_THIS_MACHINE = ("STREAMGAUGE_CACHE", "STREAMGAUGE_JAVA_HOME", "STREAMGAUGE_MA
 """The only settings that tests, chaos and benchmarks take from their environment. Others may name somebody's production."""
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 """For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
+PATIENCE_MS = RETRY_SECONDS * 1000
+"""The same for a browser."""
 PROCESS_SECONDS = 1000
 """How long a process may take that is waited for: as with RETRY_SECONDS, far longer than it does."""
 SPARK_COMMANDS = {"ingest", "maintain", "query", "run", "verify"}

@@ -36,7 +36,8 @@ from streamgauge.settings import Settings
 Row = dict[str, Any]
 Value = bytes | Mapping[str, Any] | None
 
-_SPARK_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+"""The columns of a record, for Spark."""
 _ARROW_SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -144,7 +145,7 @@ class Stream:
             path.unlink()
 
     def _rows(self) -> DataFrame:
-        files = self._spark.readStream.schema(_SPARK_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self._files))
+        files = self._spark.readStream.schema(RECORD_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self._files))
         branches = Checkpoint(self._checkpoint).sources
         rows = self._query.streamed(files, self._settings, self._partitions, branches, self._schemas)
         match self._query.sink:

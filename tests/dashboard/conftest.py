@@ -3,18 +3,23 @@
 import dataclasses
 import json
 import os
+import shutil
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import requests
 import streamlit as st
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from running import RETRY_SECONDS
+from playwright.sync_api import sync_playwright
+from running import RETRY_SECONDS, environment
 
 from dashboard import nest
+from dashboard.server import dashboard_command, dashboard_url
 from streamgauge.kafka_topics import create_topics
+from streamgauge.local.processes import GuardedProcess, log_tail
 from streamgauge.topics import NEST_CAMERA_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -90,3 +95,51 @@ def wikimedia_topics(settings):
     for topic in topics.values():
         for key in topic.keys:
             topic.write(key, None)
+
+
+QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        installed = next(
+            filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), playwright.chromium.executable_path
+        )
+        if not os.path.exists(installed):  # noqa: PTH110 - Playwright's path may be empty
+            pytest.skip("no Chromium: neither on the PATH nor Playwright's own; `apt install chromium` or `playwright install chromium`")
+        browser = playwright.chromium.launch(executable_path=installed, args=QUIET_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def dashboard(settings, until, tmp_path_factory):
+    """The served dashboard's address."""
+    log, url = tmp_path_factory.mktemp("dashboard") / "dashboard.log", dashboard_url(settings)
+    process = GuardedProcess.start("dashboard", dashboard_command(settings), log=log, environment=environment(settings))
+
+    def health():
+        if not process.is_running:
+            pytest.fail(f"the dashboard ended instead of answering at {url}; the end of its log:\n{log_tail(log)}")
+        try:
+            return requests.get(f"{url}/_stcore/health", timeout=RETRY_SECONDS).text
+        except requests.ConnectionError as error:
+            return str(error)
+
+    until(health, "ok".__eq__, f"the dashboard was to answer at {url}")
+    yield url
+    process.stop()
+
+
+@pytest.fixture
+def page(browser, dashboard):
+    """The opened page. What its console says about errors, and every request that leaves loopback, fails the test."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: None if request.url.startswith((dashboard, "data:", "blob:")) else complaints.append(request.url))
+    page.goto(dashboard)
+    yield page
+    page.close()
+    assert not complaints, f"the browser's console and requests to elsewhere: {complaints}"

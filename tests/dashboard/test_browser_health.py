@@ -8,8 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from PIL import Image
 from playwright.sync_api import expect
-from running import RETRY_SECONDS
-from test_browser import PATIENCE_MS, browser, dashboard, page  # noqa: F401 - fixtures
+from running import PATIENCE_MS, RETRY_SECONDS
 
 from streamgauge.topics import DEAD_LETTERS, QUERY_STATES
 
@@ -49,7 +48,7 @@ def share_of(shown, colour):
     return 1000 * near / (picture.width * picture.height)
 
 
-def test_a_failure_turns_the_page_red_and_a_new_start_turns_it_back(page, states, until):  # noqa: F811
+def test_a_failure_turns_the_page_red_and_a_new_start_turns_it_back(page, states, until):
     states("counts", "running")
     page.get_by_role("link", name="Health").click()
     expect(page.get_by_text("1 of 1"), "the query was told to run").to_be_visible(timeout=PATIENCE_MS)
@@ -65,7 +64,7 @@ def test_a_failure_turns_the_page_red_and_a_new_start_turns_it_back(page, states
     until(lambda: share_of(page, RED), lambda share: share < 0.05, "the red was to go")
 
 
-def test_a_dead_letter_is_shown_as_it_came_and_runs_nothing(page, states):  # noqa: F811
+def test_a_dead_letter_is_shown_as_it_came_and_runs_nothing(page, states):
     states("counts", "running")
     states.letter(HOSTILE.encode(), HOSTILE.encode())
     page.get_by_role("link", name="Health").click()

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from streaming import Stream
+from streaming import RECORD_SCHEMA, Stream
 
 from streamgauge.settings import Settings
-
-RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
 
 
 @pytest.fixture

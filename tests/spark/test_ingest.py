@@ -10,8 +10,8 @@ from typing import NamedTuple
 import hypothesis
 import hypothesis.strategies as st
 import pytest
-from conftest import RECORD_SCHEMA
 from pyspark.sql import types as T  # noqa: N812
+from streaming import RECORD_SCHEMA
 
 from pipeline.ingest.json_types import AmbiguousNames, TypeChanged
 from pipeline.ingest.location import Location, TableSchema
