@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from plain import one_camera, write_topic
-from running import environment, eventually, streamgauge, streamgauge_process
+from running import PROCESS_SECONDS, environment, eventually, streamgauge, streamgauge_process
 
 from pipeline.checkpoint.contents import Checkpoint
 from streamgauge.checkpoint_names import CheckpointName
@@ -20,7 +20,7 @@ from streamgauge.local.spark_daemons import SPARK_HOME
 EVENTS = 3000
 BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "750"}
 NO_PYTHON = {"PYSPARK_PYTHON": "/no/python/on/workers"}
-SLOW_SECONDS = 400
+
 QUERIES = ("nest-camera-stats", "taxi-borough-stats", "wikimedia-edit-stats", "nest-archive")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SUBMITTED = Path(__file__).parents[2] / "deploy" / "streamgauge_submit.py"
@@ -62,7 +62,7 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
         assert pipeline.poll() is None, (
             f"the pipeline was through before the worker was killed, so that this test shows nothing: {log.read_text()}"
         )
-        assert pipeline.wait(SLOW_SECONDS) == 0, log.read_text()
+        assert pipeline.wait(PROCESS_SECONDS) == 0, log.read_text()
     assert cluster.state()["aliveworkers"] == 1
     found = verified(cluster.settings)
     assert set(QUERIES) <= set(found)
@@ -82,7 +82,7 @@ def test_with_tables_and_checkpoints_in_an_object_store_no_folder_is_shared(stor
     write_topic(settings, "nest-logs", (one_camera(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(200)))
     for _ in range(2):  # the second goes on where the first has ended
         done = streamgauge_process(
-            "run", "nest-camera-stats", "nest-archive-delta", "--once", settings=settings, timeout=SLOW_SECONDS, **NO_PYTHON
+            "run", "nest-camera-stats", "nest-archive-delta", "--once", settings=settings, timeout=PROCESS_SECONDS, **NO_PYTHON
         )
         assert done.returncode == 0, done.stderr
     assert {path.suffix for path in settings.checkpoint_notes.iterdir()} <= {".lock", ".journal"}
@@ -105,7 +105,7 @@ def test_spark_submit_runs_a_query_that_finds_what_spark_submit_has_chosen(clust
         env=environment(told, JAVA_HOME=str(java_home(told)), PYSPARK_PYTHON=sys.executable),
         capture_output=True,
         text=True,
-        timeout=SLOW_SECONDS,
+        timeout=PROCESS_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
