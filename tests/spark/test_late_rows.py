@@ -13,10 +13,10 @@ def stretch(start, end, late_until, in_time_after=None):
 
 @pytest.fixture
 def flagged(spark):
-    """Rows of one partition at these times, one an offset, under these stretches."""
+    """Rows of one partition at these times, one an offset from `first` on, under these stretches."""
 
-    def make(times, *stretches):
-        rows = [("topic", 0, offset, at(time)) for offset, time in enumerate(times)]
+    def make(times, *stretches, first=0):
+        rows = [("topic", 0, offset, at(time)) for offset, time in enumerate(times, first)]
         return with_lateness(spark.createDataFrame(rows, "topic string, partition int, offset bigint, time timestamp"), "time", stretches)
 
     return make
@@ -29,6 +29,11 @@ def lateness(frame):
 def test_a_row_goes_by_the_stretch_that_holds_its_offset(flagged):
     frame = flagged(["10:30"] * 4, stretch(0, 2, "10:00"), stretch(2, 4, "11:00"))
     assert lateness(frame) == [IN_TIME, IN_TIME, LATE, LATE]
+
+
+def test_a_row_goes_by_one_stretch_also_among_so_many_offsets_that_two_share_a_bucket(flagged):
+    frame = flagged(["10:30"] * 3, stretch(0, 99_999, "10:00"), stretch(99_999, 100_000, "11:00"), first=99_997)
+    assert lateness(frame) == [IN_TIME, IN_TIME, LATE]
 
 
 def test_a_row_at_the_watermark_is_late(flagged):
