@@ -54,7 +54,7 @@ format: .venv/.dev ## put the code into its format
 	$(RUN)ruff check --fix .
 	$(RUN)ruff format .
 
-test: .venv/.dev ## every test but compose-test and the longest of a cluster
+test: .venv/.dev ## every test but compose-test, chaos and the longest two of a cluster
 	$(PYTEST) -m "not long" $(addprefix tests/,$(TIERS))
 
 test-quick: .venv/.dev ## what needs no server: for each change

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 
 
+@pytest.mark.long
 def test_two_rounds_of_chaos_leave_nothing_lost_doubled_or_wrong(tmp_path):
     production = {
         "LAKE_URI": str(tmp_path / "production"),
