@@ -46,11 +46,12 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
         "nest-archive-delta": "append",
         "ingest-nest-logs": "append",
     }
-    documents = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number)) for number in range(4000)]
+    # More than any query gets through before the last one has started: each has a batch to be killed in.
+    documents = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number)) for number in range(24_000)]
     write_topic(fresh_registry, "nest-logs", documents[:10], partitions=3, key=b"home")
     assert streamgauge("ingest", "nest-logs", "--once", settings=fresh_registry).returncode == 0
     write_topic(fresh_registry, "nest-logs", [*documents[10:], *[b"rubbish"] * 50], partitions=3, key=b"home")
-    produced = streamgauge("produce", "wikimedia", "--unpaced", "--limit", "3000", settings=fresh_registry)
+    produced = streamgauge("produce", "wikimedia", "--unpaced", "--limit", "12000", settings=fresh_registry)
     assert produced.returncode == 0, produced.stderr
     checkpoints = {name: Checkpoint(CheckpointName(name, 1, mode).folder(fresh_registry)) for name, mode in modes.items()}
 
