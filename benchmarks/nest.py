@@ -61,12 +61,12 @@ def measure_pipeline(settings: Settings) -> None:
         subprocess.run([*ME, "run", *names, "--once"], env=environment(own), check=True, stderr=subprocess.DEVNULL)
         seconds = time.monotonic() - started
         say(f"pipeline, start included, {' and '.join(names)}, and dead letters: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
-    from pipeline.nest import QUERIES
+    from pipeline.nest import queries
     from pipeline.runner import Runner, RunOptions
     from pipeline.session import spark_session
 
     spark = spark_session(settings)
-    stats = [query for query in QUERIES if query.name == "nest-camera-stats"]
+    stats = [query for query in queries(settings) if query.name == "nest-camera-stats"]
     for what in ("first in its process", "warm", "warm, again"):
         own = replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
         started = time.monotonic()

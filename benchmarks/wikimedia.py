@@ -112,7 +112,7 @@ def measure_pipeline(settings: Settings) -> None:
     schemas = SchemaBook(SchemaRegistry(settings.registry)).of(SUBJECT)
     parts: dict[str, DataFrame] = {
         "raw Kafka read": records,
-        "the fields that edits use": edits(records, schemas),
+        "the fields that edits use": edits(records, schemas, settings.future),
         "all fields": changes(records, schemas),
     }
     for what, frame in parts.items():

@@ -4,7 +4,7 @@ A document reports a home: devices{cameras{id: camera}}. A camera's `last_event`
 from one start_time on is one sighting, however often it is reported.
 """
 
-from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pipeline.dead_letters import dead_letters, json_reason
 from pipeline.files.source import Files
 from pipeline.query import Query
+from pipeline.record_clock import latest_event
 from pipeline.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
 from pipeline.static_tables import StaticTable, fields_of
 from streamgauge.settings import Settings
@@ -40,17 +41,19 @@ _EVENT_KEY = ("device_id", "start_time")
 _CORRUPT = "_corrupt"
 
 
-def sightings(records: DataFrame) -> DataFrame:
+def sightings(records: DataFrame, future: str) -> DataFrame:
     """Reports of a person.
 
-    records: columns of sources.RECORD. Returns topic, partition, offset, device_id, start_time; a row a report, so an event may come repeatedly.
+    records: columns of sources.RECORD. future: how far ahead of its record an event may be, e.g. "10 minutes".
+    Returns topic, partition, offset, device_id, start_time; a row a report, so an event may come repeatedly.
     Only the fields that are used are parsed, which is most of what a batch takes.
     """
-    seen = F.col("camera.last_event.has_person") & F.col("camera.last_event.start_time").isNotNull()
+    start_time = F.col("camera.last_event.start_time")
+    is_placed = start_time <= latest_event(future)  # null without a time
     return (
         _cameras_of(records, _WHAT_SIGHTINGS_USE)
-        .where(seen)
-        .select("topic", "partition", "offset", _device_id().alias("device_id"), F.col("camera.last_event.start_time").alias("start_time"))
+        .where(F.col("camera.last_event.has_person") & is_placed)
+        .select("topic", "partition", "offset", _device_id().alias("device_id"), start_time.alias("start_time"))
     )
 
 
@@ -92,24 +95,27 @@ def cameras(records: DataFrame) -> DataFrame:
     )
 
 
-def unusable(records: DataFrame) -> DataFrame:
+def unusable(records: DataFrame, future: str) -> DataFrame:
     """The records that cannot be used, or not wholly, as dead letters: columns of dead_letters.dead_letters.
 
-    A document without cameras is fine. One with a field of another type, or a person seen at no time, is used as far as it goes.
+    A document without cameras is fine. One with a field of another type, a person seen at no time, or an event further ahead than `future`, is
+    used as far as it goes.
     """
     text = F.col("value").cast("string")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     document = F.from_json(text, f"{DOCUMENT}, {_CORRUPT} string", options)
     # As the variable of a lambda the document is parsed once; named several times, it would be parsed for each.
-    return dead_letters(records, F.transform(F.array(document), lambda parsed: _reason(text, parsed))[0])
+    return dead_letters(records, F.transform(F.array(document), lambda parsed: _reason(text, parsed, future))[0])
 
 
-def _reason(text: Column, document: Column) -> Column:
+def _reason(text: Column, document: Column, future: str) -> Column:
     all_cameras = F.coalesce(F.map_values(document["devices"]["cameras"]), F.array())
     timeless = F.exists(all_cameras, lambda camera: camera["last_event"]["has_person"] & camera["last_event"]["start_time"].isNull())
+    in_future = F.exists(all_cameras, lambda camera: camera["last_event"]["start_time"] > latest_event(future))
     return F.coalesce(
         json_reason(text, parsed=document["devices"].isNotNull()),
         F.when(document["devices"].isNull(), "no devices")
+        .when(in_future, "start_time is in the future; the rest was used")
         .when(document[_CORRUPT].isNotNull(), "a field is of another type; the rest was used")
         .when(timeless, "a person without start_time; the rest was used"),
     )
@@ -117,7 +123,9 @@ def _reason(text: Column, document: Column) -> Column:
 
 def _cameras_of(records: DataFrame, schema: str) -> DataFrame:
     parsed = records.withColumn("document", F.from_json(F.col("value").cast("string"), schema))
-    return parsed.select("topic", "partition", "offset", "timestamp", F.explode("document.devices.cameras").alias("camera_id", "camera"))
+    return parsed.select(
+        "topic", "partition", "offset", "timestamp", "clock", F.explode("document.devices.cameras").alias("camera_id", "camera")
+    )
 
 
 def _device_id() -> Column:
@@ -126,38 +134,31 @@ def _device_id() -> Column:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this story, on the source that `settings.nest_source` names."""
-    if not settings.nest_source:
-        return QUERIES
-    return tuple(replace(query, source=Files.of(settings.nest_source)) for query in QUERIES)
-
-
-QUERIES = (
-    Query(
-        "nest-camera-stats",
-        source=NEST_LOGS,
-        decode=sightings,
-        event_time="start_time",
-        event_key=_EVENT_KEY,
-        growing=("count",),
-        transform=camera_stats,
-        static_tables=(DEVICE_LOCATIONS,),
-        sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),
-        mode="update",
-    ),
-    Query(
-        "nest-archive",
-        source=NEST_LOGS,
-        decode=cameras,
-        sink=ParquetArchive("nest/cameras", partition_by="date"),
-        mode="append",
-        trigger_seconds=30,
-    ),
-    Query(
-        "nest-dead-letters",
-        source=NEST_LOGS,
-        decode=unusable,
-        sink=DeadLetterTopic(),
-        mode="append",
-        trigger_seconds=5,
-    ),
-)
+    query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else NEST_LOGS)
+    return (
+        query(
+            "nest-camera-stats",
+            decode=partial(sightings, future=settings.future),
+            event_time="start_time",
+            event_key=_EVENT_KEY,
+            growing=("count",),
+            transform=camera_stats,
+            static_tables=(DEVICE_LOCATIONS,),
+            sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),
+            mode="update",
+        ),
+        query(
+            "nest-archive",
+            decode=cameras,
+            sink=ParquetArchive("nest/cameras", partition_by="date"),
+            mode="append",
+            trigger_seconds=30,
+        ),
+        query(
+            "nest-dead-letters",
+            decode=partial(unusable, future=settings.future),
+            sink=DeadLetterTopic(),
+            mode="append",
+            trigger_seconds=5,
+        ),
+    )

@@ -9,13 +9,14 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.checkpoint.contents import Offsets, Partition, nested
+from pipeline.record_clock import clock
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_errors import KafkaAway, forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out, reason
 from streamgauge.settings import Settings
 from streamgauge.topics import LARGEST_RECORD_BYTES
 
-RECORD = ("key", "value", "topic", "partition", "offset", "timestamp")
-"""The columns of a record: key and value binary, topic string, partition int, offset long, timestamp as Kafka has it."""
+RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "clock")
+"""The columns of a record: key and value binary, topic string, partition int, offset long, timestamp as Kafka has it, clock (timestamp) by record_clock."""
 
 METADATA_SECONDS = 10
 
@@ -31,6 +32,7 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
         **kafka_options(settings),
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+        "includeHeaders": "true",
         "kafka.max.poll.records": "5000",
         "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
         "kafka.fetch.max.wait.ms": "50",
@@ -42,14 +44,14 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
     }
     if settings.max_offsets_per_trigger is not None:
         options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
-    return spark.readStream.format("kafka").options(**options).load().select(*RECORD)
+    return _records(spark.readStream.format("kafka").options(**options).load())
 
 
 def records_from(spark: SparkSession, settings: Settings, topic: str, offsets: str, *, pattern: str | None = None) -> DataFrame:
     """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to what is the end now."""
     chosen = {"subscribePattern": pattern} if pattern else {"subscribe": topic}
-    options = {**kafka_options(settings), **chosen, "startingOffsets": offsets, "failOnDataLoss": "false"}
-    return spark.read.format("kafka").options(**options).load().select(*RECORD)
+    options = {**kafka_options(settings), **chosen, "startingOffsets": offsets, "failOnDataLoss": "false", "includeHeaders": "true"}
+    return _records(spark.read.format("kafka").options(**options).load())
 
 
 def records_between(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets, *, with_headers: bool = False) -> DataFrame:
@@ -58,7 +60,6 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
     Reading it fails when one of them is no longer there.
     """
     ranges = {which: (starts[which], end) for which, end in ends.items() if starts[which] < end}
-    columns = [*RECORD, "headers"] if with_headers else list(RECORD)
     numbers: dict[str, list[int]] = {}
     for topic, number in ranges:
         numbers.setdefault(topic, []).append(number)
@@ -67,13 +68,17 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
         "assign": json.dumps(numbers or {topic: [number] for topic, number in list(ends)[:1]}),
         "startingOffsets": json.dumps(nested({which: start for which, (start, _) in ranges.items()})) if ranges else "earliest",
         "endingOffsets": json.dumps(nested({which: end for which, (_, end) in ranges.items()})) if ranges else "latest",
-        "includeHeaders": str(with_headers).lower(),
+        "includeHeaders": "true",
         "failOnDataLoss": "true",
         "kafka.max.poll.records": "5000",
         "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
     }
-    records = spark.read.format("kafka").options(**options).load().select(*columns)
+    records = _records(spark.read.format("kafka").options(**options).load(), *(["headers"] if with_headers else []))
     return records if ranges else records.where("false")
+
+
+def _records(loaded: DataFrame, *more: str) -> DataFrame:
+    return loaded.withColumn("clock", clock()).select(*RECORD, *more)
 
 
 def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:

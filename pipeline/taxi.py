@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.dead_letters import dead_letters, json_reason
 from pipeline.query import Query
+from pipeline.record_clock import latest_event
 from pipeline.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
 from pipeline.static_tables import StaticTable, fields_of
 from streamgauge.settings import Settings
@@ -37,7 +38,7 @@ _CORRUPT = "_corrupt"
 def trips(records: DataFrame, future: str) -> DataFrame:
     """The trips that can be placed in time.
 
-    records: columns of sources.RECORD. future: how long after its record a drop-off may lie, e.g. "1 hour".
+    records: columns of sources.RECORD. future: how far ahead of its record a drop-off may be, e.g. "10 minutes".
     Returns topic, partition, offset, fingerprint (SHA-256 of the value), pickup and dropoff (timestamps), and the other columns of TRIP.
     """
     others = [name for name in fields_of(TRIP).names if name not in _TIMES]
@@ -96,7 +97,7 @@ def with_zones(rides: DataFrame, zones: DataFrame) -> DataFrame:
 def unusable(records: DataFrame, future: str) -> DataFrame:
     """The records that cannot be used, or not wholly, as dead letters: columns of dead_letters.dead_letters.
 
-    One drop-off in the future would carry the watermark away, and every row after it would be late. So it never gets that far.
+    So is one whose drop-off is further ahead than `future`.
     """
     text = F.col("value").cast("string")
     trip = F.from_json(text, f"{TRIP}, {_CORRUPT} string", {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
@@ -113,10 +114,9 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
 
 
 def _time_reason(dropoff_ms: Column, future: str) -> Column:
-    latest_ms = F.unix_millis(F.col("timestamp") + F.expr(f"interval {future}"))
     return (
         F.when(dropoff_ms.isNull(), "no lpep_dropoff_datetime")
-        .when(dropoff_ms > latest_ms, "lpep_dropoff_datetime is in the future")
+        .when(dropoff_ms > F.unix_millis(latest_event(future)), "lpep_dropoff_datetime is in the future")
         .when(dropoff_ms < 0, "lpep_dropoff_datetime is before 1970")
     )
 
@@ -129,7 +129,7 @@ def _timestamp(milliseconds: str) -> Column:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of the story, with the slide of the window and what counts as future from `settings`."""
-    decode = partial(trips, future=settings.taxi_future)
+    decode = partial(trips, future=settings.future)
     return (
         Query(
             "taxi-borough-stats",
@@ -156,7 +156,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         Query(
             "taxi-dead-letters",
             source=NYC_TAXI,
-            decode=partial(unusable, future=settings.taxi_future),
+            decode=partial(unusable, future=settings.future),
             sink=DeadLetterTopic(),
             mode="append",
             trigger_seconds=5,

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pipeline.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.dead_letters import dead_letters
 from pipeline.query import Query
+from pipeline.record_clock import latest_event
 from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetArchive
 from streamgauge.settings import Settings
 from streamgauge.topics import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
@@ -27,19 +28,20 @@ _YEAR_10000 = 253_402_300_800
 _LARGEST_PAGE_BYTES = 2**40  # far above any page; sums of it stay within a long
 
 
-def edits(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
+def edits(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
     """Reports of an edit.
 
-    records: columns of sources.RECORD, with values by `schemas`. Returns topic, partition, offset, event_id, edited_at (the event's own time),
-    requested_by ("Bot" or "Human"), wiki, namespace (long), bytes (long, by how much the page grew; 0 where it is not told); a row a
-    report, so an edit may come repeatedly. Only the fields that are used are read, which is most of what a batch takes.
+    records: columns of sources.RECORD, with values by `schemas`. future: how far ahead of its record an edit may be, e.g. "10 minutes".
+    Returns topic, partition, offset, event_id, edited_at (the event's own time), requested_by ("Bot" or "Human"), wiki, namespace (long),
+    bytes (long, by how much the page grew; 0 where it is not told); a row a report, so an edit may come repeatedly. Only the fields that
+    are used are read, which is most of what a batch takes.
     """
     event = F.col("event")
     old, new = event["length"]["old"].cast("long"), event["length"]["new"].cast("long")
     are_sizes = old.between(0, _LARGEST_PAGE_BYTES) & new.between(0, _LARGEST_PAGE_BYTES)
     return (
         events(records, schemas, _WHAT_EDITS_USE)
-        .where(_is_edit(event) & _is_whole(event))
+        .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
         .select(
             "topic",
             "partition",
@@ -104,16 +106,20 @@ def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
     return read.select(*(column.alias(name) for name, column in {**own, **fields}.items()))
 
 
-def unusable(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
-    """The records that cannot be read, and the edits that cannot be counted, as dead letters: columns of dead_letters.dead_letters."""
-    return dead_letters(records, F.transform(F.array(schemas.event(F.col("value"))), lambda event: _reason(schemas, event))[0])
+def unusable(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
+    """The records that cannot be read, the edits that cannot be counted, and the changes that are further ahead than `future`, as dead letters.
+
+    Returns the columns of dead_letters.dead_letters.
+    """
+    return dead_letters(records, F.transform(F.array(schemas.event(F.col("value"))), lambda event: _reason(schemas, event, future))[0])
 
 
-def _reason(schemas: WriterSchemas, event: Column) -> Column:
+def _reason(schemas: WriterSchemas, event: Column, future: str) -> Column:
     return F.coalesce(
         schemas.reason(F.col("value"), event),
         F.when(event["type"].isNull(), "no type; archived all the same"),
         F.when(_is_edit(event) & ~_is_whole(event), "an edit without bot, namespace, timestamp or wiki; archived all the same"),
+        F.when(_time_of(event) > latest_event(future), "timestamp is in the future; archived all the same"),
     )
 
 
@@ -142,7 +148,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         Query,
         source=WIKIMEDIA,
         subject=CHANGES,
-        decode=edits,
+        decode=partial(edits, future=settings.future),
         event_time="edited_at",
         event_key=_EVENT_KEY,
         watermark=settings.wikimedia_watermark,
@@ -168,5 +174,5 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             sink=ParquetArchive("wikimedia/changes", partition_by="date", origin_prefix="kafka_"),
             trigger_seconds=30,
         ),
-        copies("wikimedia-dead-letters", decode=unusable, sink=DeadLetterTopic(), trigger_seconds=5),
+        copies("wikimedia-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),
     )

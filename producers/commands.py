@@ -68,13 +68,13 @@ def nest(  # noqa: PLR0913 - one parameter an option
         events, is_finite = replay(file, limit), True
     else:
         memory_seconds = min(story.MEMORY_SECONDS, watermark_seconds / 2)
-        newest_ms = newest_event_ms(settings.kafka, NEST_LOGS.name, event_time_ms) if go_on else None
+        newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms) if go_on else None
         begin = _start(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + speed_up / rate, UTC)
         simulation = story.Simulation(begin, seed, cameras, speed_up / rate, limit, memory_seconds)
         events, is_finite = story.simulate(simulation), limit is not None
         if limit is not None and (warning := warn_of_short_stream(faults, limit * speed_up / rate)):
             err.print(f"warning: {warning}")
-    run = Run(settings.kafka, NEST_LOGS.name, faults, story.corrupt, None if unpaced else rate, limit, is_finite)
+    run = Run(settings.kafka, NEST_LOGS.name, faults, story.corrupt, None if unpaced else rate, limit, is_finite, is_simulated=file is None)
     summary = run_producer(run, events, err)
     if json:
         out.print(summary.as_json("people_seen"), markup=False)
@@ -126,13 +126,13 @@ def taxi(  # noqa: PLR0913 - one parameter an option
         path = file or fetch_month(month or "", settings.cache, err)
         events, is_finite = story.replay(path, lambda line: err.print(line, markup=False), limit), True
     else:
-        newest_ms = newest_event_ms(settings.kafka, NYC_TAXI.name, story.event_time_ms) if go_on else None
+        newest_ms = newest_event_ms(settings, NYC_TAXI.name, story.event_time_ms) if go_on else None
         begin = _start(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
         events, is_finite = story.simulate(Simulation(begin, seed, limit, odd, newest_ms is None)), limit is not None
         if limit is not None and (warning := warn_of_short_stream(faults, limit * SECONDS_A_TRIP)):
             err.print(f"warning: {warning}")
     clock_factor = None if unpaced or rate else speed_up
-    run = Run(settings.kafka, NYC_TAXI.name, faults, story.corrupt, rate, limit, is_finite, clock_factor)
+    run = Run(settings.kafka, NYC_TAXI.name, faults, story.corrupt, rate, limit, is_finite, clock_factor, is_simulated=not (file or month))
     summary = story.with_trips(run_producer(run, events, err))
     if json:
         out.print(summary.as_json("trips"), markup=False)

@@ -17,6 +17,7 @@ from producers.pacing import paced, paced_by_event_time
 from producers.summary import Summary, Tally
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
+from streamgauge.record_clock import clock_header
 
 STOP_SECONDS = 10
 """After a signal, how long to wait for what was already sent to be acknowledged."""
@@ -62,7 +63,8 @@ class Run:
     """What a producer is to do.
 
     rate: events a second (None: as fast as can be). total: how many events there will be, if that is known. is_finite: whether
-    the stream ends by itself. speed_up: seconds of event time a second; it takes the place of the rate.
+    the stream ends by itself. speed_up: seconds of event time a second; it takes the place of the rate. is_simulated: whether the events' own
+    time is the producer's clock, which each record then states.
     acknowledged: is told the mark of each event that Kafka has.
     """
 
@@ -75,6 +77,7 @@ class Run:
     is_finite: bool = True
     speed_up: float | None = None
     acknowledged: Callable[[int], None] | None = None
+    is_simulated: bool = False
 
 
 def produce(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
@@ -113,7 +116,8 @@ def _send(delivery: Delivery, run: Run, event: Event, stop: Stop) -> bool:
     told = run.acknowledged
     acknowledged = partial(told, event.mark) if told is not None and event.mark is not None else None
     topic = event.topic or run.topic
-    return delivery.send(topic, event.key, event.value, headers=event.headers, acknowledged=acknowledged, is_stopped=stop)
+    headers = (*event.headers, clock_header(event.event_time_ms)) if run.is_simulated and event.topic is None else event.headers
+    return delivery.send(topic, event.key, event.value, headers=headers, acknowledged=acknowledged, is_stopped=stop)
 
 
 def warn_of_short_stream(faults: Faults, event_time_seconds: float | None) -> str | None:

@@ -76,6 +76,7 @@ class WikimediaRun:
                 order.limit,
                 is_finite,
                 acknowledged=told,
+                is_simulated=isinstance(order.stream, Simulation),
             )
             summary = run_producer(run, self._events, self.console)
         raise_if_undelivered(summary, self.settings.kafka)

@@ -286,8 +286,12 @@ class Settings:
         read=_whole_seconds,
         expected=_WHOLE_SECONDS,
     )
-    taxi_future: str = _setting(
-        "STREAMGAUGE_TAXI_FUTURE", "1 hour", "how long after its record a drop-off may lie; a later one is a dead letter"
+    future: str = _setting(
+        "STREAMGAUGE_FUTURE",
+        "10 minutes",
+        "how far ahead of its record's clock an event may be and still count; one further ahead is a dead letter",
+        read=_whole_seconds,
+        expected=_WHOLE_SECONDS,
     )
     partition_skew: str = _setting(
         "STREAMGAUGE_PARTITION_SKEW", "7 days", "how far, in event time, an idle partition can hold the watermark behind the farthest one"

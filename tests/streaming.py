@@ -15,7 +15,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from streamgauge.settings import Settings
 Row = dict[str, Any]
 Value = bytes | Mapping[str, Any] | None
 
-RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
 """The columns of a record, for Spark."""
 _ARROW_SCHEMA = pa.schema(
     [
@@ -46,6 +46,7 @@ _ARROW_SCHEMA = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("clock", pa.timestamp("us", tz="UTC")),
     ]
 )
 _CONFIG = {
@@ -66,13 +67,17 @@ def at(time: str) -> datetime:
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the source. value: bytes, or what becomes JSON. topic: the query's source if left out. timestamp: Kafka's."""
+    """A record of the source.
+
+    value: bytes, or what becomes JSON. topic: the query's source if left out. timestamp: Kafka's, and the record's clock if that is left out.
+    """
 
     value: Value
     partition: int = 0
     topic: str | None = None
-    timestamp: datetime = field(default_factory=lambda: at("12:00"))
+    timestamp: datetime = datetime(2026, 1, 2, tzinfo=UTC)
     key: bytes | None = None
+    clock: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ class Stream:
             value = orjson.dumps(record.value) if isinstance(record.value, Mapping) else record.value
             offset = self._next_offsets[topic, record.partition]
             self._next_offsets[topic, record.partition] += 1
-            rows.append((record.key, value, topic, record.partition, offset, record.timestamp))
+            rows.append((record.key, value, topic, record.partition, offset, record.timestamp, record.clock or record.timestamp))
         path = self._files / f"{self._written:06}.parquet"
         parquet.write_table(pa.Table.from_pylist([dict(zip(_ARROW_SCHEMA.names, row, strict=True)) for row in rows], _ARROW_SCHEMA), path)
         self._written += 1

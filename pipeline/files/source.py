@@ -7,6 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.files.documents import Line, lines_of
 from pipeline.sources import RECORD
@@ -39,7 +40,7 @@ _FOREVER = "36500d"
 class Files:
     """The files that land in `folder` or below it.
 
-    A document becomes a record: topic is `files:` and the file's path, partition 0, offset the line from 1, timestamp when the file was last
+    A document becomes a record: topic is `files:` and the file's path, partition 0, offset the line from 1, timestamp and clock when the file was last
     changed, key null. A column PROBLEM says why a file, or a line of it, is no document; it is null otherwise.
     """
 
@@ -98,7 +99,7 @@ def path_of(uri: str) -> Path:
 
 
 def _records(files: DataFrame) -> DataFrame:
-    return files.mapInArrow(_documents, _RECORD_SCHEMA).select(*RECORD, PROBLEM)
+    return files.mapInArrow(_documents, _RECORD_SCHEMA).withColumn("clock", F.col("timestamp")).select(*RECORD, PROBLEM)
 
 
 def _documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,8 @@ one plan a batch (checkpoint/journal) each record is known to belong to a batch,
 and the comparison is for equality. Every stateful query drops late rows in its first stateful step, which tells events apart by their time; a window ends
 after every event in it, so no later step finds anything late. Where plans are missing the watermark is known to lie between those around
 the gap; a row between the two may have been dropped or not. Results that such rows touch and that differ are counted apart ("untold").
+A watermark that is ahead of every event that counts and came before it was moved by one that should not have counted. What it dropped counts in the
+batch, unless it was late on its own partition, so the sink that lacks it is wrong.
 
 **What retention has cut.** The batch sees less than the stream has seen, so the sink may hold more: a window that is missing in the batch, or one where
 every column that can only grow is at least what the batch says. It may not hold less, and not differ in windows that begin after

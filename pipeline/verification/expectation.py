@@ -1,6 +1,7 @@
 """What a compacted topic should hold: the prefix as a batch."""
 
 from collections.abc import Callable
+from functools import cached_property
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -10,29 +11,58 @@ from pipeline.checkpoint.contents import Offsets
 from pipeline.confluent_avro import WriterSchemas
 from pipeline.query import Query
 from pipeline.sinks import keyed_rows
-from pipeline.verification.lateness import IS_AHEAD, LATE, LATENESS, UNTOLD, lateness_of, stretches, with_lateness
+from pipeline.verification.lateness import (
+    IS_AHEAD,
+    LATE,
+    LATE_UNTIL,
+    LATENESS,
+    UNTOLD,
+    lateness_of,
+    stretches,
+    watermarks_ahead,
+    with_lateness,
+    with_wrongly_late,
+)
 from pipeline.verification.outcome import Lateness
 from pipeline.verification.prefix import Prefix
 
 
 class Expectation:
-    """What a compacted topic should hold, computed once from the source and kept on disk meanwhile."""
+    """What a compacted topic should hold, computed once from the source and kept on disk meanwhile.
+
+    delay: how late a row may be, e.g. "10 minutes". cut_until_ms: as prefix.newest_cut_ms.
+    """
 
     def __init__(
-        self, query: Query, records: Callable[[Offsets, Offsets], DataFrame], prefix: Prefix, schemas: WriterSchemas | None
+        self,
+        query: Query,
+        records: Callable[[Offsets, Offsets], DataFrame],
+        prefix: Prefix,
+        schemas: WriterSchemas | None,
+        *,
+        delay: str,
+        cut_until_ms: int | None,
     ) -> None:
         self._query, self._records, self._prefix = query, records, prefix
-        self._schemas = schemas
-        self._flagged: DataFrame | None = None
+        self._schemas, self._delay, self._cut_until_ms = schemas, delay, cut_until_ms
+        self._kept: DataFrame | None = None
         if query.event_time is not None:
             known = stretches(prefix.first, prefix.batches, prefix.committed)
             rows = query.decoded(self._records(prefix.starts, prefix.planned_ends), schemas)
-            self._flagged = with_lateness(rows, query.event_time, known).persist(StorageLevel.DISK_ONLY)
+            self._kept = with_lateness(rows, query.event_time, known).persist(StorageLevel.DISK_ONLY)
+
+    @cached_property
+    def _flagged(self) -> DataFrame | None:
+        """The usable rows with their lateness; None for a query without event time. Raises what `watermarks_ahead` raises."""
+        if self._kept is None or self._query.event_time is None:
+            return None
+        ahead = watermarks_ahead(self._kept, self._query.event_time, self._cut_until_ms)
+        return with_wrongly_late(self._kept, self._query.event_time, ahead, self._delay) if ahead else self._kept
 
     def close(self) -> None:
         """Forgets what was kept."""
-        if self._flagged is not None:
-            self._flagged.unpersist()
+        if self._kept is not None:
+            self._kept.unpersist()
 
     def lateness(self) -> Lateness | None:
         """Of the committed rows; None for a query without event time."""
@@ -64,4 +94,4 @@ class Expectation:
 
 
 def _plain(flagged: DataFrame) -> DataFrame:
-    return flagged.drop(LATENESS, IS_AHEAD)
+    return flagged.drop(LATENESS, LATE_UNTIL, IS_AHEAD)

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.checkpoint.contents import Batch, Offsets, Partition
 from pipeline.verification.outcome import Lateness
+from streamgauge.errors import StreamgaugeError
 
-IN_TIME, UNTOLD, LATE = 0, 1, 2
-IS_AHEAD, LATENESS = "_is_ahead", "_lateness"
+IN_TIME, UNTOLD, LATE, WRONGLY_LATE = 0, 1, 2, 3
+IS_AHEAD, LATENESS, LATE_UNTIL = "_is_ahead", "_lateness", "_late_until_ms"
 _MOST_BUCKETS = 50_000
 
 
@@ -61,7 +62,7 @@ def _add(known: list[Stretch], new: Stretch) -> None:
 
 
 def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) -> DataFrame:
-    """`rows` with columns LATENESS (one of IN_TIME, UNTOLD, LATE) and IS_AHEAD.
+    """`rows` with columns LATENESS (one of IN_TIME, UNTOLD, LATE), LATE_UNTIL of the row's stretch, in ms, and IS_AHEAD.
 
     rows: topic, partition, offset, and `event_time`; those without a time are left out, as the stream leaves them out.
     """
@@ -71,14 +72,12 @@ def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) ->
     same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition")) & (bucket == F.col("_bucket"))
     time = F.col(event_time)
     lateness = (
-        F.when(time <= F.timestamp_millis("_late_until_ms"), LATE)
-        .when(time > F.timestamp_millis("_in_time_after_ms"), IN_TIME)
-        .otherwise(UNTOLD)
+        F.when(time <= F.timestamp_millis(LATE_UNTIL), LATE).when(time > F.timestamp_millis("_in_time_after_ms"), IN_TIME).otherwise(UNTOLD)
     )
     return (
         rows.where(time.isNotNull())
         .join(stretches_frame, same & is_inside, how="left")
-        .select(*rows.columns, lateness.alias(LATENESS), F.coalesce("_is_ahead_stretch", F.lit(False)).alias(IS_AHEAD))  # noqa: FBT003
+        .select(*rows.columns, LATE_UNTIL, lateness.alias(LATENESS), F.coalesce("_is_ahead_stretch", F.lit(False)).alias(IS_AHEAD))  # noqa: FBT003
     )
 
 
@@ -90,14 +89,44 @@ def _buckets(rows: DataFrame, known: list[Stretch]) -> tuple[DataFrame, int]:
         "_partition": [stretch.partition[1] for stretch in known],
         "_start": [stretch.start for stretch in known],
         "_end": [stretch.end for stretch in known],
-        "_late_until_ms": [stretch.late_until_ms for stretch in known],
+        LATE_UNTIL: [stretch.late_until_ms for stretch in known],
         "_in_time_after_ms": [stretch.in_time_after_ms for stretch in known],
         "_is_ahead_stretch": [stretch.is_ahead for stretch in known],
     }
-    schema = "_topic string, _partition int, _start bigint, _end bigint, _late_until_ms bigint, _in_time_after_ms bigint, _is_ahead_stretch boolean"
+    schema = f"_topic string, _partition int, _start bigint, _end bigint, {LATE_UNTIL} bigint, _in_time_after_ms bigint, _is_ahead_stretch boolean"
     frame = rows.sparkSession.createDataFrame(pd.DataFrame(columns), schema)
     buckets = F.sequence(F.floor(F.col("_start") / width).cast("long"), F.floor((F.col("_end") - 1) / width).cast("long"))
     return frame.withColumn("_bucket", F.explode(buckets)), width
+
+
+def watermarks_ahead(flagged: DataFrame, event_time: str, cut_until_ms: int | None) -> list[int]:
+    """The watermarks by which rows of `flagged`, a result of `with_lateness`, were told, and that no event that counts explains, in ms.
+
+    A watermark never goes back, so the rows told by an earlier one came before it. It is behind the newest of them, unless it was another
+    event that moved it. cut_until_ms: as prefix.newest_cut_ms.
+    Raises StreamgaugeError when one is ahead of all that is left, and what is lost may explain it.
+    """
+    newest = flagged.groupBy(LATE_UNTIL).agg(F.unix_millis(F.max(event_time)).alias("newest"))
+    so_far = Window.orderBy(LATE_UNTIL).rowsBetween(Window.unboundedPreceding, -1)
+    told = newest.select(
+        LATE_UNTIL, F.max("newest").over(so_far).alias("before"), F.max("newest").over(Window.partitionBy()).alias("of_all")
+    )
+    ahead = told.where(F.col(LATE_UNTIL) > F.coalesce("before", F.lit(0))).collect()
+    if any(row[LATE_UNTIL] > row.of_all and (cut_until_ms is None or row[LATE_UNTIL] <= cut_until_ms) for row in ahead):
+        msg = "the watermark is ahead of every event that the source still holds, and the records that moved it are gone, so it is not known whether the rows that it dropped came too late; `streamgauge reset` recounts what is left"
+        raise StreamgaugeError(msg)
+    return [row[LATE_UNTIL] for row in ahead if cut_until_ms is not None and row[LATE_UNTIL] > cut_until_ms]
+
+
+def with_wrongly_late(flagged: DataFrame, event_time: str, ahead: Sequence[int], delay: str) -> DataFrame:
+    """`flagged`, a result of `with_lateness`, where late rows are WRONGLY_LATE that one of the watermarks `ahead` told and that were in time on their partition.
+
+    delay: how late a row may be, behind the newest of its partition before it, e.g. "10 minutes".
+    """
+    earlier = Window.partitionBy("topic", "partition").orderBy("offset").rangeBetween(Window.unboundedPreceding, -1)
+    is_late = F.col(event_time) <= F.max(event_time).over(earlier) - F.expr(f"interval {delay}")
+    is_wrong = (F.col(LATENESS) == LATE) & F.col(LATE_UNTIL).isin(list(ahead)) & ~F.coalesce(is_late, F.lit(False))  # noqa: FBT003
+    return flagged.withColumn(LATENESS, F.when(is_wrong, WRONGLY_LATE).otherwise(F.col(LATENESS)))
 
 
 def lateness_of(flagged: DataFrame, event_key: Sequence[str]) -> Lateness:
@@ -109,7 +138,7 @@ def lateness_of(flagged: DataFrame, event_key: Sequence[str]) -> Lateness:
     events = (
         flagged.where(~F.col(IS_AHEAD))
         .groupBy(*event_key)
-        .agg(F.count("*").alias("rows"), having(LATE).alias("late"), having(UNTOLD).alias("untold"))
+        .agg(F.count("*").alias("rows"), having(LATE).alias("late"), having(UNTOLD).alias("untold"), having(WRONGLY_LATE).alias("wrongly"))
     )
     totals = events.agg(
         F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
@@ -117,6 +146,7 @@ def lateness_of(flagged: DataFrame, event_key: Sequence[str]) -> Lateness:
         F.coalesce(F.sum("late"), F.lit(0)).alias("late_rows"),
         F.count_if(F.col("late") == F.col("rows")).alias("late_events"),
         F.coalesce(F.sum("untold"), F.lit(0)).alias("untold_rows"),
+        F.count_if((F.col("wrongly") > 0) & (F.col("late") + F.col("wrongly") == F.col("rows"))).alias("wrongly_late_events"),
     )
     row = totals.collect()[0]
     return Lateness(**row.asDict())

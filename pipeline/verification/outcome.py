@@ -43,7 +43,8 @@ class Lateness:
 
     rows: usable rows in the prefix. events: how many different ones they state; a late row of an event that has counted loses nothing.
     late_rows: those dropped. late_events: events that count nowhere because every row of theirs was dropped.
-    untold_rows: those of which it is not known.
+    untold_rows: those of which it is not known. wrongly_late_events: events that count nowhere because rows were dropped that were in time on
+    their own partition.
     """
 
     rows: int = 0
@@ -51,6 +52,7 @@ class Lateness:
     late_rows: int = 0
     late_events: int = 0
     untold_rows: int = 0
+    wrongly_late_events: int = 0
 
 
 @dataclass(frozen=True)

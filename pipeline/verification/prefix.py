@@ -132,10 +132,12 @@ def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -
 
 
 def newest_cut_ms(prefix: Prefix, place: CheckpointPlace, spark: SparkSession, query: Query, settings: Settings) -> int | None:
-    """No event of the cut part is later than this, in ms since 1970; None when that is not known.
+    """No event of the cut part is later than this, in ms since 1970: 0 when nothing is cut, None when it is not known.
 
     The watermark after a batch is not before the latest event of the stream so far, less its delay and less the skew that is granted to partitions.
     """
+    if not prefix.is_cut:
+        return 0
     last = next((batch for batch in prefix.batches if _reaches(batch, prefix)), None)
     if last is None:
         return None

@@ -105,6 +105,10 @@ class Verifier:
             if not comparison.unsettled or attempt == ATTEMPTS - 1:
                 break
         faults = [f"{found.keyless} records without a key, which belong to no row"] if found.keyless else []
+        if result is not None and result.wrongly_late_events:
+            faults.append(
+                f"{result.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {query.name}`"
+            )
         return replace(
             outcome,
             batch=committed,
@@ -120,13 +124,16 @@ class Verifier:
     def _compare_table(
         self, query: Query, place: CheckpointPlace, taken: Taken, prefix: Prefix, schemas: WriterSchemas | None, found: TopicTable
     ) -> tuple[Lateness | None, Comparison]:
-        expectation = Expectation(query, taken.between, prefix, schemas)
+        cut_until_ms = newest_cut_ms(prefix, place, self.spark, query, self.settings)
+        expectation = Expectation(
+            query, taken.between, prefix, schemas, delay=query.watermark or self.settings.watermark, cut_until_ms=cut_until_ms
+        )
         try:
             lateness = expectation.lateness()
             excuses = Excuses(
                 untold=expectation.untold_keys() if lateness and lateness.untold_rows else frozenset(),
                 is_cut=prefix.is_cut,
-                newest_cut_ms=newest_cut_ms(prefix, place, self.spark, query, self.settings) if prefix.is_cut else None,
+                newest_cut_ms=cut_until_ms,
                 growing=query.growing,
                 kept_for=timedelta(seconds=durations.seconds(self.settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
             )

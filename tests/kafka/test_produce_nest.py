@@ -64,8 +64,9 @@ def is_document(value):
 def test_what_arrives_is_what_was_simulated_in_the_order_of_each_home(fresh):
     summary_of(streamgauge(*SIMULATED, "--limit", "3000", "--seed", "3", settings=fresh))
     expected = list(simulate(Simulation(datetime(2026, 1, 1, tzinfo=UTC), seed=3, limit=3000)))
-    by_key = {}
+    by_key, clock_of = {}, {event.value: event.event_time_ms for event in expected}
     for message in read_topic(fresh, NEST_LOGS.name):
+        assert message.headers() == [("clock_ms", b"%d" % clock_of[message.value()])]
         by_key.setdefault(message.key(), []).append(message.value())
     assert by_key == {key: [event.value for event in expected if event.key == key] for key in {event.key for event in expected}}
 
@@ -115,7 +116,9 @@ def test_a_recording_is_replayed_byte_for_byte_with_its_bad_lines(fresh, tmp_pat
     recording = tmp_path / "recording.jsonl"
     recording.write_bytes(b"\n".join(lines))
     summary = summary_of(streamgauge("produce", "nest", "--json", "--file", str(recording), settings=fresh))
-    assert sorted(message.value() for message in read_topic(fresh, NEST_LOGS.name)) == sorted(lines)
+    messages = read_topic(fresh, NEST_LOGS.name)
+    assert sorted(message.value() for message in messages) == sorted(lines)
+    assert {message.headers() for message in messages} == {None}, "what was recorded has times of the past, and no clock of its own"
     assert (summary["events"], summary["distinct_events"], summary["corrupt"]) == (4, 2, 2)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from plain import read_topic
+from plain import read_topic, write_topic
 from running import streamgauge
 
 from producers.taxi import event_time_ms, simulate
@@ -67,9 +67,12 @@ def test_the_summary_tells_what_is_in_the_topic(fresh):
 
 
 def test_a_simulation_goes_on_after_the_newest_trip(fresh):
+    future = b'{"lpep_dropoff_datetime": 4070908800000}'
     for _ in range(2):
         summary_of(streamgauge(*UNPACED, "--continue", "--limit", "500", "--odd", "0.1", settings=fresh))
-    times = sorted(event_time_ms(message.value()) for message in read_topic(fresh, NYC_TAXI.name))
+        write_topic(fresh, NYC_TAXI.name, [future])
+    values = [message.value() for message in read_topic(fresh, NYC_TAXI.name)]
+    times = sorted(event_time_ms(value) for value in values if value != future)
     after_2008 = [time_ms for time_ms in times if time_ms >= START.timestamp() * 1000]
     assert (len(times), len(times) - len(after_2008)) == (1000, 2)
     assert after_2008[-1] - after_2008[0] > timedelta(hours=4).total_seconds() * 1000

@@ -14,12 +14,12 @@ from streamgauge.settings import Settings
 
 @pytest.fixture
 def records(spark: SparkSession) -> Callable[..., DataFrame]:
-    """Makes records of `nest-logs`, partition 0, of values as they come."""
+    """Makes records of `nest-logs`, partition 0, of values as they come, with the noon of 2026-01-01 as timestamp and clock."""
     from datetime import UTC, datetime
 
     def make(*values: bytes | None, topic: str = "nest-logs") -> DataFrame:
         received = datetime(2026, 1, 1, 12, tzinfo=UTC)
-        rows: list[tuple[Any, ...]] = [(None, value, topic, 0, offset, received) for offset, value in enumerate(values)]
+        rows: list[tuple[Any, ...]] = [(None, value, topic, 0, offset, received, received) for offset, value in enumerate(values)]
         return spark.createDataFrame(rows, RECORD_SCHEMA)
 
     return make

@@ -16,6 +16,7 @@ from pipeline import nest, taxi, wikimedia
 from pipeline.confluent_avro import WriterSchemas
 
 COUNT = 400
+FUTURE = "10 minutes"
 SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}))
 USED_IN_PART = ("; the rest was used", "; archived all the same")
 
@@ -141,7 +142,7 @@ def people(document):
 def test_each_person_in_a_nest_document_counts_or_the_document_is_a_dead_letter(records):
     values = made(damaged(documents))
     frame = records(*values)
-    seen, reasons = offsets(nest.sightings(frame)), letters(nest.unusable(frame))
+    seen, reasons = offsets(nest.sightings(frame, FUTURE)), letters(nest.unusable(frame, FUTURE))
     for offset, value in enumerate(values):
         reason = reasons.get(offset)
         if not is_used(reason):
@@ -154,8 +155,8 @@ def test_each_person_in_a_nest_document_counts_or_the_document_is_a_dead_letter(
 def test_each_taxi_record_is_a_trip_or_a_dead_letter(spark, records):
     values = made(damaged(trips))
     frame = records(*values, topic="nyc-taxi")
-    counting = taxi.trips(frame, "1 hour")
-    counted, reasons = offsets(counting), letters(taxi.unusable(frame, "1 hour"))
+    counting = taxi.trips(frame, FUTURE)
+    counted, reasons = offsets(counting), letters(taxi.unusable(frame, FUTURE))
     for offset, value in enumerate(values):
         assert counted[offset] == is_used(reasons.get(offset)), (
             f"{value!r} is {counted[offset]} trips, and its dead letter: {reasons.get(offset)}"
@@ -169,7 +170,7 @@ def test_each_wikimedia_record_is_a_change_or_a_dead_letter_and_each_edit_counts
     values = [value for value in values if value is None or value[:5] in {b"", struct.pack(">bI", 0, 3), struct.pack(">bI", 0, 77)}]
     frame = records(*values, topic="wikimedia")
     archive = {row.kafka_offset: row.type for row in wikimedia.changes(frame, SCHEMAS).select("kafka_offset", "type").collect()}
-    counted, reasons = offsets(wikimedia.edits(frame, SCHEMAS)), letters(wikimedia.unusable(frame, SCHEMAS))
+    counted, reasons = offsets(wikimedia.edits(frame, SCHEMAS, FUTURE)), letters(wikimedia.unusable(frame, SCHEMAS, FUTURE))
     for offset, value in enumerate(values):
         reason = reasons.get(offset)
         assert (offset in archive) == is_used(reason), f"{value!r} is archived: {offset in archive}, and its dead letter: {reason}"

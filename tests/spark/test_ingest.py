@@ -38,7 +38,8 @@ def records_from(spark, *given):
     for key, value, partition, offset, *seconds in given:
         text = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
         key_bytes = key.encode() if isinstance(key, str) else key
-        made.append((key_bytes, text, "events", partition, offset, NOON + timedelta(seconds=(seconds or [offset])[0])))
+        time = NOON + timedelta(seconds=(seconds or [offset])[0])
+        made.append((key_bytes, text, "events", partition, offset, time, time))
     return spark.createDataFrame(made, RECORD_SCHEMA)
 
 

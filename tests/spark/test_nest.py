@@ -2,11 +2,14 @@
 
 import json
 from datetime import datetime
+from functools import partial
 
 import pytest
 
 from pipeline import nest
 from pipeline.nest import camera_stats, cameras, sightings, unusable
+
+sightings_of, letters_of = partial(sightings, future="10 minutes"), partial(unusable, future="10 minutes")
 
 
 def document(**all_cameras):
@@ -67,26 +70,26 @@ class TestSightings:
         "time", ["2026-01-01T10:00:00.000Z", "2026-01-01T10:00:00Z", "2026-01-01T11:00:00+01:00", "2026-01-01T10:00:00.000000Z"]
     )
     def test_reads_timestamps_as_the_api_writes_them(self, records, time):
-        rows = sightings(records(document(a=camera(time)))).selectExpr("string(start_time) AS start").collect()
+        rows = sightings_of(records(document(a=camera(time)))).selectExpr("string(start_time) AS start").collect()
         assert [row.start for row in rows] == ["2026-01-01 10:00:00"]
 
     def test_keeps_only_cameras_that_see_a_person(self, records):
         value = document(a=camera(), b=camera(has_person=False), c={"device_id": "cam-3"}, d=camera(has_person=None))
-        assert [row.device_id for row in sightings(records(value)).collect()] == ["cam-1"]
+        assert [row.device_id for row in sightings_of(records(value)).collect()] == ["cam-1"]
 
     def test_a_camera_without_device_id_goes_by_its_key(self, records):
         value = document(the_key={"last_event": {"has_person": True, "start_time": "2026-01-01T10:00:00Z"}})
-        assert [row.device_id for row in sightings(records(value)).collect()] == ["the_key"]
+        assert [row.device_id for row in sightings_of(records(value)).collect()] == ["the_key"]
 
     def test_the_order_of_fields_does_not_matter(self, records):
         shuffled = b'{"structures": {}, "devices": {"cameras": {"a": {"last_event": {"start_time": "2026-01-01T10:00:00Z", "has_person": true}, "device_id": "cam-1"}}}}'
-        assert sightings(records(shuffled)).count() == 1
+        assert sightings_of(records(shuffled)).count() == 1
 
     def test_one_field_of_another_type_does_not_take_the_other_cameras_with_it(self, records):
         value = document(
             a=camera(), b={"device_id": "cam-2", "last_event": {"has_person": "perhaps", "start_time": "2026-01-01T10:00:00Z"}}
         )
-        assert [row.device_id for row in sightings(records(value)).collect()] == ["cam-1"]
+        assert [row.device_id for row in sightings_of(records(value)).collect()] == ["cam-1"]
 
 
 class TestUnusable:
@@ -106,7 +109,7 @@ class TestUnusable:
         ],
     )
     def test_a_document_that_lacks_things_is_fine(self, records, value):
-        assert reasons(unusable(records(value))) == []
+        assert reasons(letters_of(records(value))) == []
 
     @pytest.mark.parametrize(
         ("value", "reason"),
@@ -127,10 +130,18 @@ class TestUnusable:
         ],
     )
     def test_what_cannot_be_used_has_a_reason(self, records, value, reason):
-        assert reasons(unusable(records(value))) == [reason]
+        assert reasons(letters_of(records(value))) == [reason]
+
+    def test_an_event_in_the_future_of_its_record_is_a_dead_letter_and_the_rest_of_its_document_counts(self, records):
+        at_the_bound, beyond = camera("2026-01-01T12:10:00.000Z"), camera("2026-01-01T12:10:00.001Z")
+        assert reasons(letters_of(records(document(a=at_the_bound)))) == []
+        value = document(a=at_the_bound, b={**beyond, "device_id": "cam-2"}, c={**camera("2099-01-01T00:00:00Z"), "device_id": "cam-3"})
+        assert [row.device_id for row in sightings_of(records(value)).collect()] == ["cam-1"]
+        assert reasons(letters_of(records(value))) == ["start_time is in the future; the rest was used"]
+        assert cameras(records(value)).count() == 3
 
     def test_a_dead_letter_names_its_record_and_keeps_its_bytes(self, records):
-        row = unusable(records(document(), b"\xff\x00rubbish")).collect()
+        row = letters_of(records(document(), b"\xff\x00rubbish")).collect()
         assert len(row) == 1
         assert json.loads(row[0].key) == {"offset": 1, "partition": 0, "topic": "nest-logs"}
         assert bytes(row[0].value) == b"\xff\x00rubbish"
@@ -155,11 +166,11 @@ class TestCameras:
     def test_a_person_without_start_time_is_archived_though_it_counts_nowhere(self, records):
         value = document(a=camera(start_time=None))
         assert cameras(records(value)).count() == 1
-        assert sightings(records(value)).count() == 0
+        assert sightings_of(records(value)).count() == 0
 
 
 def test_a_document_of_5_mb_is_read(records):
     zones = [{"name": f"zone {number}", "id": "x" * 1000} for number in range(5000)]
     value = document(a=camera(activity_zones=zones))
     assert len(value) > 5_000_000
-    assert sightings(records(value)).count() == 1
+    assert sightings_of(records(value)).count() == 1

@@ -11,7 +11,7 @@ from pipeline import nest
 from streamgauge.data_files import data_file
 from streamgauge.settings import Settings
 
-CAMERA_STATS, _, DEAD_LETTERS = nest.QUERIES
+CAMERA_STATS, _, DEAD_LETTERS = nest.queries(Settings())
 TEN_MINUTES = Settings(watermark="10 minutes")
 
 

@@ -12,7 +12,7 @@ from streaming import Record, at
 from pipeline import nest
 from streamgauge.settings import Settings
 
-CAMERA_STATS = nest.QUERIES[0]
+CAMERA_STATS = nest.queries(Settings())[0]
 TEN_MINUTES = Settings(watermark="10 minutes", partition_skew="7 days")
 
 

@@ -50,7 +50,7 @@ def test_the_same_trip_byte_for_byte_counts_once_whatever_batch_it_comes_in(boro
 
 
 def test_a_trip_from_the_future_does_not_make_the_others_late(borough_stats):
-    first, second = borough_stats(Settings(watermark="10 minutes")).run([trip("10:00"), trip("13:01")], [trip("10:01")])
+    first, second = borough_stats(Settings(watermark="10 minutes")).run([trip("10:00"), trip("12:11")], [trip("10:01")])
     assert first.watermark == at("09:50")
     assert (second.late, hours(second.rows)) == (0, {"10:00": 2})
 
@@ -61,5 +61,5 @@ def test_the_setting_of_the_slide_reaches_the_query(borough_stats, settings_of):
 
 
 def test_the_setting_of_what_is_the_future_reaches_the_query(borough_stats, settings_of):
-    (only,) = borough_stats(settings_of(STREAMGAUGE_TAXI_FUTURE="10 minutes")).run([trip("12:10"), trip("12:11")])
+    (only,) = borough_stats(settings_of(STREAMGAUGE_FUTURE="20 minutes")).run([trip("12:20"), trip("12:20:01")])
     assert hours(only.rows) == {"12:00": 1}

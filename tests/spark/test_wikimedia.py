@@ -1,6 +1,7 @@
 """The Wikimedia transforms on static frames: what counts, in which windows, and what lands in the dead letters."""
 
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from avro import V1, V2, change, in_wire_format
@@ -10,6 +11,7 @@ from pipeline.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
 
 SCHEMAS = WriterSchemas(V1, {3: V1, 4: V2}, absent=frozenset({77}))
 YEAR_10000 = 253_402_300_800
+letters_of = partial(unusable, schemas=SCHEMAS, future="10 minutes")
 TEN = int(datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp())
 
 
@@ -18,7 +20,7 @@ def edits_of(records):
     """The edits of changes as they come."""
 
     def read(*rows):
-        return edits(records(*(in_wire_format(row, 3) for row in rows), topic="wikimedia"), SCHEMAS)
+        return edits(records(*(in_wire_format(row, 3) for row in rows), topic="wikimedia"), SCHEMAS, "10 minutes")
 
     return read
 
@@ -120,22 +122,30 @@ class TestChanges:
 class TestUnusable:
     @pytest.mark.parametrize("kind", ["edit", "log", "142"])
     def test_what_is_counted_or_only_archived_is_fine(self, records, kind):
-        assert reasons(unusable(records(in_wire_format(change(1, at=TEN, kind=kind), 3)), SCHEMAS)) == []
+        assert reasons(letters_of(records(in_wire_format(change(1, at=TEN, kind=kind), 3)))) == []
 
-    @pytest.mark.parametrize("at", [0, YEAR_10000 - 1])
-    def test_an_edit_of_the_first_or_last_possible_second_is_fine(self, records, at):
-        assert reasons(unusable(records(in_wire_format(change(1, at=at), 3)), SCHEMAS)) == []
+    @pytest.mark.parametrize(("at", "found"), [(0, []), (YEAR_10000 - 1, ["timestamp is in the future; archived all the same"])])
+    def test_an_edit_of_the_first_or_last_possible_second_has_a_time(self, records, at, found):
+        assert reasons(letters_of(records(in_wire_format(change(1, at=at), 3)))) == found
 
     @pytest.mark.parametrize("at", [-1, YEAR_10000, 10_000_000_000_000, 2**62])
     def test_an_edit_of_no_possible_time_is_a_dead_letter_and_counts_nowhere(self, records, edits_of, at):
-        assert reasons(unusable(records(in_wire_format(change(1, at=at), 3)), SCHEMAS)) == [
+        assert reasons(letters_of(records(in_wire_format(change(1, at=at), 3)))) == [
             "an edit without bot, namespace, timestamp or wiki; archived all the same"
         ]
         assert windows(edits_of(change(1, at=at))) == {}
 
+    @pytest.mark.parametrize("kind", ["edit", "log"])
+    def test_a_change_in_the_future_of_its_record_is_a_dead_letter_and_counts_nowhere(self, records, edits_of, kind):
+        at_the_bound, beyond = (change(number, at=TEN + 7200 + 600 + number, kind=kind) for number in (0, 1))
+        values = records(in_wire_format(at_the_bound, 3), in_wire_format(beyond, 3))
+        assert reasons(letters_of(values)) == ["timestamp is in the future; archived all the same"]
+        assert [row.event_id for row in edits_of(at_the_bound, beyond).collect()] == (["id-0"] if kind == "edit" else [])
+        assert changes(values, SCHEMAS).count() == 2
+
     def test_what_cannot_be_read_keeps_its_bytes_and_its_place(self, records):
         good = in_wire_format(change(1, at=TEN), 3)
-        (letter,) = unusable(records(good, good[:20], good, topic="wikimedia"), SCHEMAS).collect()
+        (letter,) = letters_of(records(good, good[:20], good, topic="wikimedia")).collect()
         headers = {header.key: bytes(header.value).decode() for header in letter.headers}
         assert bytes(letter.value) == good[:20]
         assert (headers["topic"], headers["offset"]) == ("wikimedia", "1")

@@ -151,7 +151,7 @@ class TestStretches:
 
 
 def test_the_json_says_all():
-    outcome = Outcome("q", "topic t", "s", 3, 10, RowCounts(equal=1, missing=2), Lateness(5, 4, 3, 2, 1), (Cut("s-0", 0, 4),))
+    outcome = Outcome("q", "topic t", "s", 3, 10, RowCounts(equal=1, missing=2), Lateness(5, 4, 3, 2, 1, 0), (Cut("s-0", 0, 4),))
     found = json.loads(as_json([outcome]))[0]
     assert found["verdict"] == "wrong"
     assert found["rows"] == {
@@ -164,5 +164,5 @@ def test_the_json_says_all():
         "not_checkable": 0,
         "untold": 0,
     }
-    assert found["lateness"] == {"rows": 5, "events": 4, "late_rows": 3, "late_events": 2, "untold_rows": 1}
+    assert found["lateness"] == {"rows": 5, "events": 4, "late_rows": 3, "late_events": 2, "untold_rows": 1, "wrongly_late_events": 0}
     assert found["cuts"] == [{"partition": "s-0", "first": 0, "earliest": 4}]

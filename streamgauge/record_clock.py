@@ -1,0 +1,29 @@
+"""The clock of a record: the time that its events are measured by when it is asked whether they lie in the future.
+
+It is the record's Kafka timestamp. A producer whose time is not that of the clock on the wall, such as a simulation that plays a minute in a second,
+states its own time in a header, and that counts instead. Only one header that is a plausible time does; and none on a topic whose timestamps the broker sets
+(`message.timestamp.type=LogAppendTime`), for whoever wants that trusts no producer's clock.
+"""
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+
+CLOCK_MS = "clock_ms"
+"""The header: ms since 1970, in decimal digits."""
+LAST_CLOCK_MS = 32_503_679_999_999
+"""The end of the year 2999."""
+
+
+def clock_header(clock_ms: int) -> tuple[str, bytes]:
+    """Name and value of the header."""
+    return CLOCK_MS, b"%d" % clock_ms
+
+
+def clock_ms_of(message: Message) -> int:
+    """The clock of the record, in ms since 1970."""
+    kind, timestamp_ms = message.timestamp()
+    stated = [header[1] for header in message.headers() or [] if header[0] == CLOCK_MS]
+    if kind != TIMESTAMP_CREATE_TIME or len(stated) != 1:
+        return timestamp_ms
+    text = stated[0] if isinstance(stated[0], bytes) else b""
+    is_time = text.isdigit() and len(text) <= len(str(LAST_CLOCK_MS)) and int(text) <= LAST_CLOCK_MS
+    return int(text) if is_time else timestamp_ms

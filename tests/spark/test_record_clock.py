@@ -1,0 +1,69 @@
+"""The clock of a record, in Spark and in plain Python: Kafka's timestamp, or what one plausible header states."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
+
+from pipeline.record_clock import clock
+from streamgauge.record_clock import CLOCK_MS, LAST_CLOCK_MS, clock_header, clock_ms_of
+
+TIMESTAMP_MS = 1_767_268_800_123
+STATED_MS = 4_070_908_800_456
+KAFKA_COLUMNS = "timestamp timestamp, timestampType int, headers array<struct<key: string, value: binary>>"
+
+
+class FakeMessage(NamedTuple):
+    stated: list
+    kind: int = TIMESTAMP_CREATE_TIME
+
+    def timestamp(self):
+        return self.kind, TIMESTAMP_MS
+
+    def headers(self):
+        return self.stated
+
+
+def both(spark, message):
+    kinds = {TIMESTAMP_CREATE_TIME: 0, TIMESTAMP_LOG_APPEND_TIME: 1}
+    row = (datetime.fromtimestamp(TIMESTAMP_MS / 1000, UTC), kinds[message.kind], message.stated)
+    (found,) = spark.createDataFrame([row], KAFKA_COLUMNS).select(clock().alias("clock")).selectExpr("unix_millis(clock) AS ms").collect()
+    return found.ms, clock_ms_of(message)
+
+
+@pytest.mark.parametrize("stated_ms", [0, 1, STATED_MS, LAST_CLOCK_MS])
+def test_a_producer_may_state_its_clock(spark, stated_ms):
+    message = FakeMessage([("source", b"simulated"), clock_header(stated_ms)])
+    assert both(spark, message) == (stated_ms, stated_ms)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        None,
+        [],
+        [("source", b"4070908800000")],
+        [(CLOCK_MS, None)],
+        [(CLOCK_MS, b"")],
+        [(CLOCK_MS, b"soon")],
+        [(CLOCK_MS, b"\xff\xfe")],
+        [(CLOCK_MS, b"-1")],
+        [(CLOCK_MS, b"+4070908800000")],
+        [(CLOCK_MS, b" 4070908800000")],
+        [(CLOCK_MS, b"4070908800000\n")],
+        [(CLOCK_MS, b"4070908800000.0")],
+        [(CLOCK_MS, b"4e12")],
+        [(CLOCK_MS, b"2099-01-01T00:00:00Z")],
+        [(CLOCK_MS, b"%d" % (LAST_CLOCK_MS + 1))],
+        [(CLOCK_MS, b"9" * 400)],
+        [(CLOCK_MS, "\u0664\u0660\u0667\u0660".encode())],
+        [clock_header(STATED_MS), clock_header(STATED_MS)],
+    ],
+)
+def test_what_is_no_clock_leaves_kafkas_timestamp(spark, stated):
+    assert both(spark, FakeMessage(stated)) == (TIMESTAMP_MS, TIMESTAMP_MS)
+
+
+def test_where_the_broker_sets_timestamps_no_producer_states_its_clock(spark):
+    assert both(spark, FakeMessage([clock_header(STATED_MS)], TIMESTAMP_LOG_APPEND_TIME)) == (TIMESTAMP_MS, TIMESTAMP_MS)
