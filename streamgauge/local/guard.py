@@ -15,8 +15,17 @@ import subprocess
 import sys
 import time
 
-POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
+
+
+def signal_pipe(*numbers: int) -> int:
+    """The read end of a pipe that gets a byte, its number, for each of these signals; they have no other effect from now on."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
+    return read_end
 
 
 def die_with_guard() -> None:
@@ -28,27 +37,19 @@ def die_with_guard() -> None:
 def main() -> int:
     """Runs the command of the command line; returns its exit code, as a shell gives it."""
     grace_seconds, command = float(sys.argv[1]), sys.argv[2:]
-    told_to_stop = False
-
-    def stop(*_: object) -> None:
-        nonlocal told_to_stop
-        told_to_stop = True
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    signals, lifeline = signal_pipe(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD), sys.stdin.fileno()
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_guard)  # noqa: PLW1509 - the guard has one thread
     kill_at = None
     while child.poll() is None:
-        if not told_to_stop:
-            lifeline_ended, _, _ = select.select([sys.stdin], [], [], POLL_SECONDS)
-            told_to_stop = told_to_stop or bool(lifeline_ended)
-        elif kill_at is None:
+        watched, seconds = ([signals, lifeline], None) if kill_at is None else ([signals], max(0, kill_at - time.monotonic()))
+        ready, _, _ = select.select(watched, [], [], seconds)
+        came = os.read(signals, 64) if signals in ready else b""
+        is_told_to_stop = lifeline in ready or signal.SIGTERM in came or signal.SIGINT in came
+        if is_told_to_stop and kill_at is None:
             child.terminate()
             kill_at = time.monotonic() + grace_seconds
-        elif time.monotonic() >= kill_at:
+        elif not ready:
             break
-        else:
-            time.sleep(POLL_SECONDS)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     code = child.wait()
