@@ -10,7 +10,7 @@ from rich.console import Console
 from streamgauge.errors import StreamgaugeError
 from streamgauge.output_format import Format, FormatOption
 from streamgauge.settings import Settings
-from streamgauge.stop_signals import stop_requested
+from streamgauge.stop_signals import StopRequest, end_at_once, stop_requested
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -42,9 +42,10 @@ def run(
     if console:
         to_run = [on_console(one) for one in to_run if one.name in (query or [])]
     raise_if_kept_out(settings.kafka)
-    # Before Spark starts: its JVM would outlive a program that is interrupted meanwhile.
-    stop = stop_requested()
+    end_at_once()  # and Spark's JVM with it
+    stop = StopRequest()
     with running_session(settings, stop.is_set) as spark:
+        stop_requested(stop)
         Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False), stop).run(to_run)
 
 
@@ -70,8 +71,10 @@ def ingest(
     source_partitions(settings, topic)  # before Spark starts: whether there is a Kafka, and the topic
     for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
         say(line)
-    stop = stop_requested()
+    end_at_once()
+    stop = StopRequest()
     with running_session(settings, stop.is_set) as spark:
+        stop_requested(stop)
         if infer_schema or TableSchema.read(location.schema) is None:
             for line in infer(spark, location, settings):
                 say(line)
