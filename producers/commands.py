@@ -68,7 +68,7 @@ def nest(  # noqa: PLR0913 - one parameter an option
         events, is_finite = replay(file, limit), True
     else:
         memory_seconds = min(story.MEMORY_SECONDS, watermark_seconds / 2)
-        newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms) if go_on else None
+        newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms, _notice) if go_on else None
         begin = _start(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + speed_up / rate, UTC)
         simulation = story.Simulation(begin, seed, cameras, speed_up / rate, limit, memory_seconds)
         events, is_finite = story.simulate(simulation), limit is not None
@@ -126,7 +126,7 @@ def taxi(  # noqa: PLR0913 - one parameter an option
         path = file or fetch_month(month or "", settings.cache, err)
         events, is_finite = story.replay(path, lambda line: err.print(line, markup=False), limit), True
     else:
-        newest_ms = newest_event_ms(settings, NYC_TAXI.name, story.event_time_ms) if go_on else None
+        newest_ms = newest_event_ms(settings, NYC_TAXI.name, story.event_time_ms, _notice) if go_on else None
         begin = _start(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
         events, is_finite = story.simulate(Simulation(begin, seed, limit, odd, newest_ms is None)), limit is not None
         if limit is not None and (warning := warn_of_short_stream(faults, limit * SECONDS_A_TRIP)):
@@ -204,6 +204,10 @@ def wikimedia(  # noqa: PLR0913 - one parameter an option
         out.print(run.as_json(summary), markup=False)
     else:
         run.print_table(summary)
+
+
+def _notice(line: str) -> None:
+    err.print(line, markup=False)
 
 
 def _at_most_one(options: dict[str, object]) -> None:

@@ -1,6 +1,6 @@
 """Sends records to Kafka so that each arrives once: idempotent, acknowledged by all replicas, every delivery report looked at.
 
-A broker that goes away is waited for, up to `PATIENCE_SECONDS`; records wait in a bounded queue meanwhile, and `send` waits when it is full.
+A broker that goes away is waited for, up to AWAY_SECONDS; records wait in a bounded queue meanwhile, and `send` waits when it is full.
 A record that the broker refuses ends the run with an error that names it.
 """
 
@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from producers.resume import when_kafka_answers
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.kafka_errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out
 from streamgauge.topics import LARGEST_RECORD_BYTES
+from streamgauge.waiting import AWAY_SECONDS, REQUEST_SECONDS
 
-ANSWER_SECONDS = 10
-"""How long Kafka may take to answer at the start."""
-PATIENCE_SECONDS = 300
-"""How long a record may wait for a broker that has gone away."""
 _SENDS_A_POLL = 200
 _FULL_QUEUE_WAIT_SECONDS = 0.1
 
@@ -39,7 +37,7 @@ class _Refused(NamedTuple):
 class Delivery:
     """A producer to the Kafka at `kafka`. `notice` is given a line for a person: Kafka is away, Kafka is back."""
 
-    def __init__(self, kafka: KafkaCluster, notice: Callable[[str], None], *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, kafka: KafkaCluster, notice: Callable[[str], None], *, patience_seconds: float = AWAY_SECONDS) -> None:
         self._kafka, self._notice, self._patience_seconds = kafka, notice, patience_seconds
         self._sent = self._reported = 0
         self._refused: _Refused | None = None
@@ -69,16 +67,19 @@ class Delivery:
         return self._sent - self._reported
 
     def check(self, topic: str) -> None:
-        """Raises StreamgaugeError when no Kafka answers, or it has no such topic."""
+        """Waits for a Kafka that does not answer. Raises StreamgaugeError when it stays away, or has no such topic."""
         raise_if_kept_out(self._kafka)
         self._topic = topic
+        when_kafka_answers(self._ask_for_topic, self._notice, self._patience_seconds)
+        self._away_since = None
+
+    def _ask_for_topic(self) -> None:
         try:
-            topics = self._producer.list_topics(timeout=ANSWER_SECONDS).topics
+            topics = self._producer.list_topics(timeout=REQUEST_SECONDS).topics
         except KafkaException as error:
             raise no_answer(self._kafka, error) from error
-        if topic not in topics:
-            raise no_topic(self._kafka, topic, ANSWER_SECONDS)
-        self._away_since = None
+        if self._topic not in topics:
+            raise no_topic(self._kafka, self._topic, REQUEST_SECONDS)
 
     def send(
         self,

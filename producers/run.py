@@ -10,7 +10,7 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from producers.delivery import PATIENCE_SECONDS, Delivery
+from producers.delivery import Delivery
 from producers.events import Event, Idle
 from producers.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
 from producers.pacing import paced, paced_by_event_time
@@ -18,9 +18,8 @@ from producers.summary import Summary, Tally
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.record_clock import clock_header
+from streamgauge.waiting import AWAY_SECONDS, FINISH_SECONDS
 
-STOP_SECONDS = 10
-"""After a signal, how long to wait for what was already sent to be acknowledged."""
 _SECONDS_A_LOOK = 0.1
 
 
@@ -130,10 +129,10 @@ def warn_of_short_stream(faults: Faults, event_time_seconds: float | None) -> st
 
 def _flush(delivery: Delivery, stop: Stop) -> int:
     """Waits for the acknowledgements: as long as a record may take, or only shortly once a stop was asked for."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + AWAY_SECONDS
     while delivery.undelivered and time.monotonic() < deadline and not stop():
         delivery.flush(_SECONDS_A_LOOK)
-    return delivery.flush(STOP_SECONDS)
+    return delivery.flush(FINISH_SECONDS)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from producers.events import Event, Idle
 from producers.faults import Faults
+from producers.resume import when_kafka_answers
 from producers.run import Run, raise_if_undelivered
 from producers.run import produce as run_producer
 from producers.summary import Summary
@@ -107,7 +108,7 @@ class WikimediaRun:
             return
         self.changes = Changes(encode, _source(self.order.stream))
         if self.position is not None:
-            self.changes.recent = RecentIds(_ids_in_topic(self.settings.kafka))
+            self.changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(self.settings.kafka), self._notice))
             self.changes.needs_no_record = self.position.acknowledged
         yield from islice(self.changes.events(self._arrivals(idle)), self.order.limit)
 

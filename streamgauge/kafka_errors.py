@@ -17,6 +17,8 @@ _FORBIDDEN = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+_NO_LEADER = {KafkaError._UNKNOWN_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
+"""What a client is told of a topic that was created, or by a broker that was started, a moment ago."""
 _JAVA_FORBIDDEN = re.compile(r"Not authorized to access (topics|group|cluster)[^\[\n]*:\s*\[?([^\]\n]+)", re.IGNORECASE)
 _JAVA_REFUSED = re.compile(r"\b(?:SaslAuthenticationException|SslAuthenticationException): ([^\n]+)")
 
@@ -42,6 +44,8 @@ def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaAway | KafkaRe
     """That no broker answers, or that none lets this client in, which takes a few seconds to find out."""
     if is_forbidden(error.args[0]):
         return forbidden(kafka, "ask what it has")
+    if error.args[0].code() in _NO_LEADER:
+        return KafkaAway(f"Kafka at {kafka} answers, and no broker leads a partition that was asked for yet; see that all brokers run")
     why = refusal(kafka)
     if why and kafka.security.file:
         return KafkaRefuses(_refused(kafka, why))

@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaErro
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import forbidden, is_forbidden, no_answer, raise_if_kept_out, unreadable
+from streamgauge.kafka_errors import TopicMissing, forbidden, is_forbidden, no_answer, raise_if_kept_out, unreadable
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
@@ -188,7 +188,7 @@ class TableReader:
                 raise forbidden(self._kafka, f"see topic {self._topic}")
             if metadata.error is not None and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 msg = f"Kafka at {self._kafka} has no topic {self._topic}; `streamgauge up` creates it"
-                raise StreamgaugeError(msg)
+                raise TopicMissing(msg)
             partitions = [TopicPartition(self._topic, partition) for partition in metadata.partitions]
             return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
         except KafkaException as error:

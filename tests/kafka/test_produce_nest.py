@@ -15,12 +15,14 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from running import environment, eventually, streamgauge
+from running import environment, eventually, settings_on_free_ports, streamgauge
 
 from producers.delivery import Delivery
 from producers.nest import Simulation, simulate
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_cluster import KafkaCluster
 from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.local.platform import Platform
 from streamgauge.local.ports import free_ports
 from streamgauge.topics import LARGEST_RECORD_BYTES, NEST_LOGS
 
@@ -154,12 +156,26 @@ def test_a_missing_topic_is_named(settings):
         Delivery(settings.kafka, print).check("no-such-topic")
 
 
-def test_a_kafka_that_does_not_answer_is_one_line(settings):
-    nowhere = f"127.0.0.1:{free_ports(1)[0]}"
-    done = streamgauge("produce", "nest", "--limit", "5", settings=settings, KAFKA_BOOTSTRAP_SERVERS=nowhere)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: no Kafka answers at {nowhere}")
-    assert done.stderr.count("\n") == 1
+def test_a_kafka_that_stays_away_is_one_line_in_the_end():
+    nowhere, notices = f"127.0.0.1:{free_ports(1)[0]}", []
+    with pytest.raises(StreamgaugeError, match=f"^no Kafka answers at {nowhere}[^\n]*$"):
+        Delivery(KafkaCluster(nowhere), notices.append, patience_seconds=1).check(NEST_LOGS.name)
+    assert [notice for notice in notices if "waiting for it" in notice] == notices
+    assert len(notices) == 1, "the wait is said once"
+
+
+def test_a_kafka_that_comes_later_is_waited_for(tmp_path):
+    later = settings_on_free_ports(tmp_path / "home")
+    with running(later, "--limit", "5", "--continue") as process:
+        assert process.stderr.readline().startswith(f"no Kafka answers at {later.bootstrap_servers}")
+        platform = Platform(later, with_registry=False)
+        platform.start(detached=False)
+        try:
+            stdout, stderr = process.communicate()
+        finally:
+            platform.stop_guarded()
+    assert process.returncode == 0, stderr
+    assert json.loads(stdout)["undelivered"] == 0
 
 
 @contextmanager
