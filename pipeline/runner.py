@@ -22,9 +22,9 @@ from pipeline.run import Starter
 from streamgauge.errors import StreamgaugeError
 from streamgauge.settings import Settings
 from streamgauge.stop_signals import StopRequest
+from streamgauge.waiting import FINISH_SECONDS
 
 FIRST_BATCH_SECONDS = 20
-FINISH_BATCH_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,11 @@ class Runner:
 
     def _stop_all(self) -> None:
         """Stops each query when the batch that it is at is done, or at the deadline."""
-        deadline = time.monotonic() + FINISH_BATCH_SECONDS
+        deadline = time.monotonic() + FINISH_SECONDS
         for life in self._lives.values():
             life.finish()
         if names := [life.name for life in self._running]:
-            self.say(f"stopping: {', '.join(names)} may finish a batch, for {FINISH_BATCH_SECONDS} s at most")
+            self.say(f"stopping: {', '.join(names)} may finish a batch, for {FINISH_SECONDS} s at most")
         while self._running and time.monotonic() < deadline:
             self._do_next(deadline)
         for life in self._running:

@@ -45,9 +45,8 @@ def up() -> None:
     """Start the embedded platform in the background, wait until it answers, create the topics."""
     from streamgauge.local.platform import Platform
 
-    platform = Platform(Settings.from_environment())
-    for line in platform.start(detached=True):
-        out.print(line)
+    platform = Platform(Settings.from_environment(), say=lambda line: err.print(line, markup=False))
+    platform.start(detached=True, tell=lambda line: out.print(line, markup=False))
     for warning in platform.warnings:
         err.print(f"warning: {warning}")
 
@@ -137,11 +136,11 @@ def demo(
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
 ) -> None:
     """Everything at once, in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C ends it; the next start goes on from there."""
-    from streamgauge.local.demo import TRIGGER_SECONDS, Demo, services
+    from streamgauge.local.demo import Demo
+    from streamgauge.local.services import services
 
     settings = Settings.from_environment()
-    chosen = services(dashboard=with_dashboard, trigger_seconds=settings.trigger_seconds or TRIGGER_SECONDS)
-    sys.exit(Demo(settings, chosen, err).run(seconds))
+    Demo(settings, services(settings, dashboard=with_dashboard), err).run(seconds)
 
 
 def main() -> None:

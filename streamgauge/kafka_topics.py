@@ -10,17 +10,18 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import no_answer, raise_if_kept_out, reason
+from streamgauge.kafka_errors import KafkaAway, is_forbidden, no_answer, raise_if_kept_out, reason
 from streamgauge.topics import TOPICS, Topic
+from streamgauge.waiting import REQUEST_SECONDS, Say, waiting
 
 TIMEOUT_SECONDS = 30
-RETRY_SECONDS = 0.05
 
 
-def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS) -> list[str]:
+def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS, say: Say = lambda _: None) -> list[str]:
     """Creates what is missing; returns a warning for each existing topic that has other settings, which it leaves alone.
 
-    Raises StreamgaugeError when the broker does not answer or refuses.
+    When it returns, every partition has a leader: all of them can be read and written. `say` is told when that takes long.
+    Raises KafkaAway when the broker does not answer, StreamgaugeError when it refuses.
     """
     raise_if_kept_out(kafka)
     admin = kafka.admin()
@@ -29,7 +30,7 @@ def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS) -> list
     requests = [NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config)) for topic in missing]
     for name, created in (admin.create_topics(requests) if requests else {}).items():
         _wait_for_creation(name, created)
-    _wait_for_leaders(kafka, missing)
+    _wait_for_leaders(kafka, {topic.name: existing.get(topic.name, topic.partitions) for topic in topics}, say)
     try:
         return differences(admin, [topic for topic in topics if topic.name in existing], existing)
     except (KafkaException, TimeoutError) as error:
@@ -90,39 +91,61 @@ def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
 
 
 def _existing_partitions(admin: AdminClient, kafka: KafkaCluster) -> dict[str, int]:
-    try:
-        return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}
-    except KafkaException as error:
-        raise no_answer(kafka, error) from error
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        try:
+            return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise no_answer(kafka, error) from error
 
 
 def _wait_for_creation(name: str, created: "Future[None]") -> None:
     try:
         created.result(TIMEOUT_SECONDS)
     except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+        code = error.args[0].code()
+        if code in {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}:
+            raise _slow(name) from error
+        if code != KafkaError.TOPIC_ALREADY_EXISTS:
             msg = f"Kafka refused to create topic {name}: {error.args[0].str()}; create it by hand, or grant the right to create topics"
             raise StreamgaugeError(msg) from error
     except TimeoutError as error:
-        msg = f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again"
-        raise StreamgaugeError(msg) from error
+        raise _slow(name) from error
 
 
-def _wait_for_leaders(kafka: KafkaCluster, topics: Sequence[Topic]) -> None:
-    """A topic exists a moment before the broker leads its partitions; until then it answers questions about them by errors."""
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    partitions = {TopicPartition(topic.name, number): latest for topic in topics for number in range(topic.partitions)}
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while partitions:
+def _slow(name: str) -> KafkaAway:
+    return KafkaAway(f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again")
+
+
+def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: Say) -> None:
+    """A topic exists a moment before a broker leads its partitions, and after a broker's start too; until then requests about them fail.
+
+    Raises StreamgaugeError when Kafka does not answer any more.
+    """
+    without = [TopicPartition(name, number) for name, count in partitions.items() for number in range(count)]
+
+    def what() -> str:
+        return f"a leader of topic {', '.join(sorted({of.topic for of in without}))} in Kafka at {kafka}"
+
+    for _ in waiting(what, say):
         # A client of its own each time: one that has been told "no leader" goes on believing it.
-        admin = kafka.admin()
-        try:
-            for offset in admin.list_offsets(partitions).values():
-                offset.result(TIMEOUT_SECONDS)
-        except (KafkaException, TimeoutError) as error:
-            if time.monotonic() > deadline:
-                msg = f"Kafka created its topics and does not lead them after {TIMEOUT_SECONDS} s: {reason(error, TIMEOUT_SECONDS)}; see the broker's log"
-                raise StreamgaugeError(msg) from error
-            time.sleep(RETRY_SECONDS)
-        else:
+        without[:] = _without_leader(kafka.admin(), without)
+        if not without:
             return
+        _existing_partitions(kafka.admin(), kafka)
+
+
+def _without_leader(admin: AdminClient, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    answers = admin.list_offsets(dict.fromkeys(partitions, latest), request_timeout=TIMEOUT_SECONDS) if partitions else {}
+    without = []
+    for partition, answer in answers.items():
+        try:
+            answer.result(TIMEOUT_SECONDS)
+        except TimeoutError:
+            without.append(partition)
+        except KafkaException as error:
+            if not is_forbidden(error.args[0]):  # it has one then, and whoever reads the topic has the right to
+                without.append(partition)
+    return without

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import psutil
 
+
 class StopRequest(threading.Event):
     """An event, which calls `wake` when it is set: for a program that waits for something else. A signal may set it: `wake` must not block."""
 

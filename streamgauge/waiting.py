@@ -8,6 +8,8 @@ REMIND_SECONDS = 30
 RETRY_SECONDS = 0.1
 STALL_SECONDS = 60
 """A server that starts, and writes no log and uses no CPU for so long, hangs."""
+PORT_SECONDS = 5
+"""How long a port that nobody is seen to listen on may still be taken, by a process that was killed."""
 REQUEST_SECONDS = 2
 """How long one question may take when it is asked again anyway; Ctrl-C has its effect between two."""
 AWAY_SECONDS = 300

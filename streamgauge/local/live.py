@@ -1,4 +1,4 @@
-"""The figures of the demo's live line: events in, rows out, lag, batch time."""
+"""The figures of the demo: events in, rows out, lag, batch time."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,45 +8,60 @@ from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from streamgauge.settings import Settings
-from streamgauge.topics import STREAMING_METRICS, TOPICS, Topic
+from streamgauge.topics import STREAMING_METRICS, TOPICS
+from streamgauge.waiting import REQUEST_SECONDS
 
-TIMEOUT_SECONDS = 2
-SOURCES = tuple(topic for topic in TOPICS if topic.is_source)
-RESULTS = tuple(topic for topic in TOPICS if topic.is_result)
+SOURCES = tuple(topic.name for topic in TOPICS if topic.is_source)
+RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)
 
 
 class LiveFigures:
-    """Reads what the brokers and the queries say of themselves; a broker that does not answer makes a line that says so."""
+    """Reads what the brokers and the queries say of themselves. A broker that does not answer leaves the figures as they are, and `is_away`.
+
+    ends: by topic, how many records have been written to it.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._admin = settings.kafka.admin()
         self._consumer = settings.kafka.consumer()
-        self._before: tuple[int, int] | None = None
+        self._first: dict[str, int] | None = None
         self._progress: dict[str, dict[str, Any]] = {}
+        self.ends: dict[str, int] = {}
+        self.is_away = False
+
+    def ask(self) -> None:
+        """Takes what is new."""
+        try:
+            topics = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
+            self.ends = self._ends({name: topics[name] for name in (*SOURCES, *RESULTS) if name in topics})
+        except (KafkaException, TimeoutError):
+            self.is_away = True
+            return
+        self.is_away, self._first = False, self._first or self.ends
+        self._take_progress(topics.get(STREAMING_METRICS.name, ()))
 
     def line(self) -> str:
-        """One line about this second, counted from the first line."""
-        try:
-            partitions = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics.items()}
-            now = self._records(SOURCES, partitions), self._records(RESULTS, partitions)
-        except (KafkaException, TimeoutError):
-            return "Kafka does not answer"
-        self._before = self._before or now
-        events, rows = now[0] - self._before[0], now[1] - self._before[1]
-        self._take_progress(partitions.get(STREAMING_METRICS.name, ()))
+        """One line about now, counted from the first that was asked."""
+        events, rows = self._since_the_first(SOURCES), self._since_the_first(RESULTS)
+        away = " | Kafka does not answer" if self.is_away else ""
         if not self._progress:
-            return f"events in {events:,} | Spark is starting"
+            return f"events in {events:,} | Spark is starting{away}"
         lag = max(sum(progress["source_lag"].values()) for progress in self._progress.values())
         batch_ms = max(progress["batch_ms"] for progress in self._progress.values())
         late = sum(progress["late"] for progress in self._progress.values())
-        return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {late:,} | queries {len(self._progress)}"
+        return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {late:,} | queries {len(self._progress)}{away}"
 
-    def _records(self, topics: tuple[Topic, ...], partitions: Mapping[str, tuple[int, ...]]) -> int:
+    def _since_the_first(self, topics: tuple[str, ...]) -> int:
+        return sum(self.ends.get(topic, 0) - (self._first or {}).get(topic, 0) for topic in topics)
+
+    def _ends(self, topics: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = {TopicPartition(topic.name, number): latest for topic in topics for number in partitions.get(topic.name, ())}
+        partitions = {TopicPartition(name, number): latest for name, numbers in topics.items() for number in numbers}
+        ends = dict.fromkeys(topics, 0)
         # Not Consumer.get_watermark_offsets: it waits behind the consumer's own fetch, half a second at a time.
-        answers = self._admin.list_offsets(asked) if asked else {}
-        return sum(answer.result(TIMEOUT_SECONDS).offset for answer in answers.values())
+        for of, answer in (self._admin.list_offsets(partitions) if partitions else {}).items():
+            ends[of.topic] += answer.result(REQUEST_SECONDS).offset
+        return ends
 
     def _take_progress(self, partitions: tuple[int, ...]) -> None:
         if len(partitions) != len(self._consumer.assignment()):

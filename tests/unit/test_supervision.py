@@ -1,0 +1,142 @@
+"""What the demo does with a part that ends: real processes, and a clock that the test sets."""
+
+import sys
+
+import psutil
+import pytest
+from running import eventually
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.local.processes import GuardedProcess
+from streamgauge.local.supervision import Supervised
+from streamgauge.waiting import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS
+
+FOR_EVER = "import time; time.sleep(600)"
+
+
+class Program:
+    """A part that runs a line of Python. It has done something as soon as it has been started."""
+
+    name, does = "program", "works"
+
+    def __init__(self, folder, code):
+        self.log, self.code, self.starts, self.refusal = folder / "program.out", code, 0, ""
+        self.process = None
+
+    def start(self):
+        if self.refusal:
+            raise StreamgaugeError(self.refusal)
+        self.starts += 1
+        self.process = GuardedProcess.start(self.name, [sys.executable, "-c", self.code], log=self.log, grace_seconds=0.5)
+
+    @property
+    def exit_code(self):
+        return self.process.popen.poll()
+
+    def measure(self):
+        return self.starts
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def supervised(tmp_path, clock, said):
+    """Makes a supervised program of a line of Python, started; it is stopped in the end."""
+    made = []
+
+    def make(code):
+        made.append(Supervised(Program(tmp_path, code), said.append, clock))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.part.process.stop()
+
+
+def seen_to_end(one, said):
+    """Looks until the end of its process has been noticed; returns what was said of it."""
+    before = len(said)
+    eventually(lambda: (one.look(), len(said) > before)[1], "the end to be noticed")
+    return said[-1]
+
+
+def test_it_is_started_again_after_1_2_4_and_at_last_30_seconds(supervised, clock, said):
+    one = supervised("raise SystemExit(3)")
+    for starts, seconds in enumerate((1, 2, 4, 8, 16, BACK_OFF_SECONDS, BACK_OFF_SECONDS), 1):
+        assert seen_to_end(one, said) == f"program ended (exit code 3); it is started again in {seconds} s"
+        clock.now += seconds - 0.1
+        one.look()
+        assert one.part.starts == starts, f"it was started before {seconds} s had passed"
+        clock.now += 0.1
+        one.look()
+        assert one.part.starts == starts + 1, f"it was not started when {seconds} s had passed"
+
+
+def test_the_line_says_why_in_the_words_of_its_log(supervised, said):
+    one = supervised("import sys; sys.exit('error: SPARK_MASTER is nonsense')")
+    assert seen_to_end(one, said) == "program ended (exit code 1: SPARK_MASTER is nonsense); it is started again in 1 s"
+
+
+def test_a_kill_is_called_one(supervised, said):
+    one = supervised(FOR_EVER)
+    eventually(lambda: psutil.Process(one.part.process.pid).children(), "the guard to start the program")[0].kill()
+    assert seen_to_end(one, said) == "program was ended by SIGKILL; it is started again in 1 s"
+
+
+def test_the_kill_of_its_guard_too(supervised, said):
+    one = supervised(FOR_EVER)
+    one.part.process.popen.kill()
+    assert seen_to_end(one, said) == "program was ended by SIGKILL; it is started again in 1 s"
+
+
+def test_after_a_minute_without_an_end_the_next_is_the_first_again(supervised, clock, said):
+    one = supervised("raise SystemExit(3)")
+    for _ in range(3):
+        seen_to_end(one, said)
+        clock.now += BACK_OFF_SECONDS
+        one.look()
+    one.part.process.popen.wait()
+    clock.now += STEADY_SECONDS + 1
+    assert seen_to_end(one, said).endswith("in 1 s")
+
+
+def test_it_is_ready_once_for_each_start(supervised, clock, said):
+    one = supervised(FOR_EVER)
+    assert [one.look(), one.look()] == [True, False]
+    one.part.process.stop()
+    seen_to_end(one, said)
+    assert not one.is_ready
+    clock.now += 1
+    one.look()
+    assert [one.look(), one.look()] == [True, False]
+
+
+def test_a_start_that_is_refused_is_tried_again_and_then_ends_it_all(supervised, clock, said):
+    one = supervised("raise SystemExit(3)")
+    seen_to_end(one, said)
+    one.part.refusal = "port 1 is taken"
+    for _ in range(REFUSED_STARTS - 1):
+        clock.now += BACK_OFF_SECONDS
+        one.look()
+        assert "program cannot be started: port 1 is taken; it is started again in" in said[-1]
+    clock.now += BACK_OFF_SECONDS
+    with pytest.raises(StreamgaugeError, match="port 1 is taken"):
+        one.look()
