@@ -130,7 +130,8 @@ def shared_spark() -> "SparkSession":
         cache=Settings.from_environment().cache,
         lake_uri="s3a://bucket/tables",
         aws_endpoint_url=OBJECT_STORE.address,
-        driver_java_options=SHORT_LIVED,
+        # With its first compiler alone Java reserves 48 MB for code, which the queries of so many tests fill.
+        driver_java_options=f"{SHORT_LIVED} -XX:ReservedCodeCacheSize=512m",
         driver_memory="2g",
     )
     with patch.dict(os.environ, CREDENTIALS):

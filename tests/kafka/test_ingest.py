@@ -7,12 +7,13 @@ import deltalake
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from plain import read_topic
 from running import streamgauge, streamgauge_here
 
 from streamgauge.checkpoint_names import CheckpointName
+from streamgauge.kafka_topics import create_topics
 from streamgauge.settings import Settings
+from streamgauge.topics import Topic
 
 TOPIC, PARTITIONS = "orders.v1", 3
 CHECKPOINT = CheckpointName(f"ingest-{TOPIC}", 1, "append")
@@ -21,8 +22,7 @@ VERIFIED = (f"ingest-{TOPIC}", f"ingest-{TOPIC}-dead-letters")
 
 @pytest.fixture
 def topic(fresh):
-    admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
+    create_topics(fresh.kafka, [Topic(TOPIC, PARTITIONS, key="", value="")])
     return fresh
 
 

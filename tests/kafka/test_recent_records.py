@@ -3,20 +3,19 @@
 import uuid
 
 import pytest
-from confluent_kafka.admin import NewTopic
 from plain import write_topic
-from running import eventually
 
 from streamgauge.errors import StreamgaugeError
+from streamgauge.kafka_topics import create_topics
 from streamgauge.recent_records import Recent, RecentReader, last_records
+from streamgauge.topics import Topic
 
 
 @pytest.fixture
 def topic(settings):
-    name, admin = f"recent-{uuid.uuid4()}", settings.kafka.admin()
-    admin.create_topics([NewTopic(name, num_partitions=3)])[name].result(30)
-    eventually(lambda: name in admin.list_topics(timeout=10).topics, "the topic")
-    return name
+    made = Topic(f"recent-{uuid.uuid4()}", partitions=3, key="", value="")
+    create_topics(settings.kafka, [made])
+    return made.name
 
 
 def values(messages):
