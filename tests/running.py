@@ -109,9 +109,6 @@ def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False
     return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
 
 
-streamgauge_here = streamgauge
-
-
 def streamgauge_process(
     *arguments: str, settings: Settings, timeout: float = PROCESS_SECONDS, **variables: str
 ) -> "subprocess.CompletedProcess[str]":

@@ -9,7 +9,7 @@ import duckdb
 import pandas as pd
 import pytest
 from plain import one_camera, read_topic, write_topic
-from running import streamgauge, streamgauge_here
+from running import streamgauge
 
 BOTH = ("nest-archive", "nest-archive-delta")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ def reports(settings):
 
 def test_each_reader_has_each_row_once_and_a_row_that_was_deleted_is_missed(fresh):
     write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 50}", START) for number in range(400)))
-    done = streamgauge_here("run", *BOTH, "--once", settings=fresh)
+    done = streamgauge("run", *BOTH, "--once", settings=fresh)
     assert done.returncode == 0, done.stderr
     expected = reports(fresh)
 
@@ -38,11 +38,11 @@ def test_each_reader_has_each_row_once_and_a_row_that_was_deleted_is_missed(fres
     frame = pd.concat(pd.read_parquet(path, columns=["partition", "offset", "device_id"]) for path in files)
     assert Counter(frame.itertuples(index=False, name=None)) == expected
 
-    verified = json.loads(streamgauge_here("verify", *BOTH, "--format", "json", settings=fresh).stdout)
+    verified = json.loads(streamgauge("verify", *BOTH, "--format", "json", settings=fresh).stdout)
     assert [(one["query"], one["verdict"], one["rows"]["equal"]) for one in verified] == [(name, "right", 400) for name in BOTH]
     table = deltalake.DeltaTable(fresh.lake / "nest" / "cameras_delta")
     table.delete("device_id = 'cam-7'")
-    (wrong,) = json.loads(streamgauge_here("verify", BOTH[1], "--format", "json", settings=fresh).stdout)
+    (wrong,) = json.loads(streamgauge("verify", BOTH[1], "--format", "json", settings=fresh).stdout)
     assert (wrong["verdict"], wrong["rows"]["missing"]) == ("wrong", 8)
 
 

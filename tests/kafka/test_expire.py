@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka import Producer
 from plain import read_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge
 
 from dashboard.reader import Follower
 from streamgauge.expiry import expire
@@ -107,7 +107,7 @@ def test_a_query_that_goes_on_counts_the_same_after_a_round(fresh):
     sightings = [(f"cam-{number}", NOON + timedelta(hours=6 * number)) for number in range(160)]
     for part in (sightings[:155], [*sightings[155:], ("late-cam", sightings[154][1])]):
         write_topic(fresh, "nest-logs", [one_camera(*sighting) for sighting in part])
-        done = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+        done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
         assert done.returncode == 0, done.stderr
         list(expire(fresh, dry_run=False))
     limit = sightings[-1][1] + timedelta(hours=1) - timedelta(days=35)

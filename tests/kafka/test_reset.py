@@ -18,7 +18,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import counts_of, one_camera, read_topic, results, write_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge
 
 from streamgauge.checkpoint_names import CheckpointName, remains_of
 from streamgauge.result_table import read_to_end
@@ -57,7 +57,7 @@ def archived(settings):
 def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_of_others_stay(fresh):
     write_topic(fresh, "nest-logs", [*(one_camera(*sighting) for sighting in SIGHTINGS), b"rubbish", None, b"{}"])
     write_topic(fresh, "nyc-taxi", [b"no trip", b'{"lpep_dropoff_datetime": 1709290800000, "PULocationID": 74}'])
-    ok(streamgauge_here("run", "nest-camera-stats", "nest-archive", "taxi-borough-stats", "--once", settings=fresh))
+    ok(streamgauge("run", "nest-camera-stats", "nest-archive", "taxi-borough-stats", "--once", settings=fresh))
     counted, cameras, before = results(fresh), archived(fresh), letters(fresh)
     assert counted == counts_of((device, time.isoformat()) for device, time in SIGHTINGS)
     assert "5 of 5 are of the queries and versions of this code; none in use" in streamgauge("doctor", settings=fresh).stdout
@@ -80,7 +80,7 @@ def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_
     assert letters(fresh) == before, "letters stay"
     assert sorted(fresh.checkpoints.glob("taxi-*/offsets/*")) == taxi_files
 
-    ok(streamgauge_here("run", "nest-camera-stats", "nest-archive", "--once", settings=fresh))
+    ok(streamgauge("run", "nest-camera-stats", "nest-archive", "--once", settings=fresh))
     assert (results(fresh), archived(fresh)) == (counted, cameras)
     once, twice = (about(found, "nest-logs") for found in (before, letters(fresh)))
     assert twice == Counter({letter: 2 * count for letter, count in once.items()}), "the same letters again, with the same keys"
@@ -98,13 +98,13 @@ def test_an_avro_table_is_made_again_as_at_first(fresh_registry):
         report = ok(streamgauge("report", "wikimedia-edit-stats", "--format", "json", settings=fresh_registry))
         return json.loads(report.stdout)
 
-    ok(streamgauge_here("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
+    ok(streamgauge("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
     first = table()
     assert sum(row["counts"] for row in first) == 400
     done = ok(streamgauge("reset", "wikimedia-edit-stats", "--yes", settings=fresh_registry))
     assert f"topic wikimedia.processed: its {len(first)} rows" in done.stdout
     assert table() == []
-    ok(streamgauge_here("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
+    ok(streamgauge("run", "wikimedia-edit-stats", "--once", settings=fresh_registry))
     assert table() == first
 
 

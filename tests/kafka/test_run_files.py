@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow.parquet as pq
 import pytest
 from plain import counts_of, folded, one_camera, read_topic, results, sightings_of
-from running import streamgauge, streamgauge_here
+from running import streamgauge
 
 NEST = ("nest-camera-stats", "nest-archive", "nest-dead-letters")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,13 +37,13 @@ def of_files(landing, **more):
 
 
 def run_once(settings, landing, **more):
-    done = streamgauge_here("run", *NEST, "--once", settings=settings, **of_files(landing, **more))
+    done = streamgauge("run", *NEST, "--once", settings=settings, **of_files(landing, **more))
     assert done.returncode == 0, done.stderr
     return done
 
 
 def verified(settings, landing, *queries):
-    done = streamgauge_here("verify", *queries, "--format", "json", settings=settings, **of_files(landing))
+    done = streamgauge("verify", *queries, "--format", "json", settings=settings, **of_files(landing))
     assert done.stdout, done.stderr
     return {outcome["query"]: outcome for outcome in json.loads(done.stdout)}
 
@@ -112,10 +112,10 @@ def test_files_that_land_later_go_or_change(fresh, landing):
 def test_a_checkpoint_is_of_one_source(fresh, landing):
     landing("a.json", lines(DOCUMENTS[:10]))
     run_once(fresh, landing)
-    refused = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+    refused = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
     assert refused.returncode == 2
     assert f"query nest-camera-stats has read files:{landing.folder} and is now to read topic nest-logs" in refused.stderr
-    unchecked = streamgauge_here("verify", "nest-camera-stats", settings=fresh)
+    unchecked = streamgauge("verify", "nest-camera-stats", settings=fresh)
     assert unchecked.returncode == 2
     assert "the query has read files, not a topic" in unchecked.stdout
 
@@ -125,7 +125,7 @@ def test_a_checkpoint_is_of_one_source(fresh, landing):
     assert reset.returncode == 0, reset.stderr
     assert f"the next run reads all files that are in {landing.folder} then" in reset.stdout
     assert folded(fresh, "nest-camera-stats") == {}
-    again = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+    again = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
     assert again.returncode == 0, again.stderr
 
 

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from plain import counts_of, dropped, one_camera, read_topic, results, sightings_of, write_topic
-from running import streamgauge, streamgauge_here
+from running import streamgauge
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NEST = ("nest-camera-stats", "nest-archive")
@@ -22,7 +22,7 @@ def produced(settings, *arguments):
 
 def run_once(settings, *queries, **variables):
     """Those queries, or all of this story; the others would wait for a schema registry."""
-    done = streamgauge_here("run", *(queries or NEST), "--once", settings=settings, **variables)
+    done = streamgauge("run", *(queries or NEST), "--once", settings=settings, **variables)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -111,7 +111,7 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
     for cut in admin.delete_records([TopicPartition("nest-logs", number, 50) for number in range(3)]).values():
         cut.result(30)
-    done = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+    done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
     assert done.returncode == 2
     assert "gone from Kafka, removed by retention" in done.stderr
     assert "STREAMGAUGE_FAIL_ON_DATA_LOSS=false" in done.stderr

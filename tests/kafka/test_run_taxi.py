@@ -5,7 +5,7 @@ import json
 import duckdb
 import pytest
 from plain import folded, read_topic, write_topic
-from running import streamgauge, streamgauge_here
+from running import streamgauge
 
 from streamgauge.data_files import data_file
 
@@ -73,7 +73,7 @@ def test_a_simulated_month_odd_rows_included_equals_a_separate_computation(fresh
         "2024-03-01T00:00:00Z",
     )
     summary = json.loads(ok(streamgauge("produce", "taxi", "--unpaced", "--json", *month, settings=fresh)).stdout.splitlines()[-1])
-    ok(streamgauge_here("run", "taxi-borough-stats", "--once", settings=fresh))
+    ok(streamgauge("run", "taxi-borough-stats", "--once", settings=fresh))
     want = assert_equal(fresh, tmp_path)
     assert sum(row[0] for row in want.values()) == summary["distinct_events"]
     assert len(read_topic(fresh, "dead-letters")) == summary["corrupt"] > 0
@@ -90,7 +90,7 @@ def test_on_the_console_for_teaching(fresh):
         "nyc-taxi",
         [b'{"lpep_dropoff_datetime": 1709290800000, "PULocationID": 74}', b'{"lpep_dropoff_datetime": 1709287200000, "PULocationID": 74}'],
     )
-    printed = ok(streamgauge_here("run", "taxi-borough-stats", "--console", "--once", "--mode", "complete", settings=fresh)).stdout
+    printed = ok(streamgauge("run", "taxi-borough-stats", "--console", "--once", "--mode", "complete", settings=fresh)).stdout
     assert "taxi-borough-stats, batch 0" in printed
     assert printed.index("2024-03-01 10:00:00") < printed.index("2024-03-01 11:00:00"), "the rows should be by window"
     assert folded(fresh, "taxi-borough-stats") == {}

@@ -17,7 +17,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, record
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import folded, read_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge
 
 from streamgauge.local.kafka import EmbeddedKafka
 from streamgauge.local.registry import EmbeddedRegistry
@@ -79,7 +79,7 @@ def processed(settings):
 
 
 def run_once(settings, *queries, **variables):
-    done = streamgauge_here("run", *queries, "--once", settings=settings, **variables)
+    done = streamgauge("run", *queries, "--once", settings=settings, **variables)
     assert done.returncode == 0, done.stderr
     return done
 

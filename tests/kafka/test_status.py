@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, write_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge
 
 from streamgauge.kafka_topics import create_topics
 
@@ -60,7 +60,7 @@ def test_a_query_runs_is_killed_falls_silent_and_stops(fresh):
     assert silent["lag"] == 40, "what has come since the kill is lag"
     assert silent["input_rows_per_second"] is None
 
-    done = streamgauge_here("run", QUERY, "--once", settings=fresh)
+    done = streamgauge("run", QUERY, "--once", settings=fresh)
     assert done.returncode == 0, done.stderr
     stopped = status(fresh)
     assert (stopped["state"], stopped["lag"], stopped["host"]) == ("stopped", 0, running["host"])
@@ -75,12 +75,12 @@ def test_a_query_runs_is_killed_falls_silent_and_stops(fresh):
 
 def test_a_query_that_fails_is_failed_with_its_error(fresh):
     produce(fresh, 10)
-    assert streamgauge_here("run", QUERY, "--once", settings=fresh).returncode == 0
+    assert streamgauge("run", QUERY, "--once", settings=fresh).returncode == 0
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
     admin.delete_topics(["nest-logs"])["nest-logs"].result(30)
     eventually(lambda: "nest-logs" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
     create_topics(fresh.kafka)
-    assert streamgauge_here("run", QUERY, "--once", settings=fresh).returncode == 2
+    assert streamgauge("run", QUERY, "--once", settings=fresh).returncode == 2
     failed = status(fresh)
     assert failed["state"] == "failed"
     assert "topic nest-logs was deleted and recreated" in failed["error"]
@@ -142,7 +142,7 @@ def test_the_metrics_of_every_batch_are_not_read_for_the_status(fresh):
 
 def test_dead_letters_are_listed_newest_first_and_by_reason(fresh):
     write_topic(fresh, "nest-logs", [b"not JSON", b"\xff\xfe\x00", b""], partitions=1)
-    assert streamgauge_here("run", "nest-dead-letters", "--once", settings=fresh).returncode == 0
+    assert streamgauge("run", "nest-dead-letters", "--once", settings=fresh).returncode == 0
     letters = json.loads(streamgauge("dead-letters", "--format", "json", settings=fresh).stdout)
     assert {(letter["reason"], letter["text"][:8], letter["offset"]) for letter in letters} == {
         ("not JSON", "not JSON", "0"), ("not UTF-8", "00000000", "1"), ("empty", "", "2"),

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, results, write_topic
-from running import environment, eventually, streamgauge, streamgauge_here
+from running import environment, eventually, streamgauge
 
 from streamgauge.kafka_topics import create_topics
 from streamgauge.local.kafka import EmbeddedKafka
@@ -52,7 +52,7 @@ def pipeline(settings, *queries, **variables):
 
 def test_a_query_that_fails_for_good_is_given_up_with_an_alert_and_the_others_go_on(fresh):
     write_topic(fresh, "nest-logs", cameras(10))
-    done = streamgauge_here("run", "nest-archive", "--once", settings=fresh)
+    done = streamgauge("run", "nest-archive", "--once", settings=fresh)
     assert done.returncode == 0, done.stderr
     (fresh.checkpoints / "nest-archive-v1-append" / "offsets" / "0").write_text("rubbish")
     shutil.rmtree(fresh.checkpoints / "nest-archive-v1-append" / "commits")
@@ -70,16 +70,16 @@ def test_a_query_that_fails_for_good_is_given_up_with_an_alert_and_the_others_go
 
 def test_a_topic_that_was_deleted_and_recreated_is_noticed_however_much_it_holds(fresh):
     write_topic(fresh, "nest-logs", cameras(10))
-    assert streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh).returncode == 0
+    assert streamgauge("run", "nest-camera-stats", "--once", settings=fresh).returncode == 0
     recreate(fresh, "nest-logs")
     write_topic(fresh, "nest-logs", cameras(300))
-    done = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+    done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
     assert done.returncode == 2
     assert "topic nest-logs was deleted and recreated. Two ways out" in done.stderr
     assert "Traceback" not in done.stderr
-    accepted = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh, STREAMGAUGE_FAIL_ON_DATA_LOSS="false")
+    accepted = streamgauge("run", "nest-camera-stats", "--once", settings=fresh, STREAMGAUGE_FAIL_ON_DATA_LOSS="false")
     assert accepted.returncode == 0, accepted.stderr
-    again = streamgauge_here("run", "nest-camera-stats", "--once", settings=fresh)
+    again = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
     assert again.returncode == 0, "the gap was accepted once, and need not be again: " + again.stderr
 
 
