@@ -47,11 +47,11 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
         "ingest-nest-logs": "append",
     }
     # More than any query gets through before the last one has started: each has a batch to be killed in.
-    documents = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number)) for number in range(10_000)]
+    documents = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number)) for number in range(24_000)]
     write_topic(fresh_registry, "nest-logs", documents[:10], partitions=3, key=b"home")
     assert streamgauge("ingest", "nest-logs", "--once", settings=fresh_registry).returncode == 0
     write_topic(fresh_registry, "nest-logs", [*documents[10:], *[b"rubbish"] * 50], partitions=3, key=b"home")
-    produced = streamgauge("produce", "wikimedia", "--unpaced", "--limit", "5000", settings=fresh_registry)
+    produced = streamgauge("produce", "wikimedia", "--unpaced", "--limit", "12000", settings=fresh_registry)
     assert produced.returncode == 0, produced.stderr
     checkpoints = {name: Checkpoint(CheckpointName(name, 1, mode).folder(fresh_registry)) for name, mode in modes.items()}
 
@@ -71,7 +71,7 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
         return None
 
     command = [sys.executable, "-c", RUN_ALL_SINKS, *list(modes)[:-1]]
-    with subprocess.Popen(command, env=environment(fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="40")) as pipeline:
+    with subprocess.Popen(command, env=environment(fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="90")) as pipeline:
         eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
         pipeline.kill()
     interrupted = {name: checkpoint.planned[-1] for name, checkpoint in checkpoints.items()}
