@@ -8,7 +8,6 @@ from plain import folded, read_topic
 from running import eventually, settings_on_free_ports
 
 from pipeline.progress import ProgressToKafka
-from pipeline.session import spark_session
 from streamgauge.local.platform import Platform
 
 
@@ -18,13 +17,6 @@ def platform(tmp_path):
     platform.start(detached=False)
     yield platform
     platform.stop()
-
-
-@pytest.fixture
-def spark(platform):
-    spark = spark_session(platform.settings)
-    yield spark
-    spark.stop()
 
 
 def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwards(platform, spark, tmp_path):
