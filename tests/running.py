@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 300
 """How long a state is waited for: far longer than it takes on a slow and busy machine, so that only what never comes runs into it."""
+PATIENCE_MS = RETRY_SECONDS * 1000
+"""RETRY_SECONDS, for a browser."""
 OF_THIS_MACHINE = ("STREAMGAUGE_CACHE", "STREAMGAUGE_JAVA_HOME", "STREAMGAUGE_MAVEN_URL")
 """The only settings that tests, chaos and benchmarks take from their environment. Others may name somebody's production."""
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 """For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
-PATIENCE_MS = RETRY_SECONDS * 1000
-"""The same for a browser."""
 PROCESS_SECONDS = 1000
 """How long a process may take that is waited for: as with RETRY_SECONDS, far longer than it does."""
 SPARK_COMMANDS = {"ingest", "maintain", "query", "run", "verify"}
