@@ -15,6 +15,7 @@ TIERS := e2e cluster kafka secure dashboard spark unit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "make test-TIER       one tier, whole: $(TIERS)"
 
 .uv/bin/uv:
 	@echo "installing uv into .uv"
@@ -60,7 +61,7 @@ test: .venv/.dev ## every test but compose-test, chaos and the longest two of a 
 test-quick: .venv/.dev ## what needs no server: for each change
 	$(PYTEST) -m "not long" tests/unit tests/spark
 
-$(addprefix test-,$(TIERS)): test-%: .venv/.dev ## one tier, whole
+$(addprefix test-,$(TIERS)): test-%: .venv/.dev
 	$(PYTEST) tests/$*
 
 compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker
