@@ -46,10 +46,11 @@ setup: .venv/.dev ## the virtual environment with development tools, from the lo
 demo: .venv/.ready ## Kafka, producers, pipeline and dashboard, all at once; Ctrl-C ends it
 	@$(RUN)streamgauge demo
 
-check: .venv/.dev ## lint, format and types
+check: .venv/.dev ## lint, format, types and imports
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
 	$(RUN)mypy
+	$(RUN)lint-imports
 
 format: .venv/.dev ## put the code into its format
 	$(RUN)ruff check --fix .
@@ -77,8 +78,8 @@ bench: .venv/.dev ## figures of this machine; takes some minutes
 	$(BENCH)neighbours
 	$(BENCH)demo
 
-jars-lock: .venv/.ready ## make streamgauge/local/jars.lock anew (needs Maven)
-	$(RUN)python -m streamgauge.local.lock_jars
+jars-lock: .venv/.ready ## make contract/java/jars.lock anew (needs Maven)
+	$(RUN)python -m contract.java.lock_jars
 
 clean: ## everything that was made here: environment, data, caches of tools
 	rm -rf .venv .uv .streamgauge .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,9 +15,9 @@ from confluent_kafka import KafkaException
 from running import environment
 
 from benchmarks.measuring import ME, MIB, family, messages, own_settings, resident_bytes, say, say_machine
-from streamgauge.local import jars
-from streamgauge.settings import Settings
-from streamgauge.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.java import jars
+from contract.settings import Settings
+from contract.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
 FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
 SETTLE_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 30, 300, 8

@@ -13,8 +13,8 @@ import psutil
 from confluent_kafka import Message, TopicPartition
 from running import settings_on_free_ports
 
-from streamgauge.local.platform import Platform
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from streamgauge.platform.platform import Platform
 
 ME = [sys.executable, "-m", "streamgauge.cli"]
 MIB = 2**20

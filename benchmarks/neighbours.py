@@ -14,8 +14,8 @@ import orjson
 from running import environment
 
 from benchmarks.measuring import ME, fresh_platform, messages, say, say_machine
-from streamgauge.checkpoint_names import CheckpointName
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName
 
 NEIGHBOUR, MEASURED = "nest-archive", "nest-camera-stats"
 SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 60, 200

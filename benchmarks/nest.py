@@ -21,8 +21,8 @@ import orjson
 from running import environment
 
 from benchmarks.measuring import ME, fresh_platform, messages, say, say_machine
-from streamgauge.data_files import data_file
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from contract.storage.data_files import data_file
 
 DOCUMENTS = 1_000_000
 LATENCY_SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 60, 1000
@@ -61,9 +61,9 @@ def measure_pipeline(settings: Settings) -> None:
         subprocess.run([*ME, "run", *names, "--once"], env=environment(own), check=True, stderr=subprocess.DEVNULL)
         seconds = time.monotonic() - started
         say(f"pipeline, start included, {' and '.join(names)}, and dead letters: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
-    from pipeline.nest import queries
-    from pipeline.runner import Runner, RunOptions
-    from pipeline.session import spark_session
+    from pipeline.domains.nest import queries
+    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.spark.session import spark_session
 
     spark = spark_session(settings)
     stats = [query for query in queries(settings) if query.name == "nest-camera-stats"]

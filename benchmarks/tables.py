@@ -21,17 +21,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from running import environment
 
 from benchmarks.measuring import ME, fresh_platform, say, say_machine
+from contract.settings import Settings
 from pipeline.catalog import chosen as queries_named
+from pipeline.domains.nest import DOCUMENT
 from pipeline.ingest.inference import infer
 from pipeline.ingest.location import Location
 from pipeline.ingest.queries import queries_of
 from pipeline.lake.maintenance import DELTA_RETENTION_SECONDS, maintain_delta
 from pipeline.lake.tables import LakeTable
-from pipeline.nest import DOCUMENT
-from pipeline.runner import Runner, RunOptions
-from pipeline.session import spark_session
-from pipeline.sources import records_from
-from streamgauge.settings import Settings
+from pipeline.running.runner import Runner, RunOptions
+from pipeline.sources.kafka import records_from
+from pipeline.spark.session import spark_session
 
 TOPIC, RECORDS, KEYS, BATCHES = "orders", 200_000, 20_000, (1, 1, 10, 50)
 DOCUMENTS, TIMES = 100_000, 4

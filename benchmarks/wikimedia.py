@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame
 from running import environment
 
 from benchmarks.measuring import ME, MIB, family, fresh_platform, messages, own_settings, resident_bytes, say, say_machine
-from streamgauge.local import jars
-from streamgauge.local.registry import EmbeddedRegistry
-from streamgauge.schema_registry import SchemaRegistry
-from streamgauge.settings import Settings
+from contract.java import jars
+from contract.registry.client import SchemaRegistry
+from contract.settings import Settings
+from streamgauge.platform.registry import EmbeddedRegistry
 
 CHANGES, CHANGES_ALONE = 500_000, 100_000
 QUERY = "wikimedia-edit-stats"
@@ -69,11 +69,11 @@ def measure_producer(settings: Settings) -> None:
     say(
         f"producer: {summary['events_per_second']:,.0f} changes/s, {CHANGES:,} changes of {size:,.0f} bytes of Avro on average in {summary['seconds']:.1f} s"
     )
-    from producers.events import Idle
-    from producers.wikimedia_avro import encoder, schema_text
-    from producers.wikimedia_edits import edit_event
-    from producers.wikimedia_simulation import Simulation, simulate
-    from streamgauge.data_files import data_file
+    from contract.storage.data_files import data_file
+    from producers.delivery.events import Idle
+    from producers.wikimedia.avro import encoder, schema_text
+    from producers.wikimedia.edits import edit_event
+    from producers.wikimedia.simulation import Simulation, simulate
 
     started = time.monotonic()
     texts = list(islice(simulate(Simulation(START)), CHANGES_ALONE))
@@ -95,12 +95,12 @@ def measure_pipeline(settings: Settings) -> None:
     command = [*ME, "run", QUERY, "--once"]
     seconds = seconds_of(lambda: subprocess.run(command, env=environment(own), check=True, stderr=subprocess.DEVNULL))
     say(f"pipeline, start included, {QUERY} and dead letters: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
-    from pipeline.runner import Runner, RunOptions
-    from pipeline.schema_book import SchemaBook
-    from pipeline.session import spark_session
-    from pipeline.sources import records_from
-    from pipeline.wikimedia import CHANGES as SUBJECT
-    from pipeline.wikimedia import changes, edits, queries
+    from pipeline.domains.wikimedia import CHANGES as SUBJECT
+    from pipeline.domains.wikimedia import changes, edits, queries
+    from pipeline.formats.schema_book import SchemaBook
+    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.sources.kafka import records_from
+    from pipeline.spark.session import spark_session
 
     spark = spark_session(settings)
     stats = [query for query in queries(settings) if query.name == QUERY]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard import health, nest, taxi, wikimedia
+from dashboard.pages import health, nest, taxi, wikimedia
 
 _HERE = Path(__file__).parent
 

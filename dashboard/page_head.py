@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from dashboard import states
-from dashboard.reader import Snapshot, follow
-from streamgauge.errors import StreamgaugeError
-from streamgauge.result_table import Decode
-from streamgauge.settings import Settings
+from contract.errors import StreamgaugeError
+from contract.kafka.result_table import Decode
+from contract.settings import Settings
+from dashboard.reading import states
+from dashboard.reading.reader import Snapshot, follow
 
 
 def settings_or_error() -> Settings | None:

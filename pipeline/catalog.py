@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeline import nest, taxi, wikimedia
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.checkpoint_names import checkpoints
+from pipeline.domains import nest, taxi, wikimedia
 from pipeline.ingest.queries import ingests
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
-from pipeline.sinks import DeadLetterTopic, DeltaArchive, ParquetArchive
-from streamgauge.checkpoint_names import checkpoints
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
+from pipeline.sinks.sinks import DeadLetterTopic, DeltaArchive, ParquetArchive
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:

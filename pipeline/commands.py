@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.output_format import Format, FormatOption
-from streamgauge.settings import Settings
-from streamgauge.stop_signals import StopRequest, end_at_once, stop_requested
+from contract.errors import StreamgaugeError
+from contract.output_format import Format, FormatOption
+from contract.process.stop_signals import StopRequest, end_at_once, stop_requested
+from contract.settings import Settings
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -25,11 +25,11 @@ def run(
     topic_pattern: Annotated[str | None, typer.Option(help="read all topics that match this regular expression")] = None,
 ) -> None:
     """Run queries: continuously, or --once."""
+    from contract.kafka.errors import raise_if_kept_out
     from pipeline.catalog import chosen
-    from pipeline.console import on_console
-    from pipeline.runner import Runner, RunOptions
-    from pipeline.session import running_session
-    from streamgauge.kafka_errors import raise_if_kept_out
+    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.sinks.console import on_console
+    from pipeline.spark.session import running_session
 
     _check_mode(mode)
     if (mode or topic_pattern or console) and not query:
@@ -59,9 +59,9 @@ def ingest(
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
     from pipeline.ingest.queries import queries_of
-    from pipeline.runner import Runner, RunOptions
-    from pipeline.session import running_session
-    from pipeline.sources import source_partitions
+    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.sources.kafka import source_partitions
+    from pipeline.spark.session import running_session
 
     def say(line: str) -> None:
         err.print(line, markup=False)
@@ -89,8 +89,8 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
 ) -> None:
     """Put a query back to before its first run: delete its checkpoints and what it has written. It must not run."""
-    from pipeline.reset import checkpoints_held, deletions, named, notes
-    from streamgauge.removal import is_agreed
+    from contract.storage.removal import is_agreed
+    from pipeline.running.reset import checkpoints_held, deletions, named, notes
 
     settings = Settings.from_environment()
     chosen = named(query, settings)
@@ -120,8 +120,8 @@ def verify(
 ) -> None:
     """Prove that sinks hold what their source says: recount from the start, compare every row. Exit code 1 when one is wrong."""
     from pipeline.catalog import chosen, run_here
-    from pipeline.inputs import input_of
-    from pipeline.session import running_session
+    from pipeline.sources.inputs import input_of
+    from pipeline.spark.session import running_session
     from pipeline.verification.show import as_json, show
     from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
 

@@ -6,15 +6,15 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName
+from contract.topics import Topic
 from pipeline.checkpoint.contents import Partition
-from pipeline.confluent_avro import Subject, WriterSchemas
-from pipeline.files.source import Files
-from pipeline.sinks import Sink
-from pipeline.static_tables import StaticTable
-from pipeline.watermarks import with_partition_watermarks
-from streamgauge.checkpoint_names import CheckpointName
-from streamgauge.settings import Settings
-from streamgauge.topics import Topic
+from pipeline.formats.confluent_avro import Subject, WriterSchemas
+from pipeline.running.watermarks import with_partition_watermarks
+from pipeline.sinks.sinks import Sink
+from pipeline.sources.files import Files
+from pipeline.sources.static_tables import StaticTable
 
 OutputMode = Literal["append", "update", "complete"]
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
-from streamgauge.text import without_credentials
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.text import without_credentials
 
 produce = typer.Typer(help="Write events into the source topics.", no_args_is_help=True, rich_markup_mode=None)
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
@@ -50,14 +50,14 @@ def nest(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, typer.Option("--json", help="The summary as one line of JSON on standard output.")] = False,
 ) -> None:
     """Cameras that see people: simulated Works-with-Nest documents, or recorded ones."""
-    from producers import nest as story
-    from producers.faults import Faults
-    from producers.nest_recording import event_time_ms, replay
-    from producers.resume import newest_event_ms
-    from producers.run import Run, raise_if_undelivered, warn_of_short_stream
-    from producers.run import produce as run_producer
-    from streamgauge.durations import seconds
-    from streamgauge.topics import NEST_LOGS
+    from contract.durations import seconds
+    from contract.topics import NEST_LOGS
+    from producers.delivery.faults import Faults
+    from producers.delivery.resume import newest_event_ms
+    from producers.delivery.run import Run, raise_if_undelivered, warn_of_short_stream
+    from producers.delivery.run import produce as run_producer
+    from producers.nest import simulation as story
+    from producers.nest.recording import event_time_ms, replay
 
     settings = Settings.from_environment()
     _check_positive(rate=rate, speed_up=speed_up)
@@ -105,15 +105,15 @@ def taxi(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, typer.Option("--json", help="The summary as one line of JSON on standard output.")] = False,
 ) -> None:
     """Green taxi trips of New York: simulated, or TLC's own."""
-    from producers import taxi as story
-    from producers.faults import Faults
-    from producers.resume import newest_event_ms
-    from producers.run import Run, raise_if_undelivered, warn_of_short_stream
-    from producers.run import produce as run_producer
-    from producers.taxi_download import fetch_month
-    from producers.taxi_simulation import SECONDS_A_TRIP, Simulation
-    from streamgauge.durations import seconds
-    from streamgauge.topics import NYC_TAXI
+    from contract.durations import seconds
+    from contract.topics import NYC_TAXI
+    from producers.delivery.faults import Faults
+    from producers.delivery.resume import newest_event_ms
+    from producers.delivery.run import Run, raise_if_undelivered, warn_of_short_stream
+    from producers.delivery.run import produce as run_producer
+    from producers.taxi import stream as story
+    from producers.taxi.download import fetch_month
+    from producers.taxi.simulation import SECONDS_A_TRIP, Simulation
 
     settings = Settings.from_environment()
     _check_positive(speed_up=speed_up, rate=1.0 if rate is None else rate)
@@ -168,14 +168,14 @@ def wikimedia(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, typer.Option("--json", help="The summary as one line of JSON on standard output.")] = False,
 ) -> None:
     """Changes of the world's wikis, in Avro: simulated ones, or live, or recorded."""
-    from producers.faults import Faults
-    from producers.run import warn_of_short_stream
-    from producers.wikimedia_avro import schema_text
-    from producers.wikimedia_live import unreachable
-    from producers.wikimedia_run import Order, WikimediaRun
-    from producers.wikimedia_simulation import Simulation
-    from streamgauge.data_files import data_file
-    from streamgauge.durations import seconds
+    from contract.durations import seconds
+    from contract.storage.data_files import data_file
+    from producers.delivery.faults import Faults
+    from producers.delivery.run import warn_of_short_stream
+    from producers.wikimedia.avro import schema_text
+    from producers.wikimedia.live import unreachable
+    from producers.wikimedia.run import Order, WikimediaRun
+    from producers.wikimedia.simulation import Simulation
 
     settings = Settings.from_environment()
     _check_positive(rate=rate, speed_up=speed_up)

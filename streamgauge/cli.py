@@ -8,14 +8,14 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
+from contract.errors import StreamgaugeError
+from contract.output_format import Format, FormatOption, RowFormat, RowFormatOption
+from contract.settings import Settings
 from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce
-from streamgauge import operations
-from streamgauge.errors import StreamgaugeError
-from streamgauge.local import commands as local_commands
-from streamgauge.output_format import Format, FormatOption, RowFormat, RowFormatOption
-from streamgauge.settings import Settings
+from streamgauge.operations import commands as operations
+from streamgauge.platform import commands as local_commands
 
 app = typer.Typer(
     help="Three kinds of live events into Kafka, Spark turns them into small tables that are always right, and a person watches them.",
@@ -43,7 +43,7 @@ app.command()(local_commands.spark_worker)
 @app.command()
 def up() -> None:
     """Start the embedded platform in the background, wait until it answers, create the topics."""
-    from streamgauge.local.platform import Platform
+    from streamgauge.platform.platform import Platform
 
     platform = Platform(Settings.from_environment(), say=lambda line: err.print(line, markup=False))
     platform.start(detached=True, tell=lambda line: out.print(line, markup=False))
@@ -54,7 +54,7 @@ def up() -> None:
 @app.command()
 def down() -> None:
     """Stop the embedded platform. Its data stays."""
-    from streamgauge.local.platform import Platform
+    from streamgauge.platform.platform import Platform
 
     for line in Platform(Settings.from_environment()).stop():
         out.print(line)
@@ -67,7 +67,7 @@ def report(
     output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
     """Print the table that a query's result topic holds now: last value per key, by window."""
-    from streamgauge import report as reports
+    from streamgauge.operations import report as reports
 
     rows = reports.report_rows(query, Settings.from_environment(), min_count)
     if output_format is RowFormat.TABLE:
@@ -84,8 +84,8 @@ def status(
     """Show how each query does: running, idle, stopped, failed or silent; rates, lag, watermark, state, late rows, last error."""
     from datetime import UTC, datetime
 
-    from streamgauge import status_table
-    from streamgauge.query_status import read_statuses
+    from contract.query_status import read_statuses
+    from streamgauge.operations import status_table
 
     if watch and output_format is Format.JSON:
         msg = "--watch shows the table only; leave --format json or --watch out"
@@ -109,7 +109,7 @@ def dead_letters(
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """List the newest records that could not be used: why, where they came from, and how they begin."""
-    from streamgauge import dead_letters as letters
+    from contract.kafka import dead_letters as letters
 
     found = letters.newest_letters(Settings.from_environment(), limit, reason)
     if output_format is Format.JSON:
@@ -136,8 +136,8 @@ def demo(
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
 ) -> None:
     """Everything at once, in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C ends it; the next start goes on from there."""
-    from streamgauge.local.demo import Demo
-    from streamgauge.local.services import services
+    from streamgauge.demo.demo import Demo
+    from streamgauge.demo.services import services
 
     settings = Settings.from_environment()
     Demo(settings, services(settings, dashboard=with_dashboard), err).run(seconds)

@@ -7,7 +7,7 @@ from typing import Any
 
 import fastavro
 
-from streamgauge.data_files import data_file
+from contract.storage.data_files import data_file
 
 V1 = data_file("schemas/wikimedia-value.avsc").read_text()
 V2 = data_file("schemas/wikimedia-value.v2.avsc").read_text()

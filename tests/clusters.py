@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 import psutil
 from running import environment, eventually, free_ports
 
-from streamgauge.local.processes import GuardedProcess
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from streamgauge.platform.processes import GuardedProcess
 
 
 @dataclass

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from running import OBJECT_STORE, forget_surroundings, running_platform, running_registry, shared_spark, stop_shared_spark
 from topic_reset import delete_subjects, empty_topics
 
-from streamgauge.local.ports import free_ports
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from streamgauge.platform.ports import free_ports
 
 
 def pytest_configure() -> None:

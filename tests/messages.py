@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import orjson
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from streamgauge.data_files import data_file
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from contract.storage.data_files import data_file
 
 ANSWER_SECONDS = 10
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,10 +18,10 @@ from unittest.mock import patch
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 
-from streamgauge.local.platform import Platform
-from streamgauge.local.ports import free_ports
-from streamgauge.local.registry import EmbeddedRegistry
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from streamgauge.platform.platform import Platform
+from streamgauge.platform.ports import free_ports
+from streamgauge.platform.registry import EmbeddedRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,7 +120,7 @@ def streamgauge_process(
 @functools.cache
 def shared_spark() -> "SparkSession":
     """The Spark session of this process, with everything a test may need: the jars for an object store, and its address and credentials."""
-    from pipeline.session import spark_session
+    from pipeline.spark.session import spark_session
 
     chosen = Settings(
         home=Path(tempfile.mkdtemp(prefix="streamgauge-spark-")),

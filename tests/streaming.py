@@ -25,13 +25,13 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from contract.kafka.result_table import ResultTable
+from contract.settings import Settings
 from pipeline.checkpoint.contents import Checkpoint
-from pipeline.confluent_avro import WriterSchemas
-from pipeline.measures import measures
+from pipeline.formats.confluent_avro import WriterSchemas
+from pipeline.monitoring.measures import measures
 from pipeline.query import Query
-from pipeline.sinks import CompactedAvroTopic, CompactedTopic, keyed_rows
-from streamgauge.result_table import ResultTable
-from streamgauge.settings import Settings
+from pipeline.sinks.sinks import CompactedAvroTopic, CompactedTopic, keyed_rows
 
 Row = dict[str, Any]
 Value = bytes | Mapping[str, Any] | None

@@ -5,10 +5,10 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from running import eventually
 
-from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_topics import create_topics, deviations
-from streamgauge.local.registry import COMPATIBILITY
-from streamgauge.topics import TOPICS
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.create_topics import create_topics, deviations
+from contract.topics import TOPICS
+from streamgauge.platform.registry import COMPATIBILITY
 
 ANSWER_SECONDS = 60
 

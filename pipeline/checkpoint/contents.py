@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.storage import StoragePath, names_in, text_of
+from contract.errors import StreamgaugeError
+from contract.storage.paths import StoragePath, names_in, text_of
 
 Partition = tuple[str, int]
 """Topic and number."""

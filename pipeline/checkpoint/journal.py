@@ -1,6 +1,6 @@
 """The batches of a query, all of them: Spark's checkpoint forgets the plan of a batch after a hundred further ones.
 
-A journal is a file beside the checkpoint (streamgauge/checkpoint_names.py says where), with a line for each batch: its offsets and its
+A journal is a file beside the checkpoint (contract/storage/checkpoint_names.py says where), with a line for each batch: its offsets and its
 watermark. With it anyone can say later which batch took a record, and by which watermark that batch told late rows. The process that runs
 the query writes it: a line when Spark reports a batch, and before each start, or when a report is missing, the lines of all plans that are
 still in `offsets/`. Only `streamgauge verify` depends on it, so a journal that cannot be written stops no query: what it lacks is
@@ -16,12 +16,12 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace
+from contract.storage.paths import StoreAway
 from pipeline.checkpoint.contents import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
-from pipeline.sources import first_and_end_offsets
-from streamgauge.checkpoint_names import CheckpointPlace
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
-from streamgauge.storage import StoreAway
+from pipeline.sources.kafka import first_and_end_offsets
 
 
 class BatchJournal:

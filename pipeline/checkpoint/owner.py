@@ -1,8 +1,8 @@
 """To whom the checkpoints in an object store belong. On a disk, locks keep a second pipeline out; they reach no further than a machine."""
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
-from streamgauge.storage import text_of, write_new
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.paths import text_of, write_new
 
 OWNER = "owner"
 """The object beside the checkpoints that names him, as settings.owner does."""

@@ -8,13 +8,13 @@ import psutil
 from confluent_kafka import KafkaException, TopicCollection
 from filelock import FileLock, Timeout
 
-from pipeline.files.source import SCHEME
+from contract.errors import StreamgaugeError
+from contract.kafka.errors import KafkaAway, forbidden, is_forbidden
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
+from contract.storage.paths import StoragePath, names_in, text_of, write_whole
 from pipeline.query import Query
-from streamgauge.checkpoint_names import CheckpointPlace, others_of_query
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_errors import KafkaAway, forbidden, is_forbidden
-from streamgauge.settings import Settings
-from streamgauge.storage import StoragePath, names_in, text_of, write_whole
+from pipeline.sources.files import SCHEME
 
 PREVIOUS_DRIVER_SECONDS = 15
 ANSWER_SECONDS = 10

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
+from contract.settings import Settings
+from contract.storage.paths import StoragePath
 from pipeline.ingest.json_types import paths
 from pipeline.ingest.location import Location, TableSchema
 from pipeline.ingest.records import newest, rows, usable
 from pipeline.ingest.upsert import learned
-from pipeline.sources import records_from
-from streamgauge.settings import Settings
-from streamgauge.storage import StoragePath
+from pipeline.sources.kafka import records_from
 
 SAMPLE_ROWS = 5
 

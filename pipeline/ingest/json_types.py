@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import types as T  # noqa: N812
 
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
 
 _WHOLE = T.DecimalType(38, 0)
 RESERVED = ("kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp")

@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import types as T  # noqa: N812
 
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.paths import StoragePath, write_whole
 from pipeline.ingest.json_types import Notes
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
-from streamgauge.storage import StoragePath, write_whole
 
 SCHEMA_ENDING = ".schema.json"
 DELETIONS = "_deletions"

@@ -2,13 +2,13 @@
 
 from functools import partial
 
+from contract.settings import Settings
+from contract.topics import TOPICS, Topic
 from pipeline.ingest.location import locations, query_name
 from pipeline.ingest.records import unusable
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query, unchanged
-from pipeline.sinks import DeadLetterTopic
-from streamgauge.settings import Settings
-from streamgauge.topics import TOPICS, Topic
+from pipeline.sinks.sinks import DeadLetterTopic
 
 ANY_TOPIC = {"partitions": 0, "key": "the row's key, UTF-8", "value": "a JSON object; null deletes the row"}
 

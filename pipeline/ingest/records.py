@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.dead_letters import dead_letters, json_reason
+from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.ingest.json_types import RESERVED
 
 

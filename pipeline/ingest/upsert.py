@@ -12,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from contract.settings import Settings
 from pipeline.ingest.json_types import RESERVED, Notes, TypeChanged, paths, settled, widened
 from pipeline.ingest.location import Location, TableSchema
 from pipeline.ingest.records import newest, parsed, seen_type, usable
-from streamgauge.settings import Settings
 
 ORIGIN = T.StructType(
     [

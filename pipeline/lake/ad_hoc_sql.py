@@ -11,8 +11,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
+from contract.errors import StreamgaugeError
 from pipeline.lake.tables import LakeTable, register
-from streamgauge.errors import StreamgaugeError
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 _NO_QUERIES = tuple(f"{_PLANS}.{name}" for name in ("Command", "ParsedStatement", "CompoundBody", "InsertIntoDir", "ScriptTransformation"))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.output_format import RowFormat, RowFormatOption
-from streamgauge.settings import Settings
-from streamgauge.stop_signals import stop_requested
+from contract.errors import StreamgaugeError
+from contract.output_format import RowFormat, RowFormatOption
+from contract.process.stop_signals import stop_requested
+from contract.settings import Settings
 
 if TYPE_CHECKING:  # Spark takes a second or more to import
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def query(
     from pipeline.lake import row_formats
     from pipeline.lake.ad_hoc_sql import answer
     from pipeline.lake.tables import existing_tables
-    from pipeline.session import running_session
+    from pipeline.spark.session import running_session
 
     settings = Settings.from_environment()
     there_are = existing_tables(settings)  # before Spark starts
@@ -70,7 +70,7 @@ def maintain(
     ] = None,
 ) -> None:
     """Compact the many small files of Delta tables into a few, and delete files that no longer belong to them. Safe while queries run."""
-    from streamgauge import durations
+    from contract import durations
 
     retain_seconds = durations.seconds(retain, "--retain")
     if retain_seconds < SAFE_RETENTION_SECONDS and not allow_short_retention:
@@ -106,7 +106,7 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
     if not due:
         return []
     from pipeline.lake import maintenance
-    from pipeline.session import running_session
+    from pipeline.spark.session import running_session
 
     failures = []
     with contextlib.ExitStack() as open_until_done:
@@ -124,7 +124,7 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
 
 def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> None:
     """A round is a process of its own, so that Spark's memory is used for as long as a round takes, and no longer."""
-    from streamgauge.rounds import repeat
+    from contract.process.rounds import repeat
 
     stop = stop_requested()
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from streamgauge.storage import StoragePath, folders_in
+from contract.storage.paths import StoragePath, folders_in
 
 TableFormat = Literal["delta", "parquet"]
 _MARKS: dict[str, TableFormat] = {"_delta_log": "delta", "_spark_metadata": "parquet"}

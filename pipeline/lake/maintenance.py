@@ -11,18 +11,18 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.paths import StoragePath, StoredFile, files_below
+from contract.text import size_text
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
-from pipeline.reset import checkpoints_held
-from pipeline.sinks import DeltaArchive
-from pipeline.spark_log import path_of
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
-from streamgauge.storage import StoragePath, StoredFile, files_below
-from streamgauge.text import size_text
+from pipeline.running.reset import checkpoints_held
+from pipeline.sinks.sinks import DeltaArchive
+from pipeline.spark.log import path_of
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
 ATTEMPTS = 4

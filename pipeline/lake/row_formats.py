@@ -12,8 +12,8 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.text import printable
+from contract.errors import StreamgaugeError
+from contract.text import printable
 
 
 def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

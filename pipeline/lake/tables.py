@@ -8,10 +8,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.paths import StoragePath
 from pipeline.lake.folders import TableFormat, table_folders
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
-from streamgauge.storage import StoragePath
 
 _WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND")
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.spark_log import live_entries, path_of
+from pipeline.spark.log import live_entries, path_of
 
 SparkFailure = (PySparkException, Py4JJavaError)
 """PySpark has a class for what fails in a query's plan and tasks, and none for what Spark's scheduler itself throws."""

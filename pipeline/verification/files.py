@@ -10,14 +10,14 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.errors import StreamgaugeError
+from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import FILES, Batch, Offsets, Partition
 from pipeline.checkpoint.journal import known_batches
-from pipeline.files.source import PROBLEM, Files, records_of, topic_of
-from pipeline.files.taken import TakenFile, taken_files
+from pipeline.sources.files import PROBLEM, Files, records_of, topic_of
+from pipeline.sources.taken_files import TakenFile, taken_files
 from pipeline.verification.outcome import Cut
 from pipeline.verification.prefix import Prefix, batch_numbered
-from streamgauge.checkpoint_names import CheckpointPlace
-from streamgauge.errors import StreamgaugeError
 
 END = 2**31
 """Behind the last line of any file."""

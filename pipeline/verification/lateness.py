@@ -7,9 +7,9 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.errors import StreamgaugeError
 from pipeline.checkpoint.contents import Batch, Offsets, Partition
 from pipeline.verification.outcome import Lateness
-from streamgauge.errors import StreamgaugeError
 
 IN_TIME, UNTOLD, LATE, WRONGLY_LATE = 0, 1, 2, 3
 IS_AHEAD, LATENESS, LATE_UNTIL = "_is_ahead", "_lateness", "_late_until_ms"

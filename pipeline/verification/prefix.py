@@ -8,15 +8,15 @@ from typing import TypeVar
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace
+from contract.storage.paths import StoragePath
 from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets, Partition
 from pipeline.checkpoint.journal import known_batches
 from pipeline.query import Query
-from pipeline.sources import first_and_end_offsets
+from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.outcome import Cut
-from streamgauge.checkpoint_names import CheckpointPlace
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
-from streamgauge.storage import StoragePath
 
 _LOOKS, _SECONDS_BETWEEN = 100, 0.02
 T = TypeVar("T")

@@ -5,14 +5,14 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import Offsets
-from pipeline.files.source import Files
 from pipeline.query import Query
-from pipeline.sources import records_between
+from pipeline.sources.files import Files
+from pipeline.sources.kafka import records_between
 from pipeline.verification.files import TakenFiles
 from pipeline.verification.prefix import Prefix, prefix_of
-from streamgauge.checkpoint_names import CheckpointPlace
-from streamgauge.settings import Settings
 
 
 class Taken(Protocol):

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from contract.errors import StreamgaugeError
+from contract.kafka.errors import unreadable
+from contract.settings import Settings
 from pipeline.checkpoint.contents import Offsets
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_errors import unreadable
-from streamgauge.settings import Settings
 
 SILENCE_SECONDS = 30
 

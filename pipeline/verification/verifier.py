@@ -12,15 +12,20 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract import durations
+from contract.errors import StreamgaugeError
+from contract.registry.client import SchemaRegistry, avro_rows
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from pipeline.checkpoint.contents import Checkpoint, Offsets, Partition
-from pipeline.confluent_avro import WriterSchemas, schema_ids, unknown_ids
-from pipeline.failures import DATA_LOSS
+from pipeline.formats.confluent_avro import WriterSchemas, schema_ids, unknown_ids
+from pipeline.formats.schema_book import SchemaBook
 from pipeline.ingest.location import Location
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
-from pipeline.schema_book import SchemaBook
-from pipeline.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
-from pipeline.sources import first_and_end_offsets, records_between, source_partitions
+from pipeline.running.failures import DATA_LOSS
+from pipeline.sinks.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, DeltaArchive, ParquetArchive
+from pipeline.sources.kafka import first_and_end_offsets, records_between, source_partitions
 from pipeline.verification.archive import Archive, SparkFailure, is_of_files
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.origins import CONTENT, ORIGIN, Origin, OriginComparison, compare, letters_by_origin, rows_by_origin
@@ -30,11 +35,6 @@ from pipeline.verification.source import Taken, taken_by
 from pipeline.verification.tables import Comparison, Excuses, Tables, json_row
 from pipeline.verification.topic_table import TopicTable, read_table
 from pipeline.verification.upserts import HeldTable
-from streamgauge import durations
-from streamgauge.checkpoint_names import CheckpointPlace, others_of_query
-from streamgauge.errors import StreamgaugeError
-from streamgauge.schema_registry import SchemaRegistry, avro_rows
-from streamgauge.settings import Settings
 
 ATTEMPTS = 3
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import typer
 from running import settings_on_free_ports
 
 from chaos.round import Round
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
 
 
 def main(

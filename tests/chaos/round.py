@@ -19,12 +19,12 @@ import psutil
 from running import environment
 
 from chaos.plan import FREEZE, KILL_JVM, KILL_KAFKA, KILL_PYTHON, STOP_REGISTRY, Fault, disagreements, faults
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.local.processes import GuardedProcess, log_tail
-from streamgauge.local.registry import EmbeddedRegistry
-from streamgauge.settings import Settings
+from contract.errors import StreamgaugeError
+from contract.kafka.create_topics import create_topics
+from contract.settings import Settings
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.processes import GuardedProcess, log_tail
+from streamgauge.platform.registry import EmbeddedRegistry
 
 ME = [sys.executable, "-m", "streamgauge.cli"]
 IMPERFECTIONS = ["--late", "0.05", "--too-late", "0.01", "--duplicates", "0.03", "--corrupt", "0.01"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from clusters import Cluster, running_cluster
 
-from streamgauge.settings import Settings
+from contract.settings import Settings
 
 
 @pytest.fixture

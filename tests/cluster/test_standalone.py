@@ -11,11 +11,11 @@ import pytest
 from plain import one_camera, write_topic
 from running import PROCESS_SECONDS, environment, eventually, streamgauge, streamgauge_process
 
+from contract.java.jars import fetch
+from contract.java.runtime import java_home
+from contract.storage.checkpoint_names import CheckpointName
 from pipeline.checkpoint.contents import Checkpoint
-from streamgauge.checkpoint_names import CheckpointName
-from streamgauge.local.jars import fetch
-from streamgauge.local.java import java_home
-from streamgauge.local.spark_daemons import SPARK_HOME
+from streamgauge.platform.spark_daemons import SPARK_HOME
 
 EVENTS = 3000
 BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "750"}

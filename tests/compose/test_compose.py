@@ -12,9 +12,9 @@ from plain import read_topic
 from running import eventually
 from sse_server import hold, serving
 
-from producers.wikimedia_simulation import Simulation, simulate
-from streamgauge.settings import Settings
-from streamgauge.topics import TOPICS
+from contract.settings import Settings
+from contract.topics import TOPICS
+from producers.wikimedia.simulation import Simulation, simulate
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
 RESULTS = [topic.name for topic in TOPICS if topic.is_result]

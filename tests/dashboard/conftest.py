@@ -16,11 +16,11 @@ from confluent_kafka.admin import AdminClient
 from playwright.sync_api import sync_playwright
 from running import RETRY_SECONDS, environment
 
-from dashboard import nest
+from contract.kafka.create_topics import create_topics
+from contract.topics import NEST_CAMERA_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from dashboard.pages import nest
 from dashboard.server import dashboard_command, dashboard_url
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.processes import GuardedProcess, log_tail
-from streamgauge.topics import NEST_CAMERA_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from streamgauge.platform.processes import GuardedProcess, log_tail
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

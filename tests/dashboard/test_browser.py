@@ -12,7 +12,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from playwright.sync_api import expect
 from running import PATIENCE_MS, RETRY_SECONDS
 
-from streamgauge.data_files import data_file
+from contract.storage.data_files import data_file
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import expect
 from running import PATIENCE_MS, RETRY_SECONDS
 
-from streamgauge.topics import DEAD_LETTERS, QUERY_STATES
+from contract.topics import DEAD_LETTERS, QUERY_STATES
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 RED = (220, 38, 38)

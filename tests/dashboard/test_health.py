@@ -14,9 +14,9 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
-from dashboard import health, health_dead_letters
-from streamgauge.kafka_topics import create_topics
-from streamgauge.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
+from contract.kafka.create_topics import create_topics
+from contract.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
+from dashboard.pages import health, health_dead_letters
 
 MARKUP = "<b>**bold** ![image](http://127.0.0.1/)</b>"
 
@@ -104,7 +104,7 @@ def page_with(until):
     """The page, run again until `shows(page)` holds."""
 
     def script():
-        from dashboard import health
+        from dashboard.pages import health
 
         health.page()
 

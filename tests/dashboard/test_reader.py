@@ -8,14 +8,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from running import RETRY_SECONDS
 
-from dashboard.reader import Follower
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.platform import Platform
-from streamgauge.local.ports import free_ports
-from streamgauge.result_table import read_to_end
-from streamgauge.topics import NEST_CAMERA_STATS
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.create_topics import create_topics
+from contract.kafka.result_table import read_to_end
+from contract.topics import NEST_CAMERA_STATS
+from dashboard.reading.reader import Follower
+from streamgauge.platform.platform import Platform
+from streamgauge.platform.ports import free_ports
 
 NOBODY_LISTENS = "127.0.0.1:1"
 

@@ -7,8 +7,8 @@ from messages import absent
 from streamlit.testing.v1 import AppTest
 
 from dashboard import formats
-from dashboard.reader import Snapshot
-from dashboard.states import STALE_AFTER, State, state_of
+from dashboard.reading.reader import Snapshot
+from dashboard.reading.states import STALE_AFTER, State, state_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ROWS = ({"count": 1},)
@@ -35,8 +35,8 @@ def test_rows_from_before_the_connection_was_lost_are_called_so():
     def script():
         from datetime import UTC, datetime, timedelta
 
-        from dashboard import states
-        from dashboard.reader import Snapshot
+        from dashboard.reading import states
+        from dashboard.reading.reader import Snapshot
 
         noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
         lost_at = noon - timedelta(seconds=90)

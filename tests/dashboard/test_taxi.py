@@ -14,9 +14,9 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
-from dashboard import taxi
-from streamgauge.kafka_topics import create_topics
-from streamgauge.topics import TAXI_BOROUGH_STATS
+from contract.kafka.create_topics import create_topics
+from contract.topics import TAXI_BOROUGH_STATS
+from dashboard.pages import taxi
 
 FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
 
@@ -50,7 +50,7 @@ def page_with(until, shows):
     """The page, run again until `shows(page)` holds."""
 
     def script():
-        from dashboard import taxi
+        from dashboard.pages import taxi
 
         taxi.page()
 

@@ -17,11 +17,11 @@ from pages import drawn
 from running import RETRY_SECONDS, free_ports
 from streamlit.testing.v1 import AppTest
 
-from dashboard import wikimedia, wikimedia_stream
-from streamgauge.data_files import data_file
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.registry import EmbeddedRegistry
-from streamgauge.topics import STREAMING_METRICS, WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.kafka.create_topics import create_topics
+from contract.storage.data_files import data_file
+from contract.topics import STREAMING_METRICS, WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from dashboard.pages import wikimedia, wikimedia_stream
+from streamgauge.platform.registry import EmbeddedRegistry
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SCHEMA = data_file("schemas/wikimedia.processed-value.avsc").read_text()
@@ -89,7 +89,7 @@ def own_registry(settings, tmp_path):
 class Page:
     def __init__(self, retry):
         def script():
-            from dashboard import wikimedia
+            from dashboard.pages import wikimedia
 
             wikimedia.page()
 

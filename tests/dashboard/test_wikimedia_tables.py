@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dashboard import charts, wikimedia
-from dashboard.reader import Snapshot
+from dashboard import charts
+from dashboard.pages import wikimedia
+from dashboard.reading.reader import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

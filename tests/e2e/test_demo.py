@@ -11,8 +11,8 @@ from confluent_kafka import KafkaException
 from plain import read_topic, results
 from running import environment, eventually, settings_on_free_ports, streamgauge_process
 
-from streamgauge.local.platform import NAME_WIDTH
-from streamgauge.waiting import SERVER_STOP_SECONDS, STOP_SECONDS
+from contract.process.waiting import SERVER_STOP_SECONDS, STOP_SECONDS
+from streamgauge.platform.platform import NAME_WIDTH
 
 PARTS = ("Kafka", "schema registry", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia", "expire", "maintain", "dashboard")
 RESULTS = ("nest-camera-stats", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats")

@@ -11,8 +11,8 @@ import pytest
 from plain import START, counts_of, one_camera, results, sightings_of, write_topic
 from running import environment, eventually, streamgauge
 
+from contract.storage.checkpoint_names import CheckpointName
 from pipeline.checkpoint.contents import Checkpoint
-from streamgauge.checkpoint_names import CheckpointName
 
 
 def named_below(process, name):

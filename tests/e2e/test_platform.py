@@ -7,7 +7,7 @@ import pytest
 from plain import read_topic, write_topic
 from running import eventually, settings_on_free_ports, streamgauge
 
-from streamgauge.local.kafka import EmbeddedKafka
+from streamgauge.platform.kafka import EmbeddedKafka
 
 
 @pytest.fixture

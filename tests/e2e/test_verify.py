@@ -9,10 +9,10 @@ import pytest
 from plain import dropped, folded
 from running import environment, eventually, streamgauge
 
+from contract.storage.checkpoint_names import CheckpointName
 from pipeline.catalog import chosen
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.verification.verifier import Verifier
-from streamgauge.checkpoint_names import CheckpointName
 
 STATS = "nest-camera-stats"
 QUERIES = (STATS, "nest-archive", "nest-dead-letters")

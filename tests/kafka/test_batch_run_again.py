@@ -11,8 +11,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import START, one_camera, read_topic, write_topic
 from running import streamgauge
 
+from contract.storage.checkpoint_names import CheckpointName
 from pipeline.checkpoint.contents import Checkpoint
-from streamgauge.checkpoint_names import CheckpointName
 
 
 def last_values(settings, topic):

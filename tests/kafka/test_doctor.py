@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
 from running import environment, eventually, free_ports, settings_on_free_ports, streamgauge
 
+from contract.topics import TOPICS
 from dashboard.server import dashboard_command
-from streamgauge.doctor import kafka, machine, schemas
-from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.local.server import listener
-from streamgauge.topics import TOPICS
+from streamgauge.operations.doctor import kafka, machine, schemas
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.server import listener
 
 
 class Misadvertised(EmbeddedKafka):
@@ -112,7 +112,7 @@ class TestTopics:
 
 
 def test_a_registry_without_a_rule_is_a_warning(fresh_registry):
-    from streamgauge.schema_registry import SchemaRegistry
+    from contract.registry.client import SchemaRegistry
 
     SchemaRegistry(fresh_registry.registry).client.set_compatibility(level="NONE")
     (found,) = schemas.registry(fresh_registry)

@@ -11,11 +11,11 @@ from confluent_kafka import Producer
 from plain import read_topic
 from running import environment, eventually, streamgauge
 
-from dashboard.reader import Follower
-from streamgauge.expiry import expire
-from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.result_table import read_to_end
-from streamgauge.tombstones import delete_rows
+from contract.kafka.result_table import read_to_end
+from contract.kafka.tombstones import delete_rows
+from dashboard.reading.reader import Follower
+from streamgauge.operations.expiry import expire
+from streamgauge.platform.kafka import EmbeddedKafka
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 GROUPS = {

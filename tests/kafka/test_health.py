@@ -4,7 +4,7 @@ import time
 
 from plain import write_topic
 
-from streamgauge import health
+from streamgauge.operations import health
 
 
 def test_a_topic_is_well_while_records_come(fresh):

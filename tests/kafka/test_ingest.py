@@ -10,10 +10,10 @@ from confluent_kafka import Producer
 from plain import read_topic
 from running import streamgauge
 
-from streamgauge.checkpoint_names import CheckpointName
-from streamgauge.kafka_topics import create_topics
-from streamgauge.settings import Settings
-from streamgauge.topics import Topic
+from contract.kafka.create_topics import create_topics
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName
+from contract.topics import Topic
 
 TOPIC, PARTITIONS = "orders.v1", 3
 CHECKPOINT = CheckpointName(f"ingest-{TOPIC}", 1, "append")

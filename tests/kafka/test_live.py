@@ -5,7 +5,7 @@ from confluent_kafka.admin import NewTopic
 from plain import write_topic
 from running import eventually
 
-from streamgauge.local.live import LiveFigures
+from streamgauge.demo.live import LiveFigures
 
 PROGRESS = {
     "event": "progress",

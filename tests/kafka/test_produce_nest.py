@@ -17,14 +17,14 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from plain import read_topic
 from running import environment, eventually, settings_on_free_ports, streamgauge
 
-from producers.delivery import Delivery
-from producers.nest import Simulation, simulate
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.local.platform import Platform
-from streamgauge.local.ports import free_ports
-from streamgauge.topics import LARGEST_RECORD_BYTES, NEST_LOGS
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.topics import LARGEST_RECORD_BYTES, NEST_LOGS
+from producers.delivery.sending import Delivery
+from producers.nest.simulation import Simulation, simulate
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.platform import Platform
+from streamgauge.platform.ports import free_ports
 
 START = "2026-01-01T00:00:00Z"
 SIMULATED = ("produce", "nest", "--json", "--unpaced", "--start", START)

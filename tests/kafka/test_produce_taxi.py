@@ -10,9 +10,9 @@ import pytest
 from plain import read_topic, write_topic
 from running import streamgauge
 
-from producers.taxi import event_time_ms, simulate
-from producers.taxi_simulation import Simulation, write_parquet
-from streamgauge.topics import NYC_TAXI
+from contract.topics import NYC_TAXI
+from producers.taxi.simulation import Simulation, write_parquet
+from producers.taxi.stream import event_time_ms, simulate
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 UNPACED = ("produce", "taxi", "--json", "--unpaced")

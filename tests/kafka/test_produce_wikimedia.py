@@ -16,10 +16,10 @@ from plain import read_topic
 from running import environment, eventually, streamgauge
 from sse_server import drop_after, half_an_event_after, hold, refuse, repeat_from, serving, stall_after
 
-from producers.wikimedia_avro import UNKNOWN_SCHEMA_ID
-from producers.wikimedia_simulation import Simulation, simulate
-from streamgauge.data_files import data_file
-from streamgauge.local.registry import EmbeddedRegistry
+from contract.storage.data_files import data_file
+from producers.wikimedia.avro import UNKNOWN_SCHEMA_ID
+from producers.wikimedia.simulation import Simulation, simulate
+from streamgauge.platform.registry import EmbeddedRegistry
 
 START = "2026-01-01T00:00:00Z"
 SIMULATED = ("produce", "wikimedia", "--json", "--unpaced", "--start", START)

@@ -7,8 +7,8 @@ import pytest
 from plain import folded, read_topic
 from running import eventually, settings_on_free_ports
 
-from pipeline.progress import ProgressToKafka
-from streamgauge.local.platform import Platform
+from pipeline.monitoring.progress import ProgressToKafka
+from streamgauge.platform.platform import Platform
 
 
 @pytest.fixture

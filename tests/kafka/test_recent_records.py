@@ -5,10 +5,10 @@ import uuid
 import pytest
 from plain import write_topic
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_topics import create_topics
-from streamgauge.recent_records import Recent, RecentReader, last_records
-from streamgauge.topics import Topic
+from contract.errors import StreamgaugeError
+from contract.kafka.create_topics import create_topics
+from contract.kafka.recent_records import Recent, RecentReader, last_records
+from contract.topics import Topic
 
 
 @pytest.fixture

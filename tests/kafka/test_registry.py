@@ -8,11 +8,11 @@ import psutil
 import pytest
 from running import eventually, settings_on_free_ports, streamgauge
 
-from streamgauge.data_files import data_file
-from streamgauge.errors import StreamgaugeError
-from streamgauge.local import registry as registries
-from streamgauge.local.registry import EmbeddedRegistry
-from streamgauge.schema_registry import SchemaRegistry
+from contract.errors import StreamgaugeError
+from contract.registry.client import SchemaRegistry
+from contract.storage.data_files import data_file
+from streamgauge.platform import registry as registries
+from streamgauge.platform.registry import EmbeddedRegistry
 
 VERSION_1, VERSION_2 = (data_file(f"schemas/{name}").read_text() for name in ("wikimedia-value.avsc", "wikimedia-value.v2.avsc"))
 

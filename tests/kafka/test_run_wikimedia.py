@@ -19,8 +19,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import folded, read_topic
 from running import environment, eventually, streamgauge
 
-from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.local.registry import EmbeddedRegistry
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.registry import EmbeddedRegistry
 
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 EDIT_STATS = "wikimedia-edit-stats"

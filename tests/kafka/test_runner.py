@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 from plain import folded, read_topic, write_topic
 
+from contract.errors import StreamgaugeError
+from contract.kafka.create_topics import create_topics
+from contract.process.stop_signals import StopRequest, stop_requested
+from contract.topics import Topic
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.checkpoint.journal import known_batches
 from pipeline.query import Query
-from pipeline.runner import Runner, RunOptions
-from pipeline.sinks import CompactedTopic
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_topics import create_topics
-from streamgauge.stop_signals import StopRequest, stop_requested
-from streamgauge.topics import Topic
+from pipeline.running.runner import Runner, RunOptions
+from pipeline.sinks.sinks import CompactedTopic
 
 
 @pytest.fixture

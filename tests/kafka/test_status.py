@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, write_topic
 from running import environment, eventually, streamgauge
 
-from streamgauge.kafka_topics import create_topics
+from contract.kafka.create_topics import create_topics
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUERY = "nest-camera-stats"

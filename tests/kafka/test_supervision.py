@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, results, write_topic
 from running import environment, eventually, streamgauge
 
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.kafka import EmbeddedKafka
+from contract.kafka.create_topics import create_topics
+from streamgauge.platform.kafka import EmbeddedKafka
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

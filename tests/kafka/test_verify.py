@@ -18,10 +18,10 @@ from plain import dropped, folded, one_camera, read_topic, write_topic
 from running import streamgauge
 from topic_reset import delete_subjects, empty_topics
 
+from contract.storage.checkpoint_names import CheckpointName
 from pipeline.catalog import chosen
-from pipeline.runner import Runner, RunOptions
+from pipeline.running.runner import Runner, RunOptions
 from pipeline.verification.verifier import Verifier
-from streamgauge.checkpoint_names import CheckpointName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATS = "nest-camera-stats"

@@ -20,10 +20,10 @@ from confluent_kafka.admin import (
 from rights import Right
 from running import SHORT_LIVED
 
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.kafka import EmbeddedKafka
-from streamgauge.local.ports import free_ports
-from streamgauge.settings import Settings
+from contract.kafka.create_topics import create_topics
+from contract.settings import Settings
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.ports import free_ports
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 HOST = "127.0.0.1"

@@ -3,11 +3,11 @@
 import sys
 import tempfile
 
-from pipeline.session import spark_session
-from pipeline.sinks import keyed_rows
-from pipeline.sources import kafka_options, records_from, stream_of_records
-from streamgauge.settings import Settings
-from streamgauge.topics import NEST_CAMERA_STATS, NEST_LOGS
+from contract.settings import Settings
+from contract.topics import NEST_CAMERA_STATS, NEST_LOGS
+from pipeline.sinks.sinks import keyed_rows
+from pipeline.sources.kafka import kafka_options, records_from, stream_of_records
+from pipeline.spark.session import spark_session
 
 settings = Settings.from_environment()
 spark = spark_session(settings)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from streamgauge.local.processes import GuardedProcess
+from streamgauge.platform.processes import GuardedProcess
 
 REALM = "STREAMGAUGE.TEST"
 PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local")

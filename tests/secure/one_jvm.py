@@ -11,8 +11,8 @@ import sys
 import psutil
 from running import streamgauge
 
-from pipeline.session import spark_session
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from pipeline.spark.session import spark_session
 
 commands = json.load(sys.stdin)
 spark = spark_session(Settings.from_environment())

@@ -12,13 +12,13 @@ from messages import absent
 from plain import read_topic
 from running import RETRY_SECONDS, environment, one_line_error, streamgauge
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_topics import create_topics
-from streamgauge.local.java import java_home
-from streamgauge.local.ports import free_ports
-from streamgauge.local.server import Launch
-from streamgauge.settings import Settings
-from streamgauge.topics import NEST_CAMERA_STATS, NEST_LOGS
+from contract.errors import StreamgaugeError
+from contract.java.runtime import java_home
+from contract.kafka.create_topics import create_topics
+from contract.settings import Settings
+from contract.topics import NEST_CAMERA_STATS, NEST_LOGS
+from streamgauge.platform.ports import free_ports
+from streamgauge.platform.server import Launch
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 COPIER = Path(__file__).with_name("copy_by_ticket.py")

@@ -13,7 +13,7 @@ from plain import one_camera, read_topic, write_topic
 from rights import Right, documented
 from running import environment, streamgauge
 
-from streamgauge.local.registry import EmbeddedRegistry
+from streamgauge.platform.registry import EmbeddedRegistry
 
 RIGHTS = documented()
 KEY_PASSWORD = "A_KEY_PASSWORD_OF_THE_TESTS"

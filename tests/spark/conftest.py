@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streaming import RECORD_SCHEMA, Stream
 
-from streamgauge.settings import Settings
+from contract.settings import Settings
 
 
 @pytest.fixture

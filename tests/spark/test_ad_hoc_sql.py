@@ -5,10 +5,10 @@ from decimal import Decimal
 
 import pytest
 
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
 from pipeline.lake.ad_hoc_sql import answer
 from pipeline.lake.tables import tables
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from avro import V1, V2, change, in_wire_format
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.confluent_avro import IS_READ, WriterSchemas, encoded, events, schema_ids, unknown_ids
+from pipeline.formats.confluent_avro import IS_READ, WriterSchemas, encoded, events, schema_ids, unknown_ids
 
 SCHEMAS = WriterSchemas(V1, {3: V1, 2**31 - 1: V2}, absent=frozenset({77}))
 GOOD = in_wire_format(change(1, at=0), 3)

@@ -12,8 +12,8 @@ from avro import V1, change, in_wire_format
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipeline import nest, taxi, wikimedia
-from pipeline.confluent_avro import WriterSchemas
+from pipeline.domains import nest, taxi, wikimedia
+from pipeline.formats.confluent_avro import WriterSchemas
 
 COUNT = 400
 FUTURE = "10 minutes"

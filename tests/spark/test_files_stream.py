@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.files.source import Files, records_of
-from pipeline.files.taken import taken_files
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from pipeline.sources.files import Files, records_of
+from pipeline.sources.taken_files import taken_files
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from avro import V1, change, in_wire_format
 from plain import one_camera
 from streaming import Record
 
-from pipeline import nest, taxi, wikimedia
-from pipeline.confluent_avro import WriterSchemas
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from pipeline.domains import nest, taxi, wikimedia
+from pipeline.formats.confluent_avro import WriterSchemas
 
 EVENTS, BATCHES, PARTITIONS = 10_000, 5, 3
 START, OF_2099 = datetime(2026, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzinfo=UTC)

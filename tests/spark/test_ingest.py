@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812
 from streaming import RECORD_SCHEMA
 
+from contract.settings import Settings
 from pipeline.ingest.json_types import AmbiguousNames, TypeChanged
 from pipeline.ingest.location import Location, TableSchema
 from pipeline.ingest.records import newest, rows, seen_type, unusable, usable
 from pipeline.ingest.upsert import learned, merge
-from streamgauge.settings import Settings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

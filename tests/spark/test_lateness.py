@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from contract.errors import StreamgaugeError
 from pipeline.checkpoint.contents import Batch
 from pipeline.verification.lateness import (
     LATENESS,
@@ -14,7 +15,6 @@ from pipeline.verification.lateness import (
     with_lateness,
     with_wrongly_late,
 )
-from streamgauge.errors import StreamgaugeError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B = ("topic", 0), ("topic", 1)

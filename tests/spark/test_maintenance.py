@@ -10,9 +10,9 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from running import eventually
 
+from contract.errors import StreamgaugeError
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
-from streamgauge.errors import StreamgaugeError
 
 DAY = 86_400
 

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from pipeline import nest
-from pipeline.nest import camera_stats, cameras, sightings, unusable
+from pipeline.domains import nest
+from pipeline.domains.nest import camera_stats, cameras, sightings, unusable
 
 sightings_of, letters_of = partial(sightings, future="10 minutes"), partial(unusable, future="10 minutes")
 

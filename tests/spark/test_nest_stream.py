@@ -7,9 +7,9 @@ import pytest
 from plain import one_camera
 from streaming import Record, at
 
-from pipeline import nest
-from streamgauge.data_files import data_file
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from contract.storage.data_files import data_file
+from pipeline.domains import nest
 
 CAMERA_STATS, _, DEAD_LETTERS = nest.queries(Settings())
 TEN_MINUTES = Settings(watermark="10 minutes")

@@ -9,8 +9,8 @@ import pytest
 from plain import one_camera
 from streaming import Record, at
 
-from pipeline import nest
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from pipeline.domains import nest
 
 CAMERA_STATS = nest.queries(Settings())[0]
 TEN_MINUTES = Settings(watermark="10 minutes", partition_skew="7 days")

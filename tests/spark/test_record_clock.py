@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
-from pipeline.record_clock import clock
-from streamgauge.record_clock import CLOCK_MS, LAST_CLOCK_MS, clock_header, clock_ms_of
+from contract.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS, clock_header, clock_ms_of
+from pipeline.formats.record_clock import clock
 
 TIMESTAMP_MS = 1_767_268_800_123
 STATED_MS = 4_070_908_800_456

@@ -3,8 +3,8 @@
 import pytest
 from streaming import Record, at
 
-from pipeline import taxi
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from pipeline.domains import taxi
 
 
 def trip(dropoff, *, timestamp="12:00", **fields):

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from avro import V1, V2, change, in_wire_format
 
-from pipeline.confluent_avro import WriterSchemas
-from pipeline.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
+from pipeline.domains.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
+from pipeline.formats.confluent_avro import WriterSchemas
 
 SCHEMAS = WriterSchemas(V1, {3: V1, 4: V2}, absent=frozenset({77}))
 YEAR_10000 = 253_402_300_800

@@ -6,9 +6,9 @@ import pytest
 from avro import V1, change, in_wire_format
 from streaming import at
 
-from pipeline import wikimedia
-from pipeline.confluent_avro import WriterSchemas
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from pipeline.domains import wikimedia
+from pipeline.formats.confluent_avro import WriterSchemas
 
 SCHEMAS = WriterSchemas(V1, {3: V1})
 

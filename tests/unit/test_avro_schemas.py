@@ -6,7 +6,7 @@ import json
 import fastavro
 import pytest
 
-from pipeline.avro_schemas import reader_schema, with_fields, with_marker
+from pipeline.formats.avro_schemas import reader_schema, with_fields, with_marker
 
 
 def record(*fields, name="R"):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from running import one_line_error, settings_on_free_ports, streamgauge
 
-from streamgauge import clean
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
+from streamgauge.operations import clean
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from producers.events import Idle
-from producers.wikimedia_live import LiveStream, Patience
-from producers.wikimedia_position import Position
-from streamgauge.doctor.findings import Finding
-from streamgauge.errors import StreamgaugeError
-from streamgauge.health import web_problem
-from streamgauge.local import jars
-from streamgauge.settings import Settings
-from streamgauge.text import without_credentials
+from contract.errors import StreamgaugeError
+from contract.java import jars
+from contract.settings import Settings
+from contract.text import without_credentials
+from producers.delivery.events import Idle
+from producers.wikimedia.live import LiveStream, Patience
+from producers.wikimedia.position import Position
+from streamgauge.operations.doctor.findings import Finding
+from streamgauge.operations.health import web_problem
 
 SECRET = "s3cret"
 URL_SETTINGS = [variable for variable, _, _ in Settings.table() if variable.endswith(("_URL", "_URI"))]

@@ -4,7 +4,7 @@ import orjson
 import pytest
 from rich.console import Console
 
-from streamgauge.dead_letters import as_json, as_table, hex_dump, letter_of, readable, source_of
+from contract.kafka.dead_letters import as_json, as_table, hex_dump, letter_of, readable, source_of
 
 
 class Letter:

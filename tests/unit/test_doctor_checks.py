@@ -15,12 +15,12 @@ import pytest
 from running import free_ports, settings_on_free_ports, streamgauge
 from web_server import files
 
-from streamgauge.checkpoint_names import CheckpointName
-from streamgauge.doctor import checkpoints, kafka, machine, report, schemas
-from streamgauge.doctor.examination import run
-from streamgauge.doctor.findings import Finding
-from streamgauge.errors import StreamgaugeError
-from streamgauge.local import jars
+from contract.errors import StreamgaugeError
+from contract.java import jars
+from contract.storage.checkpoint_names import CheckpointName
+from streamgauge.operations.doctor import checkpoints, kafka, machine, report, schemas
+from streamgauge.operations.doctor.examination import run
+from streamgauge.operations.doctor.findings import Finding
 
 CODE = {CheckpointName("nest-camera-stats", 2, "update"), CheckpointName("nest-archive", 1, "append")}
 

@@ -3,7 +3,7 @@
 import pytest
 from messages import refused
 
-from streamgauge.durations import seconds, text
+from contract.durations import seconds, text
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import orjson
 import pytest
 from messages import absent, refused
 
-from streamgauge.expiry import TABLES, cut_off, expiry_of, retention_seconds, sentence, window_of
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from streamgauge.operations.expiry import TABLES, cut_off, expiry_of, retention_seconds, sentence, window_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = 86_400.0

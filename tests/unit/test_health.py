@@ -8,8 +8,8 @@ import pytest
 from running import free_ports, settings_on_free_ports
 from web_server import Quiet, answering
 
-from streamgauge import health
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
+from streamgauge.operations import health
 
 
 @pytest.fixture

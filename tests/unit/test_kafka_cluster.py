@@ -1,7 +1,7 @@
 """The Kafka that every program talks to."""
 
-from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.settings import Settings
+from contract.kafka.cluster import KafkaCluster
+from contract.settings import Settings
 
 
 def test_settings_name_the_embedded_broker_or_ones_own():

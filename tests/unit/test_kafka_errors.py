@@ -3,9 +3,9 @@
 import pytest
 from messages import absent
 
-from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.kafka_errors import java_forbidden, java_refused
-from streamgauge.security.client_security import ClientSecurity
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import java_forbidden, java_refused
+from contract.security.client_security import ClientSecurity
 
 KAFKA = KafkaCluster("broker:9093", ClientSecurity(file="client.properties", user="app"))
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from contract.settings import Settings
 from streamgauge.cli import app
-from streamgauge.settings import Settings
 
 MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "streamgauge.yaml"
 OBJECTS = list(yaml.safe_load_all(MANIFEST.read_text()))
@@ -64,7 +64,7 @@ def test_an_outage_of_kafka_kills_no_container():
         assert {name: probe.get("tcpSocket") for name, probe in by_probe[kind].items()} == {"driver": {"port": port}}, (
             f"{kind} asks more than whether the driver listens"
         )
-    assert by_probe["readinessProbe"]["driver"]["exec"]["command"] == ["python", "-m", "streamgauge.health", "queries"]
+    assert by_probe["readinessProbe"]["driver"]["exec"]["command"] == ["python", "-m", "streamgauge.operations.health", "queries"]
     assert named("Service", "streamgauge-driver")["spec"]["publishNotReadyAddresses"] is True, (
         "executors could not find a driver that is not ready"
     )

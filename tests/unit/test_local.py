@@ -18,12 +18,12 @@ import pytest
 from running import environment, eventually
 from web_server import files
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.local import jars
-from streamgauge.local.coordinates import Coordinate
-from streamgauge.local.java import java_home, java_version
-from streamgauge.local.processes import GuardedProcess, PidFile
-from streamgauge.settings import Settings
+from contract.errors import StreamgaugeError
+from contract.java import jars
+from contract.java.coordinates import Coordinate
+from contract.java.runtime import java_home, java_version
+from contract.settings import Settings
+from streamgauge.platform.processes import GuardedProcess, PidFile
 
 JAR = b"not really a jar"
 WRITERS, CACHES = 8, 40

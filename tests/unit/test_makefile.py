@@ -42,7 +42,7 @@ def test_checks_and_tests_install_development_tools_once_and_the_demo_then_nothi
 
 
 def test_the_python_of_make_doctor_and_the_lock_are_the_same():
-    from streamgauge.doctor.machine import PYTHONS
+    from streamgauge.operations.doctor.machine import PYTHONS
 
     (oldest, first_too_new) = (".".join(map(str, version)) for version in PYTHONS)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

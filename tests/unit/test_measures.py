@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from pipeline.measures import LARGEST_DETAIL_CHARACTERS, LARGEST_ERROR_CHARACTERS, failure_of, lag_of, measures
+from pipeline.monitoring.measures import LARGEST_DETAIL_CHARACTERS, LARGEST_ERROR_CHARACTERS, failure_of, lag_of, measures
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from pipeline.measures import Failure
-from pipeline.query_states import QueryStates
+from pipeline.monitoring.measures import Failure
+from pipeline.monitoring.query_states import QueryStates
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 from rich.console import Console
 
-from streamgauge.query_status import SILENT_AFTER, decode_state, source_partitions, statuses
-from streamgauge.status_table import NOTHING, as_json, as_table
+from contract.query_status import SILENT_AFTER, decode_state, source_partitions, statuses
+from streamgauge.operations.status_table import NOTHING, as_json, as_table
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ERROR = {"error": "boom", "error_detail": "boom\nby a bomb", "error_at": "2026-11-21T11:58:00.000Z"}

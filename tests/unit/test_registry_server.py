@@ -10,11 +10,11 @@ import pytest
 from certificates import Authority
 from messages import refused
 
-from streamgauge.doctor import schemas
-from streamgauge.local import registry as registries
-from streamgauge.registry_server import RegistryServer, refuse_user_info
-from streamgauge.schema_registry import RegistryAway, SchemaRegistry
-from streamgauge.settings import Settings
+from contract.registry.client import RegistryAway, SchemaRegistry
+from contract.registry.server import RegistryServer, refuse_user_info
+from contract.settings import Settings
+from streamgauge.operations.doctor import schemas
+from streamgauge.platform import registry as registries
 
 SECRET = "battery-staple"
 

@@ -3,7 +3,7 @@
 import pytest
 from messages import refused
 
-from streamgauge.removal import bytes_on_disk, is_agreed, remove
+from contract.storage.removal import bytes_on_disk, is_agreed, remove
 
 
 @pytest.fixture

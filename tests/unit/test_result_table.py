@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.result_table import ResultTable, decode_json
+from contract.kafka.result_table import ResultTable, decode_json
 
 
 def fold(*records, decode=decode_json):

@@ -1,7 +1,7 @@
 """When work on a timer comes next: what it says and does in, waits out."""
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.rounds import repeat
+from contract.errors import StreamgaugeError
+from contract.process.rounds import repeat
 
 
 class Clock:

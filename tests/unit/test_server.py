@@ -6,12 +6,12 @@ import sys
 import pytest
 from running import eventually
 
-from streamgauge import waiting
-from streamgauge.errors import StreamgaugeError
-from streamgauge.local import server as servers
-from streamgauge.local.ports import free_ports
-from streamgauge.local.processes import PidFile
-from streamgauge.local.server import EmbeddedServer, Launch, refuse_a_taken_port
+from contract.errors import StreamgaugeError
+from contract.process import waiting
+from streamgauge.platform import server as servers
+from streamgauge.platform.ports import free_ports
+from streamgauge.platform.processes import PidFile
+from streamgauge.platform.server import EmbeddedServer, Launch, refuse_a_taken_port
 
 LISTENS = "import socket, time; server = socket.create_server(('127.0.0.1', {port})); time.sleep(600)"
 WORKS_FIRST = "import time; ends = time.monotonic() + {seconds}\nwhile time.monotonic() < ends: pass\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from messages import refused
 
-from streamgauge.settings import Settings
+from contract.settings import Settings
 
 WHOLE_SECONDS = '"1 second"'
 

@@ -8,9 +8,9 @@ import pytest
 from messages import refused
 from running import free_ports, settings_on_free_ports
 
-from streamgauge.local import spark_daemons
-from streamgauge.local.java import java_home
-from streamgauge.spark_master import address_towards, endpoints, is_local
+from contract.java.runtime import java_home
+from contract.spark_master import address_towards, endpoints, is_local
+from streamgauge.platform import spark_daemons
 
 
 @pytest.mark.parametrize(

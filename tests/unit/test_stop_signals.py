@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from streamgauge.stop_signals import stop_requested
+from contract.process.stop_signals import stop_requested
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -6,10 +6,10 @@ import psutil
 import pytest
 from running import eventually
 
-from streamgauge.errors import StreamgaugeError
-from streamgauge.local.processes import GuardedProcess
-from streamgauge.local.supervision import Supervised
-from streamgauge.waiting import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS
+from contract.errors import StreamgaugeError
+from contract.process.waiting import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS
+from streamgauge.demo.supervision import Supervised
+from streamgauge.platform.processes import GuardedProcess
 
 FOR_EVER = "import time; time.sleep(600)"
 

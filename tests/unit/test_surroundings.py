@@ -6,7 +6,7 @@ import pytest
 from running import environment, forget_surroundings, settings_on_free_ports
 
 from benchmarks.measuring import own_settings
-from streamgauge.settings import Settings
+from contract.settings import Settings
 
 PRODUCTION = {
     "STREAMGAUGE_HOME": "/production",

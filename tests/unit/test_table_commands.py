@@ -9,7 +9,7 @@ import pytest
 from object_store import CREDENTIALS
 from running import environment, eventually, one_line_error, streamgauge
 
-from streamgauge.settings import Settings
+from contract.settings import Settings
 
 
 @pytest.fixture

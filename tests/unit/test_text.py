@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from streamgauge.text import behind, duration, printable, size_text
+from contract.text import behind, duration, printable, size_text
 
 
 @pytest.mark.parametrize(

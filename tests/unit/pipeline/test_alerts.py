@@ -9,10 +9,10 @@ import pytest
 from running import eventually
 from web_server import Quiet, answering
 
-from pipeline.alerts import Alerts
-from streamgauge.errors import StreamgaugeError
-from streamgauge.local.ports import free_ports
-from streamgauge.settings import Settings
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from pipeline.monitoring.alerts import Alerts
+from streamgauge.platform.ports import free_ports
 
 
 @contextmanager

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName, CheckpointPlace
 from pipeline.checkpoint.contents import Batch, batch_of
 from pipeline.checkpoint.journal import BatchJournal, known_batches
-from streamgauge.checkpoint_names import CheckpointName, CheckpointPlace
-from streamgauge.settings import Settings
 
 
 class SparkCheckpoint:

@@ -9,8 +9,8 @@ import pytest
 from messages import absent, refused
 from running import settings_on_free_ports
 
-from pipeline import cluster
-from pipeline.cluster import check_shared, cluster_config
+from pipeline.spark import cluster
+from pipeline.spark.cluster import check_shared, cluster_config
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from messages import refused
 
 from pipeline.checkpoint.contents import FILES, Checkpoint
-from pipeline.files.documents import LARGEST_DOCUMENT_BYTES, Line, lines_of
-from pipeline.files.source import path_of
-from pipeline.files.taken import TakenFile, taken_files
+from pipeline.sources.documents import LARGEST_DOCUMENT_BYTES, Line, lines_of
+from pipeline.sources.files import path_of
+from pipeline.sources.taken_files import TakenFile, taken_files
 
 
 @pytest.fixture

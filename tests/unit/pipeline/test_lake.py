@@ -3,9 +3,9 @@
 import pytest
 from messages import refused
 
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
 from pipeline.lake.tables import LakeTable, named_tables, tables
-from streamgauge.errors import StreamgaugeError
-from streamgauge.settings import Settings
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.query_life import QueryLife, State, Surroundings
-from pipeline.taxi import queries
-from streamgauge.errors import StreamgaugeError
-from streamgauge.kafka_errors import KafkaAway, TopicMissing
-from streamgauge.schema_registry import RegistryAway
-from streamgauge.settings import Settings
-from streamgauge.storage import StoreAway
+from contract.errors import StreamgaugeError
+from contract.kafka.errors import KafkaAway, TopicMissing
+from contract.registry.client import RegistryAway
+from contract.settings import Settings
+from contract.storage.paths import StoreAway
+from pipeline.domains.taxi import queries
+from pipeline.running.query_life import QueryLife, State, Surroundings
 
 AWAY = KafkaAway("no Kafka answers at k:9092")
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata after 60000 ms."

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.reset import checkpoints_held, deletions, named
-from streamgauge.settings import Settings
+from contract.settings import Settings
+from pipeline.running.reset import checkpoints_held, deletions, named
 
 TRY = "import sys, filelock; filelock.FileLock(sys.argv[1]).acquire(timeout=0)"
 

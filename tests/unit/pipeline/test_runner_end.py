@@ -3,10 +3,10 @@
 import threading
 from types import SimpleNamespace
 
-from pipeline.runner import Runner, RunOptions
-from streamgauge.local.ports import free_ports
-from streamgauge.settings import Settings
-from streamgauge.stop_signals import StopRequest
+from contract.process.stop_signals import StopRequest
+from contract.settings import Settings
+from pipeline.running.runner import Runner, RunOptions
+from streamgauge.platform.ports import free_ports
 
 
 class KilledSpark:

@@ -2,11 +2,11 @@
 
 import pytest
 
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName
 from pipeline.checkpoint.use import CheckpointUse
-from pipeline.failures import Remedy, diagnosis
-from pipeline.supervisor import RestartPolicy
-from streamgauge.checkpoint_names import CheckpointName
-from streamgauge.settings import Settings
+from pipeline.running.failures import Remedy, diagnosis
+from pipeline.running.supervisor import RestartPolicy
 
 
 class Clock:

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from producers.events import Event
-from producers.faults import Faults, Kind, Record, with_faults
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
+from producers.delivery.events import Event
+from producers.delivery.faults import Faults, Kind, Record, with_faults
 
 WATERMARK_MS = 600_000
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import orjson
 import pytest
 
-from producers.nest import DAMAGES, Simulation, corrupt, simulate
-from producers.nest_homes import TABLE
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
+from producers.nest.homes import TABLE
+from producers.nest.simulation import DAMAGES, Simulation, corrupt, simulate
 
 START = datetime(2024, 3, 1, 16, tzinfo=UTC)
 CAMERA_FIELDS = {

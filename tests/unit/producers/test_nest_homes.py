@@ -4,7 +4,7 @@ import csv
 import io
 from collections import Counter
 
-from producers.nest_homes import TABLE, homes, write_table
+from producers.nest.homes import TABLE, homes, write_table
 
 
 def rows():

@@ -4,8 +4,8 @@ import orjson
 import pytest
 from messages import refused
 
-from producers.events import Event
-from producers.nest_recording import replay
+from producers.delivery.events import Event
+from producers.nest.recording import replay
 
 NOON_MS = 1_482_926_400_000  # 2016-12-28T12:00:00Z
 

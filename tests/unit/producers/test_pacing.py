@@ -4,8 +4,8 @@ from itertools import count, islice
 
 import pytest
 
-from producers.events import Event
-from producers.pacing import paced, paced_by_event_time
+from producers.delivery.events import Event
+from producers.delivery.pacing import paced, paced_by_event_time
 
 
 class Clock:

@@ -2,9 +2,9 @@
 
 import orjson
 
-from producers.events import Event
-from producers.faults import Kind, Record
-from producers.summary import Tally
+from producers.delivery.events import Event
+from producers.delivery.faults import Kind, Record
+from producers.delivery.summary import Tally
 
 HOUR_MS = 3_600_000
 

@@ -10,14 +10,14 @@ from itertools import islice, pairwise
 import pyarrow.parquet as pq
 import pytest
 
-from producers.events import Event
-from producers.faults import Kind, Record
-from producers.summary import Tally
-from producers.taxi import DAMAGES, corrupt, event_time_ms, replay, simulate, with_trips
-from producers.taxi_simulation import SECONDS_A_TRIP, Simulation, simulated_month, write_parquet
-from producers.taxi_trips import TRIP
-from streamgauge.data_files import data_file
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
+from contract.storage.data_files import data_file
+from producers.delivery.events import Event
+from producers.delivery.faults import Kind, Record
+from producers.delivery.summary import Tally
+from producers.taxi.simulation import SECONDS_A_TRIP, Simulation, simulated_month, write_parquet
+from producers.taxi.stream import DAMAGES, corrupt, event_time_ms, replay, simulate, with_trips
+from producers.taxi.trips import TRIP
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 MONEY = ("fare_amount", "extra", "mta_tax", "tip_amount", "tolls_amount", "improvement_surcharge", "congestion_surcharge")

@@ -11,7 +11,7 @@ import pytest
 from messages import refused
 from rich.console import Console
 
-from producers.taxi_download import fetch_month
+from producers.taxi.download import fetch_month
 
 MONTH, NAME = "2024-03", "green_tripdata_2024-03.parquet"
 

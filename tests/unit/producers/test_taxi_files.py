@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from messages import refused
 
-from producers.taxi import replay
-from producers.taxi_trips import TRIP
+from producers.taxi.stream import replay
+from producers.taxi.trips import TRIP
 
 EIGHT = datetime(2024, 3, 1, 8)  # noqa: DTZ001 - TLC's times have no zone
 EIGHT_MS = int(EIGHT.replace(tzinfo=UTC).timestamp()) * 1000

@@ -11,16 +11,16 @@ import orjson
 import pytest
 from messages import refused
 
-from producers.events import Idle
-from producers.wikimedia import Arrival, Changes, Source
-from producers.wikimedia_avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, encoder, schema_text
-from producers.wikimedia_edits import edit_event
-from producers.wikimedia_position import RecentIds
-from producers.wikimedia_recording import replay
-from producers.wikimedia_simulation import Simulation, simulate
-from streamgauge.data_files import data_file
-from streamgauge.registry_server import RegistryServer
-from streamgauge.schema_registry import SchemaRegistry
+from contract.registry.client import SchemaRegistry
+from contract.registry.server import RegistryServer
+from contract.storage.data_files import data_file
+from producers.delivery.events import Idle
+from producers.wikimedia.avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, encoder, schema_text
+from producers.wikimedia.changes import Arrival, Changes, Source
+from producers.wikimedia.edits import edit_event
+from producers.wikimedia.position import RecentIds
+from producers.wikimedia.recording import replay
+from producers.wikimedia.simulation import Simulation, simulate
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = fastavro.parse_schema(json.loads(data_file("schemas/wikimedia-value.avsc").read_text()))

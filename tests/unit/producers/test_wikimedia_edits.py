@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from producers.wikimedia_edits import edit_event, is_canary
-from producers.wikimedia_position import Position, RecentIds
+from producers.wikimedia.edits import edit_event, is_canary
+from producers.wikimedia.position import Position, RecentIds
 
 EDIT = {
     "$schema": "/mediawiki/recentchange/1.0.0",

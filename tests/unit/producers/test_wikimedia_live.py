@@ -11,9 +11,9 @@ import pytest
 from running import RETRY_SECONDS, eventually, free_ports
 from sse_server import drip, drop_after, half_an_event_after, hold, refuse, repeat_from, serving, stall_after
 
-from producers.events import Idle
-from producers.wikimedia_live import LiveStream, Patience, retry_after_seconds, unreachable
-from streamgauge.errors import StreamgaugeError
+from contract.errors import StreamgaugeError
+from producers.delivery.events import Idle
+from producers.wikimedia.live import LiveStream, Patience, retry_after_seconds, unreachable
 
 EVENTS = [{"number": number, "text": "ü" * (number % 7)} for number in range(30)]
 PATIENCE = Patience(connect=RETRY_SECONDS, silence=RETRY_SECONDS, first_wait=0.02, longest_wait=0.2)

@@ -4,9 +4,9 @@ import pytest
 from certificates import Authority
 from messages import refused
 
-from streamgauge.kafka_cluster import KafkaCluster
-from streamgauge.security.client_security import ClientSecurity
-from streamgauge.security.jaas import login_module
+from contract.kafka.cluster import KafkaCluster
+from contract.security.client_security import ClientSecurity
+from contract.security.jaas import login_module
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

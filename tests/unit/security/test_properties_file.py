@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from messages import refused
 
-from streamgauge.security.properties_file import PropertiesFile, entries
+from contract.security.properties_file import PropertiesFile, entries
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+"""Durations as settings and options spell them: "10 minutes", "1 hour 30 minutes"."""
+
+import re
+
+from contract.errors import StreamgaugeError
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day)s?", re.IGNORECASE)
+
+
+def seconds(text: str, name: str) -> float:
+    """The length of the duration `text`, in seconds; raises StreamgaugeError that calls it `name` when it is none, or zero."""
+    parts = _PART.findall(text)
+    total = sum(float(count) * _SECONDS[unit.lower()] for count, unit in parts)
+    if _PART.sub("", text).strip() or total <= 0:
+        msg = f'{name} is {text!r}; expected a duration above zero, such as "10 minutes" or "1 hour 30 minutes"'
+        raise StreamgaugeError(msg)
+    return total
+
+
+def text(length_seconds: float) -> str:
+    """A length of time as `seconds` reads it, in whole seconds: "7 days 1 hour 10 minutes"."""
+    parts, rest = [], round(length_seconds)
+    for unit, size in sorted(_SECONDS.items(), key=lambda unit: -unit[1]):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
+    return " ".join(parts) or "0 seconds"

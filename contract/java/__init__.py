@@ -1,0 +1,1 @@
+"""The Java and the jars that the broker, the registry and Spark run on."""

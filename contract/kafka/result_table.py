@@ -1,0 +1,238 @@
+"""The table that a compacted topic holds: the last value of each key, where a null value deletes the row.
+
+`ResultTable` folds records, `TableReader` feeds it from Kafka, `read_to_end` does both once and returns.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import TopicMissing, forbidden, is_forbidden, no_answer, raise_if_kept_out, unreadable
+
+Row = dict[str, Any]
+Decode = Callable[[bytes], Row]
+"""Makes a row of a record's value; raises, with a reason, when it cannot.
+
+A StreamgaugeError says that no value can be read at present, such as while a schema registry is away; any other error, that this one cannot.
+"""
+
+ANSWER_SECONDS = 5
+"""How long Kafka may take to answer a question about a topic."""
+SILENCE_SECONDS = 30
+"""How long `read_to_end` waits for the next record before it gives up."""
+_RECORDS_A_POLL = 1000
+
+
+def decode_json(value: bytes) -> Row:
+    """A JSON object as a dict; raises ValueError when `value` is anything else."""
+    row = orjson.loads(value)
+    if not isinstance(row, dict):
+        msg = f"expected a JSON object, found {type(row).__name__}"
+        raise ValueError(msg)  # noqa: TRY004 - the value is wrong, as any other text that is no JSON object
+    return row
+
+
+def timestamp_ms_of(message: Message) -> int | None:
+    """Kafka's timestamp of a record, since 1970; None if it has none."""
+    kind, timestamp_ms = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+
+
+class ResultTable:
+    """The last value of each key.
+
+    It depends on nothing but the last value of each key, so it is the same before and after a compaction. That is why a value that
+    cannot be read takes the row of its key away instead of leaving an older one: it is counted in `unreadable` until a readable
+    value, or a null, follows.
+    """
+
+    def __init__(self, decode: Decode = decode_json) -> None:
+        self._decode = decode
+        self._rows: dict[bytes, Row] = {}
+        self._unreadable: dict[bytes | None, str] = {}
+        self._newest_timestamp_ms: int | None = None
+
+    def apply(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> None:
+        """Folds one record in. `timestamp_ms`: Kafka's, since 1970; a record without a key belongs to no row and is unreadable.
+
+        Raises the StreamgaugeError of a `decode` that can read nothing at present; the table is then to be read anew.
+        """
+        if timestamp_ms is not None:
+            self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
+        if key is None:
+            self._unreadable[None] = "a record without a key"
+            return
+        self._rows.pop(key, None)
+        self._unreadable.pop(key, None)
+        if value is None:
+            return
+        try:
+            self._rows[key] = self._decode(value)
+        except StreamgaugeError:
+            raise
+        except Exception as error:  # decoders of Avro raise a dozen kinds; whichever it is, the reason is kept and shown
+            self._unreadable[key] = f"{type(error).__name__}: {error}"
+
+    def rows(self) -> list[Row]:
+        """The rows, as `decode` made them, in order of their last change."""
+        return list(self._rows.values())
+
+    def keys(self) -> list[bytes]:
+        """The keys of the rows, in the same order."""
+        return list(self._rows)
+
+    @property
+    def unreadable(self) -> Mapping[bytes | None, str]:
+        """The keys whose last value could not be decoded, and why; key None stands for records without a key."""
+        return dict(self._unreadable)
+
+    @property
+    def newest_record_at(self) -> datetime | None:
+        """The newest Kafka timestamp of all records, deletions too, UTC; None before the first."""
+        return None if self._newest_timestamp_ms is None else datetime.fromtimestamp(self._newest_timestamp_ms / 1000, UTC)
+
+
+class TableReader:
+    """Reads a topic from its beginning into `table`, and goes on from there. It joins no consumer group and commits nothing."""
+
+    def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> None:
+        self.table = ResultTable(decode)
+        self._kafka, self._topic = kafka, topic
+        self._ends_ahead: dict[int, int] = {}
+        self._next_offsets: dict[int, int] = {}
+        self._lost: KafkaError | None = None
+        self._consumer = kafka.consumer(
+            {
+                "enable.partition.eof": True,
+                # A topic that was emptied below the reader is an error, and not a second reading on top of the old rows.
+                "auto.offset.reset": "error",
+                "socket.timeout.ms": 10_000,
+                "error_cb": self._note,
+            }
+        )
+
+    @contextmanager
+    def opened(self) -> Iterator[Self]:
+        """The reader, where it begins to read; it is closed in the end.
+
+        Raises StreamgaugeError when no Kafka answers, it does not let this client in, or it has no such topic.
+        """
+        try:
+            raise_if_kept_out(self._kafka)
+            self._start()
+            yield self
+        finally:
+            self._consumer.close()
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether everything was read that the topic held when the reader was opened."""
+        return not self._ends_ahead
+
+    def poll(self, timeout_seconds: float) -> bool:
+        """Takes what has arrived, waiting for it at most `timeout_seconds`; returns whether a record was folded into `table`.
+
+        Raises StreamgaugeError when Kafka has gone, the topic can no longer be read, or `decode` can read nothing: the table is then to
+        be read anew.
+        """
+        applied, taken = False, 0
+        message = self._consumer.poll(timeout_seconds)
+        while message is not None:
+            applied, taken = self._take(message) or applied, taken + 1
+            message = self._consumer.poll(0) if taken < _RECORDS_A_POLL else None
+        if self._lost is not None:
+            raise self._unreachable(self._lost)
+        return applied
+
+    def read_to_end(self) -> None:
+        """Takes everything that the topic held when the reader was opened. Raises StreamgaugeError when Kafka falls silent before, or as `poll`."""
+        heard_at = time.monotonic()
+        while not self.is_caught_up:
+            if self.poll(timeout_seconds=0.5):
+                heard_at = time.monotonic()
+            elif time.monotonic() - heard_at > SILENCE_SECONDS:
+                msg = f"Kafka at {self._kafka} fell silent for {SILENCE_SECONDS} s before the end of topic {self._topic}; see the broker's log"
+                raise StreamgaugeError(msg)
+
+    def check(self) -> None:
+        """Asks Kafka whether it still has the topic that was read; a consumer alone notices a deletion late, and a hanging broker too.
+
+        Raises StreamgaugeError when Kafka does not answer, the topic is gone, or it was created anew.
+        """
+        ends = {partition: end for partition, (_, end) in self._first_and_end_offsets().items()}
+        if any(ends.get(partition, 0) < offset for partition, offset in self._next_offsets.items()):
+            msg = f"topic {self._topic} at {self._kafka} was created anew; it is to be read anew"
+            raise StreamgaugeError(msg)
+
+    def _start(self) -> None:
+        offsets = self._first_and_end_offsets()
+        starts = self._starts(offsets)
+        self._ends_ahead = {of.partition: end for of in starts for first, end in [offsets[of.partition]] if max(first, of.offset) < end}
+        self._consumer.assign(starts)
+
+    def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
+        """Where to begin, by partition; `offsets`: the first and the end offset of each."""
+        return [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in offsets]
+
+    def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
+        try:
+            metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
+            if is_forbidden(metadata.error):
+                raise forbidden(self._kafka, f"see topic {self._topic}")
+            if metadata.error is not None and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                msg = f"Kafka at {self._kafka} has no topic {self._topic}; `streamgauge up` creates it"
+                raise TopicMissing(msg)
+            partitions = [TopicPartition(self._topic, partition) for partition in metadata.partitions]
+            return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from error
+
+    def _take(self, message: Message) -> bool:
+        error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
+        if error is None:
+            self._apply(message)
+            self._next_offsets[partition] = offset + 1
+            is_at_end = offset + 1 >= self._ends_ahead.get(partition, 0)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # The last offsets of a partition may hold no record: transaction markers, and what a compaction has removed.
+            is_at_end = True
+        elif not_allowed := unreadable(self._kafka, self._topic, error):
+            raise not_allowed
+        else:
+            msg = f"topic {self._topic} at {self._kafka} can no longer be read: {error.str()}; it is to be read anew"
+            raise StreamgaugeError(msg)
+        if is_at_end:
+            self._ends_ahead.pop(partition, None)
+        return error is None
+
+    def _apply(self, message: Message) -> None:
+        self.table.apply(message.key(), message.value(), timestamp_ms_of(message))
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._lost = error
+
+    def _unreachable(self, error: KafkaError) -> StreamgaugeError:
+        return no_answer(self._kafka, KafkaException(error))
+
+
+def read_keys(kafka: KafkaCluster, topic: str) -> list[bytes]:
+    """The keys of the rows of `topic` as it stands, whatever the values hold. Raises StreamgaugeError as `read_to_end`."""
+    return read_to_end(kafka, topic, lambda _: {}).keys()
+
+
+def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> ResultTable:
+    """The table of `topic` as it stands: everything that was in it at the call, perhaps a few newer records too.
+
+    Raises StreamgaugeError when Kafka does not answer, falls silent before the end, or has no such topic.
+    """
+    with TableReader(kafka, topic, decode).opened() as reader:
+        reader.read_to_end()
+        return reader.table

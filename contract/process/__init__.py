@@ -1,0 +1,1 @@
+"""What every program does: wait, repeat, stop."""

@@ -1,0 +1,26 @@
+"""Work that repeats until the program is told to stop: the option `--every`."""
+
+from collections.abc import Callable
+from threading import Event
+
+from contract import durations
+from contract.errors import StreamgaugeError
+
+RETRY_SECONDS = 10
+
+
+def repeat(work: Callable[[], None], seconds_between: float, stop: Event, say: Callable[[str], None], *, at_once: bool) -> None:
+    """Calls `work` every `seconds_between` until `stop` is set; at_once: also before the first wait.
+
+    A StreamgaugeError, such as of a Kafka or an object store that is away, is said, and the work tried again after RETRY_SECONDS, then after
+    twice as long, and so on up to `seconds_between`.
+    """
+    retry, wait = RETRY_SECONDS, 0 if at_once else seconds_between
+    while not stop.wait(wait):
+        try:
+            work()
+        except StreamgaugeError as error:
+            wait, retry = min(retry, seconds_between), retry * 2
+            say(f"error: {error}; next attempt in {durations.text(wait)}")
+        else:
+            retry, wait = RETRY_SECONDS, seconds_between

@@ -1,0 +1,210 @@
+"""How each query does: the rows of topic `query-states`, looked at from a moment. Pure, but for `read_statuses`, which asks Kafka.
+
+The topic is compacted, so that it is read in a moment: every query's row is there, however long ago its query ended, and however
+many micro-batches topic `streaming-metrics` holds.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from contract.errors import StreamgaugeError
+from contract.kafka.result_table import Row, decode_json, read_to_end
+from contract.kafka.topic_ends import TopicEnds
+from contract.settings import Settings
+from contract.text import utc_text
+from contract.topics import QUERY_STATES
+
+HEARTBEAT_SECONDS = 5
+"""How often, at least, the pipeline says of a query that it runs."""
+SILENT_AFTER = timedelta(seconds=20)
+"""How long nothing may be heard of a query that runs; after that, its process has gone, or cannot reach Kafka."""
+
+RUNNING, IDLE, STOPPED, FAILED, SILENT = "running", "idle", "stopped", "failed", "silent"
+TROUBLES = (FAILED, SILENT, STOPPED)
+"""States in which nothing is counted, the worst first."""
+_ACTIVE = (RUNNING, IDLE)
+_TOLD = {RUNNING, IDLE, STOPPED, FAILED}
+_NUMBERS = (
+    "input_rows_per_second",
+    "processed_rows_per_second",
+    "batch_ms",
+    "state_rows",
+    "state_bytes",
+    "rows_dropped_by_watermark_total",
+)
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """A query as of one moment; what is not known is None. Times are UTC.
+
+    state: running, idle (it waits for records), stopped, failed, or silent (it ran, and nothing is heard of it any more).
+    since: how long it has been in that state. heard_at: when anything was last heard of it. batch_at: when its last batch ended.
+    rates: rows/s of the last batch; 0 when idle, None when it does not run. lag: records that its source holds beyond that batch.
+    worst_partition: the partition with most of the lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
+    state_rows, state_bytes: what it keeps in memory. late_rows: dropped as too late since it was started. error: of its last failure,
+    also after it was started again; error_detail has more lines.
+    """
+
+    query: str
+    state: str
+    since: datetime
+    heard_at: datetime
+    started_at: datetime
+    host: str
+    pid: int
+    batch_at: datetime | None = None
+    input_rows_per_second: float | None = None
+    processed_rows_per_second: float | None = None
+    batch_ms: int | None = None
+    lag: int | None = None
+    worst_partition: str | None = None
+    worst_partition_lag: int | None = None
+    watermark: datetime | None = None
+    watermark_age_ms: int | None = None
+    state_rows: int | None = None
+    state_bytes: int | None = None
+    late_rows: int | None = None
+    error: str | None = None
+    error_at: datetime | None = None
+    error_detail: str | None = None
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether it counts nothing now."""
+        return self.state in TROUBLES
+
+    def as_row(self) -> Row:
+        """The fields by name, times as ISO 8601 text with Z."""
+        return {name: utc_text(value) if isinstance(value, datetime) else value for name, value in asdict(self).items()}
+
+
+def decode_state(value: bytes) -> Row:
+    """A record of topic `query-states` with its times as datetime; raises KeyError, TypeError or ValueError for what is no such record."""
+    row = decode_json(value)
+    _expect(row["query"], str, "query")
+    if row["state"] not in _TOLD:
+        msg = f"state {row['state']!r}; expected one of {', '.join(sorted(_TOLD))}"
+        raise ValueError(msg)
+    _expect(row["process"]["host"], str, "process.host")
+    _expect(row["process"]["pid"], int, "process.pid")
+    for name in ("error", "error_detail"):
+        _expect(row[name], str | None, name)
+    times = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
+    # A row that an earlier version left behind says it of the last batch only.
+    offsets = row["source_offsets"] if "source_offsets" in row else (row["progress"] or {}).get("source_offsets", {})
+    _expect_counts(offsets, "source_offsets")
+    return (
+        row
+        | times
+        | {"source_offsets": offsets}
+        | {"error_at": _moment_or_none(row["error_at"]), "progress": _decoded_progress(row["progress"])}
+    )
+
+
+def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]) -> list[QueryStatus]:
+    """The status of each query at `now`, troubles first, then by name.
+
+    states: as `decode_state` makes them. topic_ends: of partitions ("topic-0"), the offset of the next record, as far as it is known.
+    """
+    found = [status_of(state, now, topic_ends) for state in states]
+    return sorted(found, key=lambda status: (TROUBLES.index(status.state) if status.is_trouble else len(TROUBLES), status.query))
+
+
+def status_of(state: Row, now: datetime, topic_ends: Mapping[str, int]) -> QueryStatus:
+    """The status of one query at `now`."""
+    is_silent = state["state"] in _ACTIVE and now - state["time"] > SILENT_AFTER
+    status = SILENT if is_silent else state["state"]
+    return QueryStatus(
+        query=state["query"],
+        state=status,
+        since=state["time"] if is_silent else state["since"],
+        heard_at=state["time"],
+        started_at=state["started_at"],
+        host=state["process"]["host"],
+        pid=state["process"]["pid"],
+        error=state["error"],
+        error_at=state["error_at"],
+        error_detail=state["error_detail"],
+        **_lag(state, topic_ends),
+        **_measured(state["progress"], status, now),
+    )
+
+
+def source_partitions(states: Iterable[Row]) -> list[str]:
+    """The partitions ("topic-0") that the queries read."""
+    return sorted({name for state in states for name in state["source_offsets"]})
+
+
+def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> list[QueryStatus]:
+    """The status of every query that ever ran on this Kafka, now.
+
+    topic_ends: to be given by who asks again and again. Raises StreamgaugeError when Kafka cannot be asked.
+    """
+    table = read_to_end(settings.kafka, QUERY_STATES.name, decode_state)
+    if table.unreadable:
+        key, reason = next(iter(table.unreadable.items()))
+        msg = f"{len(table.unreadable)} rows of topic {QUERY_STATES.name} cannot be read, the first with key {key!r}: {reason}; a pipeline of another version wrote them, or delete them by null values"
+        raise StreamgaugeError(msg)
+    ends = topic_ends or TopicEnds(settings.kafka)
+    ends.ask(source_partitions(table.rows()))
+    return statuses(table.rows(), datetime.now(UTC), ends.ends)
+
+
+def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:
+    told = {} if state["progress"] is None else state["progress"]["source_lag"]
+    lag = told | {name: max(topic_ends[name] - done, 0) for name, done in state["source_offsets"].items() if name in topic_ends}
+    if not lag:
+        return {}
+    worst = max(lag, key=lambda name: (lag[name], name))
+    return {"lag": sum(lag.values()), "worst_partition": worst, "worst_partition_lag": lag[worst]}
+
+
+def _measured(progress: Row | None, status: str, now: datetime) -> dict[str, Any]:
+    if progress is None:
+        return {}
+    rates = {name: progress[name] if status == RUNNING else 0.0 if status == IDLE else None for name in _NUMBERS[:2]}
+    watermark = progress["watermark"]
+    return rates | {
+        "batch_at": progress["time"],
+        "batch_ms": progress["batch_ms"],
+        "watermark": watermark,
+        "watermark_age_ms": None if watermark is None else round((now - watermark).total_seconds() * 1000),
+        "state_rows": progress["state_rows"],
+        "state_bytes": progress["state_bytes"],
+        "late_rows": progress["rows_dropped_by_watermark_total"],
+    }
+
+
+def _decoded_progress(progress: Row | None) -> Row | None:
+    if progress is None:
+        return None
+    for name in _NUMBERS:
+        _expect(progress[name], int | float | None, name)
+    _expect_counts(progress["source_lag"], "source_lag")
+    return progress | {"time": _moment(progress["time"]), "watermark": _moment_or_none(progress["watermark"])}
+
+
+def _expect_counts(by_partition: Mapping[str, object], name: str) -> None:
+    for count in by_partition.values():
+        _expect(count, int, name)
+
+
+def _expect(value: object, kind: Any, name: str) -> None:  # noqa: ANN401 - a type, or a union of types
+    if not isinstance(value, kind):
+        msg = f"{name} is {value!r:.40}, of type {type(value).__name__}"
+        raise TypeError(msg)
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        msg = f"{text!r} has no time zone"
+        raise ValueError(msg)
+    return moment.astimezone(UTC)
+
+
+def _moment_or_none(text: str | None) -> datetime | None:
+    return None if text is None else _moment(text)

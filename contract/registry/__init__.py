@@ -1,0 +1,1 @@
+"""The schema registry: where it is, and its client."""

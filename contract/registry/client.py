@@ -1,0 +1,148 @@
+"""The schema registry, as readers and writers of Avro in the Confluent wire format need it; any Confluent-compatible one does."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from contract.errors import StreamgaugeError
+from contract.kafka.result_table import Decode, Row
+from contract.registry.server import VARIABLE, RegistryServer
+
+ANSWER_SECONDS = 5
+"""How long the registry may take to answer."""
+AVRO = "AVRO"
+NO_SUCH_THING = {40401, 40402, 40403}
+"""The registry's own codes for no such subject, version, schema; a bare 404 means that there is no registry under that path."""
+_TLS_FAILURE = "[SSL: "
+"""How a message of Python's ssl begins; what is wrong with a certificate does not pass by itself."""
+_PREFIX = struct.Struct(">bI")
+T = TypeVar("T")
+
+
+class RegistryAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and whoever can waits for its end
+    """The registry does not answer; the same question may be answered later."""
+
+
+@dataclass(frozen=True)
+class RegisteredSchema:
+    """A schema by which values may be written: the id that they carry, and the schema as JSON."""
+
+    id: int
+    text: str
+
+
+class SchemaRegistry:
+    """What `server` holds. Every method raises RegistryAway while it does not answer."""
+
+    def __init__(self, server: RegistryServer) -> None:
+        self.url = server.url
+        self.client = SchemaRegistryClient({**server.client_config(), "timeout": ANSWER_SECONDS, "max.retries": 0})
+
+    def versions(self, subject: str) -> list[RegisteredSchema]:
+        """The Avro schemas of `subject`, oldest first; none when the registry has no such subject."""
+        registered = (self._ask(partial(self.client.get_version, subject, number)) for number in self._numbers(subject))
+        versions = [_avro(one.schema_id, one.schema) for one in registered if one is not None]
+        return [version for version in versions if version is not None]
+
+    def schema(self, schema_id: int) -> RegisteredSchema | None:
+        """The Avro schema with that id, whatever its subject; None when the registry has none."""
+        return _avro(schema_id, self._ask(partial(self.client.get_schema, schema_id)))
+
+    def register(self, subject: str, text: str) -> int:
+        """Registers an Avro schema, or finds it registered; returns its id. Raises StreamgaugeError when it is refused."""
+        try:
+            return self._answered(partial(self.client.register_schema, subject, Schema(text, AVRO)))
+        except SchemaRegistryError as error:
+            msg = f"the schema registry at {self.url} refuses the schema of {subject}: {error.error_message}; a new version must be able to read what older ones wrote"
+            raise StreamgaugeError(msg) from error
+
+    def _numbers(self, subject: str) -> list[int]:
+        return self._ask(partial(self.client.get_versions, subject)) or []
+
+    def _ask(self, question: Callable[[], T]) -> T | None:
+        """The answer, or None when there is no such thing."""
+        try:
+            return self._answered(question)
+        except SchemaRegistryError as error:
+            if error.error_code in NO_SUCH_THING:
+                return None
+            msg = f"the schema registry at {self.url} does not answer as expected: {error.error_message} (HTTP {error.http_status_code}); see that SCHEMA_REGISTRY_URL leads to a Confluent-compatible API"
+            raise StreamgaugeError(msg) from error
+
+    def _answered(self, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except SchemaRegistryError as error:
+            reason = f"HTTP {error.http_status_code}"
+            if error.http_status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+                raise self._refused(reason) from error
+            if error.http_status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            raise self._away(reason) from error
+        except Exception as error:  # the client lets through whatever its HTTP library raises, and names no class for it
+            if _TLS_FAILURE in str(error):
+                raise self._refused(str(error)) from error
+            raise self._away(str(error) or type(error).__name__) from error
+
+    def _refused(self, reason: str) -> StreamgaugeError:
+        return StreamgaugeError(
+            f"the schema registry at {self.url} and this client do not trust each other ({reason}); "
+            f"correct basic.auth.user.info or the ssl.* properties in the file that {VARIABLE} names, or the registry's rights"
+        )
+
+    def _away(self, reason: str) -> RegistryAway:
+        return RegistryAway(
+            f"no schema registry answers at {self.url} ({reason}); start one with `streamgauge up`, or correct SCHEMA_REGISTRY_URL"
+        )
+
+
+def avro_rows(registry: SchemaRegistry) -> Decode:
+    """A decoder of values in the Confluent wire format to rows like those of JSON topics: times are ISO 8601 text, UTC, with Z.
+
+    The registry is asked once for each schema id that values carry. The decoder raises RegistryAway when it does not answer, and another
+    error, with the reason, for a value that cannot be read.
+    """
+    deserialize = AvroDeserializer(registry.client)
+
+    def decode(value: bytes) -> Row:
+        _check_schema(registry, value)
+        return _as_json_has_it(deserialize(value, None))
+
+    return decode
+
+
+def _check_schema(registry: SchemaRegistry, value: bytes) -> None:
+    """Raises ValueError for a value without a schema, and RegistryAway, which the deserializer would not tell from a broken value."""
+    if len(value) <= _PREFIX.size:
+        msg = f"{len(value)} bytes are too few for the Confluent wire format"
+        raise ValueError(msg)
+    magic, schema_id = _PREFIX.unpack_from(value)
+    if magic != 0:
+        msg = f"not in the Confluent wire format: it begins with byte {magic}, expected 0"
+        raise ValueError(msg)
+    if registry.schema(schema_id) is None:
+        msg = f"the schema registry at {registry.url} has no Avro schema of id {schema_id}"
+        raise ValueError(msg)
+
+
+def _as_json_has_it(value: Any) -> Any:  # noqa: ANN401 - any value of Avro
+    if isinstance(value, dict):
+        return {name: _as_json_has_it(of) for name, of in value.items()}
+    if isinstance(value, list):
+        return [_as_json_has_it(one) for one in value]
+    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
+
+
+def _avro(schema_id: int | None, schema: Schema | None) -> RegisteredSchema | None:
+    """The schema if it is one of Avro; a registry leaves the type of those out."""
+    if schema_id is None or schema is None or schema.schema_str is None or schema.schema_type not in {None, AVRO}:
+        return None
+    return RegisteredSchema(schema_id, schema.schema_str)

@@ -1,0 +1,34 @@
+"""Plain HTTP with a schema registry, for what Confluent's client of it does not do."""
+
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import HTTPBasicAuth
+
+from contract.registry.server import RegistryServer
+from contract.security.tls import Tls
+
+
+def registry_session(server: RegistryServer) -> requests.Session:
+    """A session with `server`. The embedded one is asked without a proxy: none leads to this machine."""
+    session = requests.Session()
+    session.trust_env = not server.url.startswith("http://127.0.0.1")
+    if server.user_info:
+        name, _, password = server.user_info.partition(":")
+        session.auth = HTTPBasicAuth(name.encode(), password.encode())
+    if server.tls.trusted is not None:
+        session.verify = server.tls.truststore
+    session.mount("https://", _TlsAdapter(server.tls))
+    return session
+
+
+class _TlsAdapter(HTTPAdapter):
+    """Requests alone cannot open a key that has a password."""
+
+    def __init__(self, tls: Tls) -> None:
+        self._tls = tls
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **more: Any) -> None:  # noqa: ANN401 - as the adapter's own
+        super().init_poolmanager(*arguments, ssl_context=self._tls.context(), **more)

@@ -1,0 +1,77 @@
+"""The schema registry that every program talks to, and how: its address, whom to trust, and who asks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from contract.errors import StreamgaugeError
+from contract.security.properties_file import PropertiesFile
+from contract.security.tls import PEM, Tls
+
+VARIABLE = "SCHEMA_REGISTRY_PROPERTIES"
+_USER_INFO = "basic.auth.user.info"
+_KNOWN = {
+    "basic.auth.credentials.source",
+    _USER_INFO,
+    *(f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("type", "location")),
+    "ssl.key.password",
+}
+_PREFIX = "schema.registry."
+
+
+@dataclass(frozen=True)
+class RegistryServer:
+    """A registry. It is hashable, and as text it is its `url` alone. user_info: "name:password", for basic authentication."""
+
+    url: str
+    tls: Tls = field(default=Tls(), repr=False)
+    user_info: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return self.url
+
+    @classmethod
+    def read(cls, url: str, path: Path, environment: Mapping[str, str]) -> Self:
+        """The registry at `url`, with what the file at `path` says of it in Confluent's names. Raises StreamgaugeError for what it cannot be."""
+        properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
+        # Confluent's clients have the prefix where a file holds more than the registry's properties.
+        properties = PropertiesFile(
+            properties.path, {name.removeprefix(_PREFIX): text for name, text in properties.texts.items()}, environment
+        )
+        if unknown := sorted(set(properties.texts) - _KNOWN):
+            msg = f"{', '.join(unknown)} is not known here; expected nothing but {', '.join(sorted(_KNOWN))}"
+            raise properties.error(msg)
+        source, user_info = properties.value("basic.auth.credentials.source"), properties.value(_USER_INFO) or ""
+        if source not in {None, "USER_INFO"}:
+            msg = f"basic.auth.credentials.source is {source}; expected USER_INFO, with {_USER_INFO}"
+            raise properties.error(msg)
+        if user_info and ":" not in user_info:
+            msg = f"{_USER_INFO} has no colon; expected name:password"
+            raise properties.error(msg)
+        for store in ("truststore", "keystore"):
+            if f"ssl.{store}.location" in properties.texts and (found := properties.value(f"ssl.{store}.type")) != PEM:
+                msg = f"ssl.{store}.type is {found or 'JKS, by default'}; expected PEM, which the registry's client can read"
+                raise properties.error(msg)
+        return cls(url, Tls.of(properties), user_info)
+
+    def client_config(self) -> dict[str, Any]:
+        """What Confluent's client of a registry is to be told."""
+        config: dict[str, Any] = {"url": self.url}
+        if self.user_info:
+            config["basic.auth.user.info"] = self.user_info
+        if self.tls.trusted is not None:
+            config["ssl.ca.location"] = self.tls.truststore
+        if self.tls.keystore:
+            config |= {"ssl.certificate.location": self.tls.keystore, "ssl.key.password": self.tls.password or ""}
+        return config
+
+
+def refuse_user_info(url: str) -> str:
+    """`url`, without the slashes at its end. Raises StreamgaugeError when it names a user, as it stands in messages, and ValueError for no URL."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        msg = f"SCHEMA_REGISTRY_URL holds a name and password; put them into a file that {VARIABLE} names, as {_USER_INFO}=name:password"
+        raise StreamgaugeError(msg)
+    _ = urlsplit(url).port  # a password with a slash in it is read as a port
+    return url.rstrip("/")

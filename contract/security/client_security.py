@@ -1,0 +1,176 @@
+"""How every Kafka client shows who it is and whom it trusts, from one file in Kafka's own names (KAFKA_CLIENT_PROPERTIES).
+
+librdkafka's clients get the values, in their names. Spark's get references, which Kafka's own config providers follow inside of each client:
+no secret is ever an option of a query, and so none can come into a plan, a log or a checkpoint.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from contract.security.jaas import as_text, login_module
+from contract.security.properties_file import PROVIDERS, REFERENCE, PropertiesFile
+from contract.security.tls import Tls
+
+VARIABLE = "KAFKA_CLIENT_PROPERTIES"
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_JAAS = "sasl.jaas.config"
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
+}
+"""By mechanism, the login module of Java's clients."""
+_SECRETS = {_JAAS, "sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.truststore.password"}
+_OPEN = {
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.username",
+    "sasl.kerberos.service.name",
+    "ssl.truststore.type",
+    "ssl.truststore.location",
+    "ssl.keystore.type",
+    "ssl.keystore.location",
+    "ssl.endpoint.identification.algorithm",
+}
+_OURS = {"sasl.username", "sasl.password"}
+"""What Kafka's Java clients know as a part of sasl.jaas.config only."""
+
+
+@dataclass(frozen=True)
+class ClientSecurity:
+    """What clients are told besides an address; made by `read`. Its text names the file and nothing that the file holds.
+
+    user: who the client says it is, for messages. librdkafka: names and values for librdkafka's clients. spark: options for Spark's, without secrets.
+    """
+
+    file: str = ""
+    protocol: str = field(default="PLAINTEXT", repr=False)
+    mechanism: str = field(default="", repr=False)
+    user: str = field(default="", repr=False)
+    tls: Tls = field(default=Tls(), repr=False)
+    librdkafka: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    spark: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def read(cls, path: Path, environment: Mapping[str, str]) -> Self:
+        """What the file at `path` says, references followed by `environment`.
+
+        Raises StreamgaugeError, which names no secret, for a property that is not known here, and one that not all clients can follow.
+        """
+        properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
+        _check_names(properties)
+        protocol, mechanism = _protocol(properties), ""
+        librdkafka, user, tls = {"security.protocol": protocol}, "", Tls()
+        if protocol.startswith("SASL_"):
+            mechanism = _mechanism(properties)
+            sasl = _sasl(properties, mechanism)
+            user = sasl.get("sasl.username") or sasl.get("sasl.kerberos.principal") or ""
+            librdkafka |= {"sasl.mechanism": mechanism, **sasl}
+        if protocol.endswith("SSL"):
+            tls = Tls.of(properties)
+            librdkafka |= tls.librdkafka()
+            user = user or (tls.own_certificate().subject if tls.keystore else "")
+        spark = spark_options(properties, mechanism)
+        return cls(str(path), protocol, mechanism, user, tls, tuple(librdkafka.items()), tuple(spark.items()))
+
+
+def spark_options(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
+    """Options of Spark's Kafka source and sink: a secret is a reference to where it lies, be it to this file."""
+    told = {name: _told_to_java(properties, name) for name in properties.texts if name not in _OURS}
+    if mechanism and _JAAS not in told:
+        user = {"username": _told_to_java(properties, "sasl.username"), "password": _told_to_java(properties, "sasl.password")}
+        told[_JAAS] = as_text(_LOGIN_MODULES[mechanism], user)
+    if any(REFERENCE.search(text) for text in told.values()):
+        told["config.providers"] = ",".join(PROVIDERS)
+        told |= {f"config.providers.{name}.class": of for name, of in PROVIDERS.items()}
+    return {f"kafka.{name}": text for name, text in told.items()}
+
+
+def _told_to_java(properties: PropertiesFile, name: str) -> str:
+    if name not in _SECRETS:
+        return properties.texts[name]
+    if properties.has_reference(name):
+        _check_that_no_secret_stands_beside(properties, name)
+        return properties.texts[name]
+    if re.search(r"[:}]", str(properties.path)):
+        msg = "its path holds : or }, by which Kafka's references end; move it"
+        raise properties.error(msg)
+    return f"${{file:{properties.path}:{name}}}"
+
+
+def _check_that_no_secret_stands_beside(properties: PropertiesFile, name: str) -> None:
+    """A text with references goes to Spark as it is; it must not hold a secret itself."""
+    if name == _JAAS:
+        module = login_module(properties.texts[name])
+        secrets = (
+            []
+            if module is None
+            else [text for option, text in module.options.items() if "pass" in option.lower() or "secret" in option.lower()]
+        )
+        is_open = module is None
+    else:
+        secrets, is_open = [properties.texts[name]], False
+    if is_open or any(REFERENCE.sub("", text) for text in secrets):
+        msg = f"{name} is partly a reference, and its password is not; make the password a reference as a whole, or write all of it out"
+        raise properties.error(msg)
+
+
+def _check_names(properties: PropertiesFile) -> None:
+    unknown = sorted(set(properties.texts) - _SECRETS - _OPEN)
+    if unknown:
+        msg = f"{', '.join(unknown)} is not known here; expected nothing but {', '.join(sorted(_SECRETS | _OPEN))}"
+        raise properties.error(msg)
+
+
+def _protocol(properties: PropertiesFile) -> str:
+    protocol = (properties.value("security.protocol") or "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
+        msg = f"security.protocol is {protocol}; expected one of {', '.join(PROTOCOLS)}"
+        raise properties.error(msg)
+    return protocol
+
+
+def _mechanism(properties: PropertiesFile) -> str:
+    mechanism = properties.value("sasl.mechanism") or "GSSAPI"
+    if mechanism not in _LOGIN_MODULES:
+        msg = f"sasl.mechanism is {mechanism}; expected one of {', '.join(_LOGIN_MODULES)}, which all clients can follow"
+        raise properties.error(msg)
+    return mechanism
+
+
+def _sasl(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
+    if mechanism == "GSSAPI":
+        return _kerberos(properties)
+    jaas = properties.value(_JAAS)
+    if jaas is None:
+        return _user_and_password(properties)
+    module, expected = login_module(jaas), _LOGIN_MODULES[mechanism]
+    if module is None or not expected.endswith(f".{module.name}") or not {"username", "password"} <= module.options.keys():
+        msg = f'{_JAAS} is not what {mechanism} takes; expected {expected} required username="..." password="...";'
+        raise properties.error(msg)
+    return {"sasl.username": module.options["username"], "sasl.password": module.options["password"]}
+
+
+def _user_and_password(properties: PropertiesFile) -> dict[str, str]:
+    user, password = properties.value("sasl.username"), properties.value("sasl.password")
+    if not user or not password:
+        msg = f"{_JAAS} is missing; expected it, or sasl.username and sasl.password"
+        raise properties.error(msg)
+    if re.search(r'["\\]', user + password):
+        msg = f'sasl.username or sasl.password holds " or \\; write {_JAAS} instead, with a backslash before each of them'
+        raise properties.error(msg)
+    return {"sasl.username": user, "sasl.password": password}
+
+
+def _kerberos(properties: PropertiesFile) -> dict[str, str]:
+    service, module = properties.value("sasl.kerberos.service.name"), login_module(properties.value(_JAAS) or "")
+    if not service or module is None or not {"keyTab", "principal"} <= module.options.keys():
+        expected = f'{_LOGIN_MODULES["GSSAPI"]} required useKeyTab=true storeKey=true keyTab="/path" principal="name@REALM";'
+        msg = f"GSSAPI takes sasl.kerberos.service.name, and {_JAAS}={expected}"
+        raise properties.error(msg)
+    names = {"sasl.kerberos.principal": module.options["principal"], "sasl.kerberos.keytab": module.options["keyTab"]}
+    return {"sasl.kerberos.service.name": service, **names}

@@ -1,0 +1,121 @@
+"""Properties as Kafka's tools take them: a file of names and values, in which `${env:NAME}` and its like stand for what lies elsewhere.
+
+The references are those of Kafka's config providers: `${env:NAME}` for a variable of the environment, `${file:/path:key}` for a value of
+another properties file, `${directory:/path:name}` (or `dir`) for the content of a file. As with Kafka, what they lead to is taken as it is.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from contract.errors import StreamgaugeError
+
+_PROVIDERS = "org.apache.kafka.common.config.provider"
+PROVIDERS = {
+    "env": f"{_PROVIDERS}.EnvVarConfigProvider",
+    "file": f"{_PROVIDERS}.FileConfigProvider",
+    "directory": f"{_PROVIDERS}.DirectoryConfigProvider",
+    "dir": f"{_PROVIDERS}.DirectoryConfigProvider",
+}
+"""By the name that references have for it, the class that Kafka's Java clients look a value up with."""
+REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+_ENTRY = re.compile(r"((?:\\.|[^\\\s=:])+)\s*[=:]?\s*(.*)", re.DOTALL)
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True)
+class PropertiesFile:
+    """What a properties file holds. `texts`: as written, references and all, by name; never part of what is printed."""
+
+    path: Path
+    texts: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def read(cls, path: Path, environment: Mapping[str, str], variable: str) -> Self:
+        """Reads the file that `variable` names. Raises StreamgaugeError when it cannot be read."""
+        try:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            msg = f"{variable}={path} cannot be read ({reason}); expected a file of Kafka client properties"
+            raise StreamgaugeError(msg) from error
+        texts = entries(text)
+        # Who has a file for Kafka's own tools names the providers there; here they are always at hand.
+        return cls(path, {name: value for name, value in texts.items() if not name.startswith("config.providers")}, environment)
+
+    def value(self, name: str) -> str | None:
+        """The value of a property, references followed; None when the file has no such property.
+
+        Raises StreamgaugeError, which names no value, for a reference that leads nowhere.
+        """
+        return REFERENCE.sub(lambda found: self._followed(name, found), self.texts[name]) if name in self.texts else None
+
+    def has_reference(self, name: str) -> bool:
+        """Whether the value of a property lies elsewhere, or a part of it."""
+        return REFERENCE.search(self.texts.get(name, "")) is not None
+
+    def error(self, found: str) -> StreamgaugeError:
+        """An error about this file."""
+        return StreamgaugeError(f"{self.path}: {found}")
+
+    def _followed(self, name: str, reference: re.Match[str]) -> str:
+        provider, path, key = reference.groups()
+        try:
+            if provider == "env":
+                return self.environment[key]
+            if provider == "file" and path:
+                return entries(Path(path).read_text())[key]
+            if provider in {"directory", "dir"} and path:
+                return self._content(name, Path(path) / key)
+        except KeyError as error:
+            where = "the environment has no variable" if provider == "env" else f"{path} has no property"
+            msg = f"{name} refers to {reference[0]}, and {where} {key}; set it, or correct the reference"
+            raise self.error(msg) from error
+        except (OSError, UnicodeDecodeError) as error:
+            msg = f"{name} refers to {reference[0]}, which cannot be read ({getattr(error, 'strerror', None) or 'it is no text in UTF-8'})"
+            raise self.error(msg) from error
+        msg = f"{name} refers to {reference[0]}; expected ${{env:NAME}}, ${{file:/path:key}} or ${{directory:/path:name}}"
+        raise self.error(msg)
+
+    def _content(self, name: str, path: Path) -> str:
+        content = path.read_text()
+        if content.endswith("\n"):
+            msg = f"{name} refers to {path}, which ends with a line break, and Kafka takes that as a part of the value; write it without (printf, not echo)"
+            raise self.error(msg)
+        return content
+
+
+def entries(text: str) -> dict[str, str]:
+    """The names and values of a properties file, by the rules of java.util.Properties."""
+    found = {}
+    for line in _logical_lines(text):
+        if entry := _ENTRY.match(line):
+            found[_unescaped(entry[1])] = _unescaped(entry[2])
+    return found
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    continues = False
+    for natural in text.splitlines():
+        line = natural.lstrip()
+        if not continues and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        part = line[:-1] if backslashes % 2 else line
+        if continues:
+            lines[-1] += part
+        else:
+            lines.append(part)
+        continues = bool(backslashes % 2)
+    return lines
+
+
+def _unescaped(text: str) -> str:
+    def character(found: re.Match[str]) -> str:
+        return chr(int(found[2], 16)) if found[2] else _ESCAPES.get(found[1], found[1])
+
+    return re.sub(r"\\(u([0-9a-fA-F]{4})|.)", character, text)

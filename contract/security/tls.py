@@ -1,0 +1,144 @@
+"""TLS as Kafka's ssl.* properties describe it: whom to trust, and by which certificate this client is known."""
+
+import ssl
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from contract.security.properties_file import PropertiesFile
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+PEM, PKCS12 = "PEM", "PKCS12"
+
+
+class OwnCertificate(NamedTuple):
+    """Whom a client's certificate is for, such as "CN=streamgauge,O=Example", and when it expires, UTC."""
+
+    subject: str
+    expires: datetime
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What a client needs for TLS; made by `of`.
+
+    trusted: the certificates of authorities, as PEM; None: those of the system. keystore: the client's own certificate and key, in one file
+    of `keystore_type`; empty: it has none. checks_host_name: whether a server's certificate must be for the name that it is reached by.
+    """
+
+    truststore: str = ""
+    trusted: str | None = field(default=None, repr=False)
+    keystore: str = ""
+    keystore_type: str = PEM
+    password: str | None = field(default=None, repr=False)
+    checks_host_name: bool = True
+
+    @classmethod
+    def of(cls, properties: PropertiesFile) -> Self:
+        """Reads the ssl.* properties. Raises StreamgaugeError for a store that cannot be read, or not by all clients."""
+        truststore, keystore = properties.value("ssl.truststore.location") or "", properties.value("ssl.keystore.location") or ""
+        trusted = _trusted(properties, truststore) if truststore else None
+        keystore_type = _type(properties, "keystore", keystore) if keystore else PEM
+        password = properties.value("ssl.key.password" if keystore_type == PEM else "ssl.keystore.password")
+        algorithm = properties.value("ssl.endpoint.identification.algorithm")
+        checks_host_name = algorithm is None or algorithm.lower() == "https"
+        tls = cls(truststore, trusted, keystore, keystore_type, password, checks_host_name)
+        if keystore:
+            tls._check_keystore(properties)
+        return tls
+
+    def librdkafka(self) -> dict[str, str]:
+        """The same in librdkafka's names."""
+        found = {"ssl.endpoint.identification.algorithm": "https" if self.checks_host_name else "none"}
+        if self.trusted is not None:
+            found["ssl.ca.pem"] = self.trusted
+        if self.keystore and self.keystore_type == PEM:
+            found |= {"ssl.certificate.location": self.keystore, "ssl.key.location": self.keystore}
+            found |= {"ssl.key.password": self.password} if self.password else {}
+        elif self.keystore:
+            found |= {"ssl.keystore.location": self.keystore, "ssl.keystore.password": self.password or ""}
+        return found
+
+    def context(self) -> ssl.SSLContext:
+        """The same for Python's own clients, which take a keystore of PEM only: another one is left out.
+
+        Raises ssl.SSLError or OSError when the client's key does not fit its certificate, or its password is wrong.
+        """
+        context = ssl.create_default_context(cadata=self.trusted)
+        context.check_hostname = self.checks_host_name
+        if self.keystore and self.keystore_type == PEM:
+            # Without a password of its own, OpenSSL would ask on the terminal.
+            context.load_cert_chain(self.keystore, password=self.password or "")
+        return context
+
+    def own_certificate(self) -> OwnCertificate:
+        """The client's own certificate. Raises ValueError when its keystore holds none, or has another password."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import pkcs12
+
+        content = Path(self.keystore).read_bytes()
+        if self.keystore_type == PEM:
+            return _own(x509.load_pem_x509_certificates(content)[0])
+        store = pkcs12.load_pkcs12(content, (self.password or "").encode())
+        if store.cert is None:
+            msg = "no certificate"
+            raise ValueError(msg)
+        return _own(store.cert.certificate)
+
+    def _check_keystore(self, properties: PropertiesFile) -> None:
+        _content(properties, "keystore", self.keystore)
+        try:
+            self.own_certificate()
+            self.context()
+        except (ValueError, OSError) as error:  # of which SSLError is one
+            password = "ssl.key.password" if self.keystore_type == PEM else "ssl.keystore.password"
+            msg = f"ssl.keystore.location={self.keystore} does not open; expected a certificate and its own key in {self.keystore_type}, and {password} if they have one"
+            raise properties.error(msg) from error
+
+
+def _own(certificate: "x509.Certificate") -> OwnCertificate:
+    return OwnCertificate(certificate.subject.rfc4514_string(), certificate.not_valid_after_utc)
+
+
+def _type(properties: PropertiesFile, store: str, location: str) -> str:
+    name = f"ssl.{store}.type"
+    found = (properties.value(name) or "JKS").upper()
+    if found not in {PEM, PKCS12}:
+        msg = (
+            f"{name} is {found}{'' if properties.value(name) else ', by default'}; expected PEM or PKCS12, which all clients can read: "
+            f"keytool -importkeystore -srckeystore {location} -destkeystore {location}.p12 -deststoretype PKCS12"
+        )
+        raise properties.error(msg)
+    return found
+
+
+def _content(properties: PropertiesFile, store: str, location: str) -> bytes:
+    try:
+        return Path(location).read_bytes()
+    except OSError as error:
+        msg = f"ssl.{store}.location={location} cannot be read ({error.strerror}); correct it"
+        raise properties.error(msg) from error
+
+
+def _trusted(properties: PropertiesFile, location: str) -> str:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
+
+    store_type, content = _type(properties, "truststore", location), _content(properties, "truststore", location)
+    try:
+        if store_type == PEM:
+            found = x509.load_pem_x509_certificates(content)
+        else:
+            store = pkcs12.load_pkcs12(content, (properties.value("ssl.truststore.password") or "").encode())
+            found = [one.certificate for one in store.additional_certs]
+    except ValueError as error:
+        wrong = "holds no certificate in PEM" if store_type == PEM else "is no PKCS12 store, or ssl.truststore.password is not its password"
+        msg = f"ssl.truststore.location={location} {wrong}"
+        raise properties.error(msg) from error
+    if not found:
+        msg = f"ssl.truststore.location={location} holds no certificate of an authority"
+        raise properties.error(msg)
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)

@@ -1,0 +1,50 @@
+"""What SPARK_MASTER says: whether the work stays on this machine, where a Standalone cluster's masters are, and how it reaches us."""
+
+import socket
+
+from contract.errors import StreamgaugeError
+
+SCHEME = "spark://"
+LOOPBACK = "127.0.0.1"
+ANSWER_SECONDS = 3
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs in processes of this machine only, and starts them itself: local, local[4], local-cluster[2,1,1024]."""
+    return master.startswith("local")
+
+
+def is_managed(master: str) -> bool:
+    """Whether Kubernetes or YARN gives the executors, by settings of Spark's own."""
+    return master.startswith("k8s://") or master == "yarn"
+
+
+def endpoints(master: str) -> list[tuple[str, int]]:
+    """Host and port of each master that `master` names, one or more: spark://one:7077,two:7077.
+
+    Raises StreamgaugeError when it names none.
+    """
+    found = []
+    for text in master.removeprefix(SCHEME).split(","):
+        host, _, port = text.rpartition(":")
+        if not master.startswith(SCHEME) or not host or not port.isdecimal():
+            msg = f"SPARK_MASTER={master} names no master; expected local[*], local[4], spark://host:7077, k8s://https://host or yarn"
+            raise StreamgaugeError(msg)
+        found.append((host.strip("[]"), int(port)))
+    return found
+
+
+def address_towards(master: str) -> str:
+    """The address of this machine on its way to the first master that answers: those that run there find us by it.
+
+    Raises StreamgaugeError when no master answers.
+    """
+    problems = []
+    for host, port in endpoints(master):
+        try:
+            with socket.create_connection((host, port), ANSWER_SECONDS) as connection:
+                return str(connection.getsockname()[0])
+        except OSError as error:
+            problems.append(f"{host}:{port}: {error.strerror or error}")
+    msg = f"no Spark master answers at {master} ({'; '.join(problems)}); start one, such as with `streamgauge spark-master`, or correct SPARK_MASTER"
+    raise StreamgaugeError(msg)

@@ -1,0 +1,17 @@
+"""Finds the files of `data/`: beside the packages in a checkout, inside `contract` in an installed wheel."""
+
+from pathlib import Path
+
+from contract.errors import StreamgaugeError
+
+_CONTRACT = Path(__file__).parent.parent
+_FOLDERS = (_CONTRACT.parent / "data", _CONTRACT / "data")
+
+
+def data_file(name: str) -> Path:
+    """The path of `data/<name>`; raises StreamgaugeError if this installation lacks it."""
+    for folder in _FOLDERS:
+        if (folder / name).exists():
+            return folder / name
+    msg = f"data file {name} not found in {' or '.join(str(folder) for folder in _FOLDERS)}; reinstall Streamgauge"
+    raise StreamgaugeError(msg)

@@ -1,0 +1,1 @@
+"""A page a file."""

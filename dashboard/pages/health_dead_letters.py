@@ -1,0 +1,159 @@
+"""The dead letters on the Health page. They are other people's bytes: shown as text or hex, never as markup, and never more than some."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.dead_letters import EXCERPT_BYTES, LARGEST_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
+from contract.kafka.recent_records import Recent
+from contract.kafka.result_table import Row
+from contract.settings import Settings
+from contract.topics import DEAD_LETTERS
+from dashboard import formats
+from dashboard.reading.reader import Snapshot, follow_recent
+
+TOPIC = DEAD_LETTERS.name
+NEWEST = Recent(records=500)
+_HELD = "health-letters"
+
+
+def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
+    """The newest dead letters, the oldest first."""
+    return follow_recent(kafka, TOPIC, NEWEST, letter_of).snapshot
+
+
+@st.fragment(run_every="5s")
+def dead_letters() -> None:
+    """Draws the section. The list stands still once it is there, so that nothing moves under the eyes; newer ones are asked for."""
+    try:
+        kafka = Settings.from_environment().kafka
+    except StreamgaugeError:
+        return  # the head of the page says it
+    snapshot = letters_snapshot(kafka)
+    if not snapshot.is_read and not snapshot.error:
+        return
+    with st.container(border=True, gap="xsmall"):
+        st.subheader("Dead letters", anchor=False)
+        if snapshot.error is not None:
+            st.caption(f":red[Not current:] {snapshot.error}")
+        held = _held(snapshot)
+        if not held:
+            st.caption("None in the last 30 days: every record could be used.")
+        else:
+            _show(held, kafka)
+
+
+def _held(snapshot: Snapshot) -> tuple[Row, ...]:
+    """The letters that are looked at, the newest first."""
+    held: tuple[Row, ...] = st.session_state.get(_HELD, ())
+    newest_held = held[0]["letter_offset"] if held else -1
+    newer = sum(row["letter_offset"] > newest_held for row in snapshot.rows)
+    is_another_topic = bool(held and snapshot.rows) and snapshot.rows[-1]["letter_offset"] < newest_held
+    label = f"Show {formats.several(newer, 'newer one', 'newer ones')}" if newer else "No newer ones"
+    is_asked = bool(held) and st.button(label, disabled=not newer, key="health-newer", icon=":material/refresh:")
+    if is_asked or not held or is_another_topic:
+        st.session_state[_HELD] = held = tuple(reversed(snapshot.rows))
+    return held
+
+
+def _show(held: Sequence[Row], kafka: KafkaCluster) -> None:
+    by_reason, by_source = st.columns(2)
+    reasons = by_reason.multiselect("Reasons", sorted({row["reason"] for row in held}), placeholder="all", key="health-reasons")
+    sources = by_source.multiselect("Sources", sorted({str(row["topic"]) for row in held}), placeholder="all", key="health-sources")
+    listed = [row for row in held if (not reasons or row["reason"] in reasons) and (not sources or str(row["topic"]) in sources)]
+    more = f"the newest {formats.count(NEWEST.records)}" if len(held) == NEWEST.records else f"{formats.count(len(held))}, all there are"
+    st.caption(f"{formats.count(len(listed))} that the filters leave of {more}. Newest first.")
+    if not listed:
+        return
+    left, right = st.columns([3, 2])
+    with left:
+        _show_list(listed)
+    with right:
+        _show_counts(listed)
+    _show_letter(listed, kafka)
+
+
+def _show_list(listed: Sequence[Row]) -> None:
+    rows = [
+        {
+            "Letter": row["letter_offset"],
+            "Reason": row["reason"],
+            "Source": source_of(row),
+            "Its time (UTC)": (row["timestamp"] or "")[:19].replace("T", " "),
+            "Bytes": row["bytes"],
+            "Begins with": row["text"].partition("\n")[0][:100],
+        }
+        for row in listed
+    ]
+    columns = {
+        "Letter": st.column_config.NumberColumn(format="%d", width=60),
+        "Reason": st.column_config.TextColumn(width=190),
+        "Source": st.column_config.TextColumn(width=150),
+        "Bytes": st.column_config.NumberColumn(format="%,d", width=60),
+    }
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height=300, column_config=columns)
+
+
+def _show_counts(listed: Sequence[Row]) -> None:
+    frame = pd.DataFrame([{"Source": str(row["topic"]), "Reason": row["reason"]} for row in listed])
+    counts = frame.value_counts().rename("Letters").reset_index()
+    largest = int(counts["Letters"].max())
+    bar = st.column_config.ProgressColumn(format="%d", min_value=0, max_value=largest, color="primary")
+    st.dataframe(counts, hide_index=True, height=300, column_config={"Letters": bar})
+
+
+def _show_letter(listed: Sequence[Row], kafka: KafkaCluster) -> None:
+    by_offset = {row["letter_offset"]: row for row in listed}
+    chosen = st.selectbox(
+        "Look at",
+        list(by_offset),
+        format_func=lambda offset: f"letter {offset}: {by_offset[offset]['reason']}, {source_of(by_offset[offset])}",
+        key="health-letter",
+    )
+    if chosen not in by_offset:
+        return
+    row = by_offset[chosen]
+    size = "null" if row["bytes"] is None else formats.several(row["bytes"], "byte", "bytes")
+    st.text(f"{row['reason']}\n{source_of(row)}, written there at {row['timestamp'] or 'an unknown time'}, {size}")
+    is_cut = (row["bytes"] or 0) > EXCERPT_BYTES
+    text = row["text"]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if is_cut and st.toggle(f"Show more than the first {formats.count(EXCERPT_BYTES)} bytes", key=f"health-more-{chosen}"):
+            text = _more_of(kafka, chosen) or text
+        if row["bytes"]:
+            st.download_button(
+                "Download its bytes",
+                data=partial(_bytes_of, kafka, chosen),
+                file_name=f"dead-letter-{chosen}.bin",
+                mime="application/octet-stream",
+                on_click="ignore",
+                icon=":material/download:",
+            )
+    if text:
+        st.code(text, language=None, wrap_lines=True, height=320)
+    else:
+        st.caption("It is empty.")
+
+
+@st.cache_data(max_entries=16, show_spinner="reading it from Kafka")
+def _whole(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes:
+    return whole_letter(kafka, topic, letter_offset) or b""
+
+
+def _more_of(kafka: KafkaCluster, letter_offset: int) -> str | None:
+    try:
+        whole = _whole(kafka, TOPIC, letter_offset)
+    except StreamgaugeError as error:
+        st.error(str(error))
+        return None
+    if len(whole) > LARGEST_SHOWN_BYTES:
+        st.caption(f"The first {formats.count(LARGEST_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
+    return readable(whole)
+
+
+def _bytes_of(kafka: KafkaCluster, letter_offset: int) -> bytes:
+    return _whole(kafka, TOPIC, letter_offset)

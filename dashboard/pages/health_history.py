@@ -1,0 +1,55 @@
+"""How the queries have been doing: the newest micro-batches of topic `streaming-metrics`, as points over time."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+import pandas as pd
+from confluent_kafka import Message
+
+from contract.kafka.recent_records import Recent
+from contract.kafka.result_table import Row, decode_json
+from dashboard.reading.reader import Snapshot
+
+HISTORY = timedelta(minutes=15)
+RECENT = Recent(records=20_000, within=HISTORY)
+POINT_SECONDS = 5
+GAP = pd.Timedelta(seconds=75)
+"""Twice as long as the slowest query (a batch every 30 s) is silent, and some more."""
+MEASURES = ("rows_per_second", "batch_seconds", "lag", "watermark_age_seconds", "state_bytes")
+COLUMNS = ("at", "query", "is_start", *MEASURES)
+
+
+def decode_point(message: Message) -> Row:
+    """COLUMNS of one event; those that it does not tell are None. Raises KeyError, TypeError or ValueError for what is no event."""
+    event = decode_json(message.value() or b"")
+    if not isinstance(event["query"], str):
+        msg = f"expected query as a text, found {type(event['query']).__name__}"
+        raise TypeError(msg)
+    told = {"at": datetime.fromisoformat(event["time"]).astimezone(UTC), "query": event["query"], "is_start": event["event"] == "started"}
+    point: Row = dict.fromkeys(COLUMNS) | told
+    if event["event"] == "idle":
+        return point | {"rows_per_second": 0.0}
+    if event["event"] != "progress":
+        return point
+    rate, age_ms = event["input_rows_per_second"], event["watermark_age_ms"]
+    return point | {
+        "rows_per_second": None if rate is None else float(rate),
+        "batch_seconds": event["batch_ms"] / 1000,
+        "lag": float(sum(event["source_lag"].values())),
+        "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
+        "state_bytes": float(event["state_bytes"]),
+    }
+
+
+@lru_cache(maxsize=1)
+def history_of(snapshot: Snapshot) -> pd.DataFrame:
+    """A point for each query and POINT_SECONDS, the mean of what was told in them.
+
+    Returns COLUMNS and stretch, a number that changes where the query was started, or nothing was told of it for GAP.
+    Made once a snapshot, for all browsers; not to be changed.
+    """
+    frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
+    frame = frame.astype({"at": "datetime64[ms, UTC]", "is_start": "bool", **dict.fromkeys(MEASURES, "float64")})
+    by_point = frame.groupby(["query", frame["at"].dt.floor(f"{POINT_SECONDS}s")])
+    points = by_point[list(MEASURES)].mean().assign(is_start=by_point["is_start"].any()).reset_index()[list(COLUMNS)]
+    return points.assign(stretch=(points["is_start"] | (points.groupby("query")["at"].diff() > GAP)).cumsum())

@@ -1,0 +1,138 @@
+"""NYC green taxi: trips, fares and tips per borough and hour.
+
+The times of its windows are what the clock showed in New York, carried as UTC (see contract/topics.py): they are shown as they stand.
+"""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import pandas as pd
+import streamlit as st
+
+from contract.kafka.result_table import Row, decode_json
+from contract.topics import TAXI_BOROUGH_STATS
+from dashboard import charts, formats
+from dashboard.page_head import snapshot_under
+from dashboard.reading.reader import Snapshot
+
+TOPIC = TAXI_BOROUGH_STATS.name
+ZONE = "New York time"
+SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum", "total_amount_sum")
+COLUMNS = ("borough", "start", "end", "trips", *SUMS)
+_PERIODS = {"24 hours": 24, "48 hours": 48, "7 days": 7 * 24, "all": None}
+_WAITING = (
+    "As soon as the pipeline has counted a trip, the numbers appear here by themselves. `streamgauge demo` starts taxis, pipeline and all."
+)
+
+
+def decode(value: bytes) -> Row:
+    """COLUMNS of one record, times as datetime; raises KeyError, TypeError or ValueError for what is no such record."""
+    row = decode_json(value)
+    if not isinstance(row["borough"], str) or not isinstance(row["trips"], int):
+        msg = f"expected borough as a text and trips as a whole number, found {type(row['borough']).__name__} and {type(row['trips']).__name__}"
+        raise TypeError(msg)
+    times = {end: datetime.fromisoformat(row["window"][end]).astimezone(UTC) for end in ("start", "end")}
+    return {"borough": row["borough"], **times, "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
+
+
+@lru_cache(maxsize=1)
+def rides_of(snapshot: Snapshot) -> pd.DataFrame:
+    """One row a borough and hour: COLUMNS. Made once a snapshot, for all browsers; not to be changed."""
+    frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
+    return frame.astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
+
+
+def newest_hours(rides: pd.DataFrame, hours: int | None) -> pd.DataFrame:
+    """The rows of the newest `hours` hours of event time; all of them when None. Odd rows of years ago fall out by that."""
+    if hours is None or rides.empty:
+        return rides
+    return rides[rides["end"] > rides["end"].max() - pd.Timedelta(hours=hours)]
+
+
+def by_borough(rides: pd.DataFrame) -> pd.DataFrame:
+    """One row a borough, the largest first: borough, trips, and fare, tip (dollars) and distance (miles) of the average trip."""
+    totals = rides.groupby("borough")[["trips", *SUMS]].sum().sort_values("trips", ascending=False).reset_index()
+    averages = {"fare": "fare_amount_sum", "tip": "tip_amount_sum", "distance": "trip_distance_sum"}
+    return totals[["borough", "trips"]].assign(**{name: totals[total] / totals["trips"] for name, total in averages.items()})
+
+
+def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
+    """The average number of trips in each hour of the day, 0 to 23, over the hours that were played: hour, trips."""
+    hours = rides.groupby("start")["trips"].sum().reset_index()
+    return hours.groupby(hours["start"].dt.hour.rename("hour"))["trips"].mean().reindex(range(24), fill_value=0).reset_index()
+
+
+def over_time(rides: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Trips of the largest boroughs hour by hour, the rest as others: (name, start, end, count), and the names in order of their size."""
+    largest = rides.groupby("borough")["trips"].sum().nlargest(charts.LARGEST_SERIES).index
+    named = rides.assign(name=rides["borough"].where(rides["borough"].isin(largest), charts.OTHERS), count=rides["trips"])
+    series = named.groupby(["name", "start", "end"])["count"].sum().reset_index()
+    return series, [*largest, *([charts.OTHERS] if charts.OTHERS in set(series["name"]) else [])]
+
+
+@st.fragment(run_every="2s")
+def page() -> None:
+    """Draws the page, and draws it again every two seconds."""
+    snapshot = snapshot_under("NYC green taxi", TOPIC, decode, _WAITING)
+    if snapshot is not None:
+        _show(rides_of(snapshot))
+
+
+def _show(rides: pd.DataFrame) -> None:
+    start, end = rides["start"].max(), rides["end"].max()
+    st.caption(f"The stream plays {start:%A}, {formats.day(start)}, {formats.hours(start, end)}. All times are {ZONE}.")
+    by_name, by_period = st.columns([3, 2])
+    boroughs = by_name.multiselect("Boroughs of pick-up", sorted(rides["borough"].unique()), placeholder="all", key="taxi-boroughs")
+    period = by_period.segmented_control("Newest", list(_PERIODS), default="48 hours", required=True, key="taxi-period")
+    chosen = newest_hours(rides, _PERIODS[period or "all"])
+    chosen = chosen[chosen["borough"].isin(boroughs or chosen["borough"])]
+    if chosen.empty:
+        st.info("No trips in these boroughs in this period; choose more of either.")
+        return
+    _show_totals(chosen)
+    with st.container(border=True, gap="xsmall"):
+        st.subheader("Trips over time", anchor=False)
+        st.caption(f"Trips per hour of drop-off, by borough of pick-up, {ZONE}.")
+        series, names = over_time(chosen)
+        chart = charts.stacked_windows(series, names=names, count_title="trips", name_title="borough", zone=ZONE)
+        st.altair_chart(chart, width="stretch", alt="Stacked bars: trips per hour, by borough")
+    left, right = st.columns([3, 2])
+    with left.container(border=True, height="stretch", gap="xsmall"):
+        _show_boroughs(chosen)
+    with right.container(border=True, height="stretch", gap="xsmall"):
+        st.subheader("Busiest hours", anchor=False)
+        st.caption(f"Trips in an average hour, by hour of the day, {ZONE}.")
+        chart = charts.hours_of_day(by_hour_of_day(chosen), count_title="trips")
+        st.altair_chart(chart, width="stretch", alt="Bars: trips by hour of the day")
+
+
+def _show_totals(rides: pd.DataFrame) -> None:
+    trips, fares, tips = rides["trips"].sum(), rides["fare_amount_sum"].sum(), rides["tip_amount_sum"].sum()
+    newest = rides.loc[rides["start"] == rides["start"].max()]
+    totals = [
+        ("Trips", formats.count(int(trips)), formats.several(rides["start"].nunique(), "hour", "hours") + " counted"),
+        ("Newest hour, so far", formats.count(int(newest["trips"].sum())), formats.hours(newest["start"].max(), newest["end"].max())),
+        ("Fares", formats.dollars(fares), f"{formats.dollars(fares / trips, cents=True)} a trip"),
+        ("Tips", formats.dollars(tips), f"{formats.dollars(tips / trips, cents=True)} a trip"),
+    ]
+    for column, (label, number, meaning) in zip(st.columns(len(totals)), totals, strict=True):
+        column.metric(label, number, delta=meaning, delta_color="off", delta_arrow="off", border=True)
+
+
+def _show_boroughs(rides: pd.DataFrame) -> None:
+    table = by_borough(rides)
+    st.subheader("Boroughs", anchor=False)
+    st.caption("The average trip from each borough.")
+    st.dataframe(
+        table,
+        hide_index=True,
+        column_config={
+            "borough": st.column_config.TextColumn("Borough"),
+            "trips": st.column_config.ProgressColumn(
+                "Trips", format="%d", min_value=0, max_value=int(table["trips"].max()), color="primary"
+            ),
+            "fare": st.column_config.NumberColumn("Fare", format="$%.2f"),
+            "tip": st.column_config.NumberColumn("Tip", format="$%.2f"),
+            "distance": st.column_config.NumberColumn("Distance, miles", format="%.1f"),
+        },
+    )

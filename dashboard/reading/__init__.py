@@ -1,0 +1,1 @@
+"""How pages get their rows."""

@@ -1,0 +1,113 @@
+"""Keeps result topics current for the pages: one background thread a topic and process, whatever the number of browsers.
+
+A page asks `follow(...)` for the topic's `Follower`, takes its `snapshot` and draws; it never waits for Kafka.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.recent_records import DecodeMessage, Recent, RecentReader
+from contract.kafka.result_table import Decode, Row, TableReader, decode_json
+
+POLL_SECONDS = 0.5
+RETRY_SECONDS = 2
+CHECK_SECONDS = 5
+OpenReader = Callable[[], AbstractContextManager[TableReader]]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A result topic as of one moment. It never changes, and is compared and hashed by identity, so what is made of it can be cached."""
+
+    kafka: KafkaCluster
+    topic: str
+    is_read: bool = False
+    """Whether the topic was read to its end, so that `rows` is a whole table."""
+    rows: tuple[Row, ...] = ()
+    unreadable: Mapping[bytes | None, str] = field(default_factory=dict)
+    """Keys whose value cannot be decoded, and why."""
+    newest_record_at: datetime | None = None
+    """Kafka's timestamp of the newest record, UTC."""
+    error: str | None = None
+    """Why the topic cannot be read at present; the rows are then those of the last reading."""
+    failing_since: datetime | None = None
+    """When `error` first appeared, UTC."""
+
+
+class Follower:
+    """Reads one topic in a thread, for ever: as a table, or by what `open_reader` opens. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
+
+    def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
+        self._open_reader = open_reader or (lambda: TableReader(kafka, topic, decode).opened())
+        self._snapshot = Snapshot(kafka, topic)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
+        self._thread.start()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest state. It is replaced as a whole, so any thread can take it without a lock."""
+        return self._snapshot
+
+    def stop(self) -> None:
+        """Ends the thread and its consumer, and waits until both are gone."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except StreamgaugeError as error:
+                self._fail(str(error))
+            except Exception as error:  # a thread that died would leave pages that look alive and never change
+                _log.exception("reading %s failed", self._snapshot.topic)
+                self._fail(f"{type(error).__name__}: {error}; the dashboard's log says more")
+            self._stopping.wait(RETRY_SECONDS)
+
+    def _follow(self) -> None:
+        is_published, checked_at = False, time.monotonic()
+        with self._open_reader() as reader:
+            while not self._stopping.is_set():
+                is_changed = reader.poll(POLL_SECONDS)
+                if reader.is_caught_up and (is_changed or not is_published):
+                    self._publish(reader)
+                    is_published = True
+                if time.monotonic() - checked_at > CHECK_SECONDS:
+                    reader.check()
+                    checked_at = time.monotonic()
+
+    def _publish(self, reader: TableReader) -> None:
+        self._snapshot = Snapshot(
+            self._snapshot.kafka,
+            self._snapshot.topic,
+            is_read=True,
+            rows=tuple(reader.table.rows()),
+            unreadable=reader.table.unreadable,
+            newest_record_at=reader.table.newest_record_at,
+        )
+
+    def _fail(self, error: str) -> None:
+        self._snapshot = replace(self._snapshot, error=error, failing_since=self._snapshot.failing_since or datetime.now(UTC))
+
+
+@st.cache_resource(show_spinner=False, on_release=Follower.stop)
+def follow(kafka: KafkaCluster, topic: str, _decode: Decode = decode_json) -> Follower:
+    """The one follower of `topic` in this process, started at the first call. A topic is always followed with the same decoder."""
+    return Follower(kafka, topic, _decode)
+
+
+@st.cache_resource(show_spinner=False, on_release=Follower.stop)
+def follow_recent(kafka: KafkaCluster, topic: str, recent: Recent, _decode: DecodeMessage) -> Follower:
+    """The one follower of the newest records of `topic` in this process; its rows are theirs, the oldest first."""
+    return Follower(kafka, topic, open_reader=lambda: RecentReader(kafka, topic, recent, _decode).opened())

@@ -1,0 +1,164 @@
+"""Nest security cameras: who is seen where, from Works-with-Nest documents.
+
+A document reports a home: devices{cameras{id: camera}}. A camera's `last_event` says what it saw; a person seen by one camera
+from one start_time on is one sighting, however often it is reported.
+"""
+
+from functools import partial
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from contract.settings import Settings
+from contract.topics import NEST_CAMERA_STATS, NEST_LOGS
+from pipeline.formats.dead_letters import dead_letters, json_reason
+from pipeline.formats.record_clock import latest_event
+from pipeline.query import Query
+from pipeline.sinks.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
+from pipeline.sources.files import Files
+from pipeline.sources.static_tables import StaticTable, fields_of
+
+DEVICE_LOCATIONS = StaticTable("device_locations.csv", schema="device_id string, zip_code string", unique="device_id")
+UNKNOWN = "unknown"
+
+LAST_EVENT = (
+    "has_sound boolean, has_motion boolean, has_person boolean, start_time timestamp, end_time timestamp, urls_expire_time timestamp, "
+    "web_url string, app_url string, image_url string, animated_image_url string, activity_zone_ids array<string>"
+)
+# The API's own reference writes is_audio_input_enabled; an article on it, and so some recordings, is_audio_input_enable.
+CAMERA = (
+    "device_id string, software_version string, structure_id string, where_id string, where_name string, name string, name_long string, "
+    "is_online boolean, is_streaming boolean, is_audio_input_enabled boolean, is_audio_input_enable boolean, last_is_online_change timestamp, "
+    "is_video_history_enabled boolean, web_url string, app_url string, is_public_share_enabled boolean, "
+    "activity_zones array<struct<name: string, id: string>>, public_share_url string, snapshot_url string, "
+    f"last_event struct<{LAST_EVENT}>"
+)
+DOCUMENT = f"devices struct<cameras: map<string, struct<{CAMERA}>>>"
+_WHAT_SIGHTINGS_USE = (
+    "devices struct<cameras: map<string, struct<device_id: string, last_event: struct<has_person: boolean, start_time: timestamp>>>>"
+)
+_EVENT_KEY = ("device_id", "start_time")
+_CORRUPT = "_corrupt"
+
+
+def sightings(records: DataFrame, future: str) -> DataFrame:
+    """Reports of a person.
+
+    records: columns of sources.RECORD. future: how far ahead of its record an event may be, e.g. "10 minutes".
+    Returns topic, partition, offset, device_id, start_time; a row a report, so an event may come repeatedly.
+    Only the fields that are used are parsed, which is most of what a batch takes.
+    """
+    start_time = F.col("camera.last_event.start_time")
+    is_placed = start_time <= latest_event(future)  # null without a time
+    return (
+        _cameras_of(records, _WHAT_SIGHTINGS_USE)
+        .where(F.col("camera.last_event.has_person") & is_placed)
+        .select("topic", "partition", "offset", _device_id().alias("device_id"), start_time.alias("start_time"))
+    )
+
+
+def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
+    """People seen per zip code and hour.
+
+    seen: device_id, start_time. locations: device_id, zip_code, unique by device_id.
+    Returns zip_code, window{start, end}, count (long). The window is the hour of start_time. A camera without a location counts under "unknown".
+    """
+    located = seen.dropDuplicates(list(_EVENT_KEY)).join(F.broadcast(locations), "device_id", how="left")
+    return (
+        located.groupBy(F.coalesce("zip_code", F.lit(UNKNOWN)).alias("zip_code"), F.window("start_time", "1 hour"))
+        .count()
+        .select("zip_code", "window", "count")
+    )
+
+
+def cameras(records: DataFrame) -> DataFrame:
+    """Every camera of every document, flat but for last_event and activity_zones.
+
+    records: columns of sources.RECORD. Returns topic, partition, offset, reported_at (Kafka's timestamp), date (its day, UTC),
+    and the columns of CAMERA, where is_audio_input_enabled stands for both of its spellings.
+    """
+    fields = [name for name in fields_of(CAMERA).names if not name.startswith("is_audio_input") and name != "device_id"]
+    audio = F.coalesce("camera.is_audio_input_enabled", "camera.is_audio_input_enable").alias("is_audio_input_enabled")
+    return (
+        _cameras_of(records, DOCUMENT)
+        .where(F.col("camera").isNotNull())
+        .select(
+            "topic",
+            "partition",
+            "offset",
+            F.col("timestamp").alias("reported_at"),
+            F.to_date("timestamp").alias("date"),
+            _device_id().alias("device_id"),
+            audio,
+            *(F.col(f"camera.{name}") for name in fields),
+        )
+    )
+
+
+def unusable(records: DataFrame, future: str) -> DataFrame:
+    """The records that cannot be used, or not wholly, as dead letters: columns of dead_letters.dead_letters.
+
+    A document without cameras is fine. One with a field of another type, a person seen at no time, or an event further ahead than `future`, is
+    used as far as it goes.
+    """
+    text = F.col("value").cast("string")
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    document = F.from_json(text, f"{DOCUMENT}, {_CORRUPT} string", options)
+    # As the variable of a lambda the document is parsed once; named several times, it would be parsed for each.
+    return dead_letters(records, F.transform(F.array(document), lambda parsed: _reason(text, parsed, future))[0])
+
+
+def _reason(text: Column, document: Column, future: str) -> Column:
+    all_cameras = F.coalesce(F.map_values(document["devices"]["cameras"]), F.array())
+    timeless = F.exists(all_cameras, lambda camera: camera["last_event"]["has_person"] & camera["last_event"]["start_time"].isNull())
+    in_future = F.exists(all_cameras, lambda camera: camera["last_event"]["start_time"] > latest_event(future))
+    return F.coalesce(
+        json_reason(text, parsed=document["devices"].isNotNull()),
+        F.when(document["devices"].isNull(), "no devices")
+        .when(in_future, "start_time is in the future; the rest was used")
+        .when(document[_CORRUPT].isNotNull(), "a field is of another type; the rest was used")
+        .when(timeless, "a person without start_time; the rest was used"),
+    )
+
+
+def _cameras_of(records: DataFrame, schema: str) -> DataFrame:
+    parsed = records.withColumn("document", F.from_json(F.col("value").cast("string"), schema))
+    return parsed.select(
+        "topic", "partition", "offset", "timestamp", "clock", F.explode("document.devices.cameras").alias("camera_id", "camera")
+    )
+
+
+def _device_id() -> Column:
+    return F.coalesce("camera.device_id", "camera_id")
+
+
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """The queries of this story, on the source that `settings.nest_source` names."""
+    query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else NEST_LOGS)
+    return (
+        query(
+            "nest-camera-stats",
+            decode=partial(sightings, future=settings.future),
+            event_time="start_time",
+            event_key=_EVENT_KEY,
+            growing=("count",),
+            transform=camera_stats,
+            static_tables=(DEVICE_LOCATIONS,),
+            sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),
+            mode="update",
+        ),
+        query(
+            "nest-archive",
+            decode=cameras,
+            sink=ParquetArchive("nest/cameras", partition_by="date"),
+            mode="append",
+            trigger_seconds=30,
+        ),
+        query(
+            "nest-dead-letters",
+            decode=partial(unusable, future=settings.future),
+            sink=DeadLetterTopic(),
+            mode="append",
+            trigger_seconds=5,
+        ),
+    )

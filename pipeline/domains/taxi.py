@@ -1,0 +1,164 @@
+"""NYC green taxi: trips, fares and tips per borough of pick-up and hour.
+
+TLC writes the local wall-clock time of New York, without a zone. It is taken as if it were UTC, here and in the producer, so that a window
+says the hour that people saw on the clock: 08:00Z is eight in the morning in New York, on every day of the year. On the day when summer
+time begins the hour from 02:00 is empty; on the day when it ends the hour from 01:00 holds two hours of trips.
+"""
+
+from functools import partial
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from contract.settings import Settings
+from contract.topics import NYC_TAXI, TAXI_BOROUGH_STATS
+from pipeline.formats.dead_letters import dead_letters, json_reason
+from pipeline.formats.record_clock import latest_event
+from pipeline.query import Query
+from pipeline.sinks.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
+from pipeline.sources.static_tables import StaticTable, fields_of
+
+ZONES = StaticTable("taxi_zone_lookup.csv", schema="LocationID int, Borough string, Zone string", unique="LocationID")
+UNKNOWN = "Unknown"
+
+_MONEY = "decimal(12, 2)"
+TRIP = (
+    "VendorID bigint, lpep_pickup_datetime bigint, lpep_dropoff_datetime bigint, store_and_fwd_flag string, RatecodeID bigint, "
+    "PULocationID bigint, DOLocationID bigint, passenger_count bigint, trip_distance decimal(12, 2), "
+    f"fare_amount {_MONEY}, extra {_MONEY}, mta_tax {_MONEY}, tip_amount {_MONEY}, tolls_amount {_MONEY}, ehail_fee {_MONEY}, "
+    f"improvement_surcharge {_MONEY}, total_amount {_MONEY}, payment_type bigint, trip_type bigint, congestion_surcharge {_MONEY}"
+)
+"""A trip's columns. Amounts are decimals, so that a sum is exact to the cent."""
+MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
+_TIMES = ("lpep_pickup_datetime", "lpep_dropoff_datetime")
+_EVENT_KEY = ("dropoff", "fingerprint")
+_CORRUPT = "_corrupt"
+
+
+def trips(records: DataFrame, future: str) -> DataFrame:
+    """The trips that can be placed in time.
+
+    records: columns of sources.RECORD. future: how far ahead of its record a drop-off may be, e.g. "10 minutes".
+    Returns topic, partition, offset, fingerprint (SHA-256 of the value), pickup and dropoff (timestamps), and the other columns of TRIP.
+    """
+    others = [name for name in fields_of(TRIP).names if name not in _TIMES]
+    return (
+        records.withColumn("trip", F.from_json(F.col("value").cast("string"), TRIP))
+        .where(_time_reason(F.col("trip.lpep_dropoff_datetime"), future).isNull())
+        .select(
+            "topic",
+            "partition",
+            "offset",
+            F.sha2("value", 256).alias("fingerprint"),
+            _timestamp("trip.lpep_pickup_datetime").alias("pickup"),
+            _timestamp("trip.lpep_dropoff_datetime").alias("dropoff"),
+            *(F.col(f"trip.{name}") for name in others),
+        )
+    )
+
+
+def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> DataFrame:
+    """Trips per borough of pick-up and hour of drop-off.
+
+    rides: columns of `trips`; one that came twice, byte for byte, counts once: the columns of a trip have no id. zones: LocationID, Borough.
+    slide: how often an hour begins. Returns borough, window{start, end}, trips (long), passenger_count_avg (double), and `_sum` and `_avg` of
+    MEASURES: decimals, miles and dollars. Averages skip nulls, and are null where there is nothing else.
+    """
+    once = rides.dropDuplicates(list(_EVENT_KEY))
+    located = once.join(F.broadcast(zones), once["PULocationID"] == zones["LocationID"], how="left")
+    totals = [total for name in MEASURES for total in (F.sum(name).alias(f"{name}_sum"), F.avg(name).alias(f"{name}_avg"))]
+    columns = [f"{name}_{total}" for name in MEASURES for total in ("sum", "avg")]
+    return (
+        located.groupBy(F.coalesce("Borough", F.lit(UNKNOWN)).alias("borough"), F.window("dropoff", "1 hour", slide).alias("window"))
+        .agg(F.count("*").alias("trips"), F.avg("passenger_count").alias("passenger_count_avg"), *totals)
+        .select("borough", "window", "trips", "passenger_count_avg", *columns)
+    )
+
+
+def with_zones(rides: DataFrame, zones: DataFrame) -> DataFrame:
+    """Every trip with borough and zone of both ends, null for a zone that is not in the table; `date` is the day of drop-off.
+
+    rides: columns of `trips`. zones: LocationID, Borough, Zone.
+    """
+    ends = {
+        end: zones.select(
+            F.col("LocationID").alias(f"{end}LocationID"), F.col("Borough").alias(f"{end}Borough"), F.col("Zone").alias(f"{end}Zone")
+        )
+        for end in ("PU", "DO")
+    }
+    return (
+        rides.drop("fingerprint")
+        .join(F.broadcast(ends["PU"]), "PULocationID", how="left")
+        .join(F.broadcast(ends["DO"]), "DOLocationID", how="left")
+        .withColumn("date", F.to_date("dropoff"))
+    )
+
+
+def unusable(records: DataFrame, future: str) -> DataFrame:
+    """The records that cannot be used, or not wholly, as dead letters: columns of dead_letters.dead_letters.
+
+    So is one whose drop-off is further ahead than `future`.
+    """
+    text = F.col("value").cast("string")
+    trip = F.from_json(text, f"{TRIP}, {_CORRUPT} string", {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
+
+    def reason(parsed: Column) -> Column:
+        return F.coalesce(
+            json_reason(text, parsed=parsed["lpep_dropoff_datetime"].isNotNull()),
+            _time_reason(parsed["lpep_dropoff_datetime"], future),
+            F.when(parsed[_CORRUPT].isNotNull(), "a field is of another type; the rest was used"),
+        )
+
+    # As the variable of a lambda the trip is parsed once; named several times, it would be parsed for each.
+    return dead_letters(records, F.transform(F.array(trip), reason)[0])
+
+
+def _time_reason(dropoff_ms: Column, future: str) -> Column:
+    return (
+        F.when(dropoff_ms.isNull(), "no lpep_dropoff_datetime")
+        .when(dropoff_ms > F.unix_millis(latest_event(future)), "lpep_dropoff_datetime is in the future")
+        .when(dropoff_ms < 0, "lpep_dropoff_datetime is before 1970")
+    )
+
+
+def _timestamp(milliseconds: str) -> Column:
+    # Milliseconds that are no time at all would stop the query: the conversion fails on an overflow.
+    plausible = F.col(milliseconds).between(0, F.unix_millis(F.lit("9999-12-31").cast("timestamp")))
+    return F.when(plausible, F.timestamp_millis(milliseconds))
+
+
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """The queries of the story, with the slide of the window and what counts as future from `settings`."""
+    decode = partial(trips, future=settings.future)
+    return (
+        Query(
+            "taxi-borough-stats",
+            source=NYC_TAXI,
+            decode=decode,
+            event_time="dropoff",
+            event_key=_EVENT_KEY,
+            growing=("trips",),
+            transform=partial(borough_stats, slide=settings.taxi_slide),
+            static_tables=(ZONES,),
+            sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
+            mode="update",
+        ),
+        Query(
+            "taxi-archive",
+            source=NYC_TAXI,
+            decode=decode,
+            transform=with_zones,
+            static_tables=(ZONES,),
+            sink=ParquetArchive("taxi/trips", partition_by="date"),
+            mode="append",
+            trigger_seconds=30,
+        ),
+        Query(
+            "taxi-dead-letters",
+            source=NYC_TAXI,
+            decode=partial(unusable, future=settings.future),
+            sink=DeadLetterTopic(),
+            mode="append",
+            trigger_seconds=5,
+        ),
+    )

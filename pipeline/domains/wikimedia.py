@@ -1,0 +1,178 @@
+"""Wikimedia: who edits the world's wikis, from its stream of recent changes.
+
+A change is Avro in the Confluent wire format, by any version of subject wikimedia-value that the registry knows. The changes of type
+`edit` are counted, bots apart from humans; new pages, logs and the like are archived only.
+"""
+
+from functools import partial
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from contract.settings import Settings
+from contract.topics import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, events
+from pipeline.formats.dead_letters import dead_letters
+from pipeline.formats.record_clock import latest_event
+from pipeline.query import Query
+from pipeline.sinks.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetArchive
+
+CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
+PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
+BOT, HUMAN = "Bot", "Human"
+
+# With the time in the key, what is remembered of an edit ends when the watermark has passed it.
+_EVENT_KEY = ("event_id", "edited_at")
+_WHAT_EDITS_USE = ("type", "timestamp", "bot", "wiki", "namespace", "length", "meta")
+_YEAR_10000 = 253_402_300_800
+_LARGEST_PAGE_BYTES = 2**40  # far above any page; sums of it stay within a long
+
+
+def edits(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
+    """Reports of an edit.
+
+    records: columns of sources.RECORD, with values by `schemas`. future: how far ahead of its record an edit may be, e.g. "10 minutes".
+    Returns topic, partition, offset, event_id, edited_at (the event's own time), requested_by ("Bot" or "Human"), wiki, namespace (long),
+    bytes (long, by how much the page grew; 0 where it is not told); a row a report, so an edit may come repeatedly. Only the fields that
+    are used are read, which is most of what a batch takes.
+    """
+    event = F.col("event")
+    old, new = event["length"]["old"].cast("long"), event["length"]["new"].cast("long")
+    are_sizes = old.between(0, _LARGEST_PAGE_BYTES) & new.between(0, _LARGEST_PAGE_BYTES)
+    return (
+        events(records, schemas, _WHAT_EDITS_USE)
+        .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
+        .select(
+            "topic",
+            "partition",
+            "offset",
+            F.coalesce(F.nullif(event["meta"]["id"], F.lit("")), F.concat_ws("-", "topic", "partition", "offset")).alias("event_id"),
+            _time_of(event).alias("edited_at"),
+            F.when(event["bot"], BOT).otherwise(HUMAN).alias("requested_by"),
+            event["wiki"].alias("wiki"),
+            event["namespace"].cast("long").alias("namespace"),
+            F.when(are_sizes, new - old).otherwise(0).alias("bytes"),
+        )
+    )
+
+
+def edit_stats(edits: DataFrame, *, window: str, slide: str) -> DataFrame:
+    """Edits by bots and by humans, in windows that overlap.
+
+    edits: event_id, edited_at, requested_by. window, slide: how long the windows are, and how far apart they start, e.g. "60 seconds".
+    Returns window{start, end}, requested_by, counts (long). An edit counts in each of the window / slide windows that hold its time.
+    """
+    return (
+        _each_once(edits)
+        .groupBy(F.window("edited_at", window, slide), "requested_by")
+        .agg(F.count("*").alias("counts"))
+        .select("window", "requested_by", "counts")
+    )
+
+
+def wiki_stats(edits: DataFrame) -> DataFrame:
+    """Edits per wiki, namespace and minute, and by how many bytes they made pages longer and shorter.
+
+    edits: event_id, edited_at, wiki, namespace, bytes. Returns wiki, namespace, window{start, end}, edits, bytes_added, bytes_removed (long, from 0).
+    """
+    return (
+        _each_once(edits)
+        .groupBy("wiki", "namespace", F.window("edited_at", "1 minute"))
+        .agg(
+            F.count("*").alias("edits"),
+            F.sum(F.greatest("bytes", F.lit(0))).alias("bytes_added"),
+            F.sum(F.greatest(-F.col("bytes"), F.lit(0))).alias("bytes_removed"),
+        )
+        .select("wiki", "namespace", "window", "edits", "bytes_added", "bytes_removed")
+    )
+
+
+def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
+    """Every change that can be read, of whatever type.
+
+    records: columns of sources.RECORD, with values by `schemas`. Returns kafka_topic, kafka_partition, kafka_offset, kafka_timestamp,
+    changed_at (the event's own time, or null), date (its day, UTC, or that of kafka_timestamp) and all fields of schemas.reader; one
+    that is named like one of these columns is called event_<name>.
+    """
+    event = F.col("event")
+    read = events(records, schemas).where(event[IS_READ])
+    own = {
+        **{f"kafka_{name}": F.col(name) for name in ("topic", "partition", "offset", "timestamp")},
+        "changed_at": _time_of(event),
+        "date": F.to_date(F.coalesce(_time_of(event), "timestamp")),
+    }
+    names = [name for name in read.select("event.*").columns if name != IS_READ]
+    fields = {f"event_{name}" if name.lower() in own else name: event[name] for name in names}
+    return read.select(*(column.alias(name) for name, column in {**own, **fields}.items()))
+
+
+def unusable(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
+    """The records that cannot be read, the edits that cannot be counted, and the changes that are further ahead than `future`, as dead letters.
+
+    Returns the columns of dead_letters.dead_letters.
+    """
+    return dead_letters(records, F.transform(F.array(schemas.event(F.col("value"))), lambda event: _reason(schemas, event, future))[0])
+
+
+def _reason(schemas: WriterSchemas, event: Column, future: str) -> Column:
+    return F.coalesce(
+        schemas.reason(F.col("value"), event),
+        F.when(event["type"].isNull(), "no type; archived all the same"),
+        F.when(_is_edit(event) & ~_is_whole(event), "an edit without bot, namespace, timestamp or wiki; archived all the same"),
+        F.when(_time_of(event) > latest_event(future), "timestamp is in the future; archived all the same"),
+    )
+
+
+def _is_edit(event: Column) -> Column:
+    return event["type"].eqNullSafe("edit")
+
+
+def _is_whole(event: Column) -> Column:
+    """Whether an edit can be counted; never null."""
+    return event["bot"].isNotNull() & event["wiki"].isNotNull() & event["namespace"].isNotNull() & _time_of(event).isNotNull()
+
+
+def _time_of(event: Column) -> Column:
+    """The event's own time; null without one, or with one of no year that there is, such as milliseconds in place of seconds."""
+    seconds = event["timestamp"].cast("long")
+    return F.when(seconds.between(0, _YEAR_10000 - 1), F.timestamp_seconds(seconds))
+
+
+def _each_once(edits: DataFrame) -> DataFrame:
+    return edits.dropDuplicates(list(_EVENT_KEY))
+
+
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """The queries of this story, with windows and watermark as the settings have them."""
+    stats = partial(
+        Query,
+        source=WIKIMEDIA,
+        subject=CHANGES,
+        decode=partial(edits, future=settings.future),
+        event_time="edited_at",
+        event_key=_EVENT_KEY,
+        watermark=settings.wikimedia_watermark,
+        mode="update",
+    )
+    copies = partial(Query, source=WIKIMEDIA, subject=CHANGES, mode="append")
+    return (
+        stats(
+            "wikimedia-edit-stats",
+            growing=("counts",),
+            transform=partial(edit_stats, window=settings.wikimedia_window, slide=settings.wikimedia_slide),
+            sink=CompactedAvroTopic(WIKIMEDIA_PROCESSED, key=("requested_by", "window"), subject=PROCESSED),
+        ),
+        stats(
+            "wikimedia-wiki-stats",
+            growing=("edits", "bytes_added", "bytes_removed"),
+            transform=wiki_stats,
+            sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
+        ),
+        copies(
+            "wikimedia-archive",
+            decode=changes,
+            sink=ParquetArchive("wikimedia/changes", partition_by="date", origin_prefix="kafka_"),
+            trigger_seconds=30,
+        ),
+        copies("wikimedia-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),
+    )

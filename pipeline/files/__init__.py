@@ -1,1 +1,0 @@
-"""Documents in files that land in a folder, as a source of queries: `files:/folder` where another query has a topic."""

@@ -1,0 +1,1 @@
+"""What records look like inside: JSON, Avro, dead letters, clocks."""

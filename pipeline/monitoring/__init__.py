@@ -1,0 +1,1 @@
+"""What running queries report: progress, measures, states, alerts."""

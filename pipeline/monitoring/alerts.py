@@ -1,0 +1,73 @@
+"""Tells a person what the pipeline cannot mend by itself: to topic `alerts`, and to a webhook if there is one."""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Literal
+from urllib.parse import urlsplit
+
+import orjson
+import requests
+from confluent_kafka import KafkaException
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+
+from contract.settings import Settings
+from contract.text import utc_text
+from contract.topics import ALERTS
+
+ANSWER_SECONDS = 5
+TRIES = 4
+LAST_ALERTS_SECONDS = 5
+MOST_WAITING = 1000
+
+
+class Alerts:
+    """Sends alerts from a thread of its own: whoever raises one never waits, and is never disturbed by what becomes of it."""
+
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        self._producer = settings.kafka.producer({"queue.buffering.max.messages": MOST_WAITING})
+        self._webhook = settings.alert_webhook_url
+        self._say = say
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(MOST_WAITING)
+        self._thread = threading.Thread(target=self._post_all, name="alerts", daemon=True)
+        self._thread.start()
+
+    def send(self, level: Literal["warning", "error"], query: str, what: str, detail: str = "") -> None:
+        """Says `what` happened to `query`, one line, with `detail` of any length."""
+        alert = {"time": utc_text(datetime.now(UTC)), "level": level, "query": query, "what": what, "detail": detail}
+        with contextlib.suppress(BufferError, KafkaException):
+            self._producer.produce(ALERTS.name, key=query, value=orjson.dumps(alert))
+            self._producer.poll(0)
+        if self._webhook:
+            with contextlib.suppress(queue.Full):
+                # `text` is what the webhooks of chat programs show.
+                self._waiting.put_nowait(orjson.dumps({**alert, "text": f"{level}: {query}: {what}"}))
+
+    def close(self) -> None:
+        """Sends what waits, for at most LAST_ALERTS_SECONDS."""
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(None)
+        self._thread.join(LAST_ALERTS_SECONDS)
+        self._producer.flush(LAST_ALERTS_SECONDS)
+
+    def _post_all(self) -> None:
+        again = Retry(TRIES - 1, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None)
+        with requests.Session() as session:
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, HTTPAdapter(max_retries=again))
+            while (alert := self._waiting.get()) is not None:
+                self._post(session, alert)
+
+    def _post(self, session: requests.Session, alert: bytes) -> None:
+        # Only the host is named: the path of a webhook is often its secret.
+        host = urlsplit(self._webhook).hostname
+        try:
+            answer = session.post(self._webhook, alert, headers={"Content-Type": "application/json"}, timeout=ANSWER_SECONDS)
+        except requests.RequestException as error:
+            self._say(f"an alert did not reach ALERT_WEBHOOK_URL at {host}, tried {TRIES} times: {type(error).__name__}")
+        else:
+            if not answer.ok:
+                self._say(f"an alert did not reach ALERT_WEBHOOK_URL at {host}: it answered {answer.status_code}")

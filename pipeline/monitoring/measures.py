@@ -1,0 +1,87 @@
+"""What is said of a micro-batch and of a failure: pure functions from what Spark reports to the fields of topic `streaming-metrics`."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from contract.text import without_credentials
+
+LARGEST_ERROR_CHARACTERS = 300
+LARGEST_DETAIL_CHARACTERS = 4_000
+_NOT_YET = "1970-01-01T00:00:00.000Z"
+_SECRET = re.compile(
+    r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]*["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
+)
+
+
+class Failure(NamedTuple):
+    """Why a query failed: one line, and a text of bounded size without stack frames."""
+
+    error: str
+    detail: str
+
+
+def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, int]) -> dict[str, Any]:
+    """What is published of a progress, as Spark reports it in JSON.
+
+    topic_ends: of each partition ("topic-0"), the offset that its next record will have, as far as it is known.
+    Rows are counts, rates rows/s, durations ms, lag records; what Spark does not tell is None.
+    """
+    operators, sink_rows = progress["stateOperators"], progress["sink"].get("numOutputRows", -1)
+    watermark = progress.get("eventTime", {}).get("watermark", _NOT_YET)
+    return {
+        "batch_id": progress["batchId"],
+        "batch_started_at": progress["timestamp"],
+        "input_rows": sum(source["numInputRows"] for source in progress["sources"]),
+        "input_rows_per_second": progress.get("inputRowsPerSecond"),
+        "processed_rows_per_second": progress.get("processedRowsPerSecond"),
+        "batch_ms": progress["batchDuration"],
+        "duration_ms": progress["durationMs"],
+        "watermark": None if watermark == _NOT_YET else watermark,
+        "watermark_age_ms": None if watermark == _NOT_YET else round((now - datetime.fromisoformat(watermark)).total_seconds() * 1000),
+        "state_rows": sum(operator["numRowsTotal"] for operator in operators),
+        "state_bytes": sum(operator["memoryUsedBytes"] for operator in operators),
+        "rows_dropped_by_watermark": sum(operator["numRowsDroppedByWatermark"] for operator in operators),
+        "source_lag": lag_of(progress["sources"], topic_ends),
+        "source_offsets": {name: offset for source in progress["sources"] for name, offset in _partitions(source.get("endOffset")).items()},
+        "sink_rows": sink_rows if sink_rows >= 0 else None,
+    }
+
+
+def lag_of(sources: list[dict[str, Any]], topic_ends: Mapping[str, int]) -> dict[str, int]:
+    """Records that each partition ("topic-0") still has to give, at the end of the batch.
+
+    Spark itself knows the partitions' ends of before the batch only; `topic_ends` tells what has arrived while it ran.
+    """
+    lag: dict[str, int] = {}
+    for source in sources:
+        done, latest = _partitions(source.get("endOffset")), _partitions(source.get("latestOffset"))
+        for name in latest | done:
+            end = max(latest.get(name, 0), topic_ends.get(name, 0))
+            lag[name] = max(end - done.get(name, 0), 0)
+    return lag
+
+
+def failure_of(exception: str) -> Failure:
+    """The failure that Spark tells as `exception`, the text of a Java stack trace. What looks like a secret is left out."""
+    lines = [line.rstrip() for line in _without_secrets(exception).splitlines()]
+    told = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
+    error = told[0].strip() if told else "no reason given"
+    return Failure(_shortened(error, LARGEST_ERROR_CHARACTERS), _shortened("\n".join(told), LARGEST_DETAIL_CHARACTERS))
+
+
+def _partitions(offsets: object) -> dict[str, int]:
+    """Offsets by partition ("topic-0"), of a Kafka source's {topic: {partition: offset}}; none of any other source."""
+    if not isinstance(offsets, dict):
+        return {}
+    by_topic = {topic: partitions for topic, partitions in offsets.items() if isinstance(partitions, dict)}
+    return {f"{topic}-{number}": offset for topic, partitions in by_topic.items() for number, offset in partitions.items()}
+
+
+def _without_secrets(text: str) -> str:
+    return _SECRET.sub(r"\1***", without_credentials(text))
+
+
+def _shortened(text: str, largest: int) -> str:
+    return text if len(text) <= largest else text[: largest - 4] + " ..."

@@ -1,0 +1,1 @@
+"""How queries are started, watched, restarted, stopped and reset."""

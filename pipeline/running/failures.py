@@ -1,0 +1,73 @@
+"""What the failure of a query means to a person, by the text of Spark's exception: what was found, and what to do."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from contract.kafka.errors import java_forbidden, java_refused
+from contract.settings import Settings
+from pipeline.checkpoint.use import CheckpointUse
+from pipeline.monitoring.measures import failure_of
+
+# Spark 4.1's Kafka source fails so after it has run, and committed, a batch that an earlier run had planned and not finished: it
+# reports how far it is behind offsets that it has not asked for yet (KafkaMicroBatchStream.metrics). Started again, it goes on.
+_AFTER_A_BATCH_RUN_AGAIN = (
+    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
+)
+
+_KAFKA_AWAY = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
+DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
+_TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
+_OTHER_STATE = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
+_DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incomplete log file")
+_NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|AmbiguousNames): (.+)")
+_DISK_FULL = ("No space left on device", "Disk quota exceeded")
+
+
+class Remedy(Enum):
+    """What helps a query that has failed."""
+
+    RESTART = "a restart after a while, a limited number of times"
+    RESTART_AT_ONCE = "a restart at once, however often: the failure is none of its own"
+    PERSON = "no restart before a person has acted"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a query failed, in a line, and what helps."""
+
+    what: str
+    remedy: Remedy = Remedy.RESTART
+
+
+def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagnosis:
+    """What the failure with Spark's `text` comes from."""
+    reset, error = f"`streamgauge reset {checkpoint.query}`", failure_of(text).error
+    cut = "records that it had not read yet are gone from Kafka, removed by retention"
+    other_state = (
+        f"the query has changed, and the state in {checkpoint.folder} does not fit it: raise its version in the code, "
+        f"which recounts from the start and keeps the old checkpoint, or delete that with {reset}"
+    )
+    damaged = f"its checkpoint is damaged: restore {checkpoint.folder} from a copy, or recount from the start ({reset}): {error}"
+    if why := java_forbidden(settings.kafka, text):
+        return Diagnosis(why, Remedy.PERSON)
+    if why := java_refused(settings.kafka, text):
+        return Diagnosis(why)  # the next start asks Kafka first, and says it better if it still is so
+    if told := _NOT_FOR_THE_TABLE.findall(text):
+        return Diagnosis(told[-1], Remedy.PERSON)  # before the last one stand those that it was raised from
+    known = {
+        _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
+        # The next start asks Kafka whether it is there, and for the topics: a sink whose topic is missing fails in the same way.
+        _KAFKA_AWAY: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
+        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
+        DATA_LOSS: Diagnosis(checkpoint.records_gone(cut), Remedy.PERSON),
+        _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
+        _DAMAGED: Diagnosis(damaged),
+        _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some, nothing is lost meanwhile"),
+    }
+    return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
+
+
+def is_none_of_its_own(text: str) -> bool:
+    """Whether Spark's `text` tells of an end after which the query only goes on, and nobody needs to know of it."""
+    return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)

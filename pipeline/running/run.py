@@ -1,0 +1,152 @@
+"""A run of a query on Spark: how it is started, followed and stopped."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from contract.errors import StreamgaugeError
+from contract.registry.client import SchemaRegistry
+from contract.settings import Settings
+from pipeline.checkpoint.contents import Checkpoint, batch_of
+from pipeline.checkpoint.journal import BatchJournal
+from pipeline.checkpoint.use import CheckpointUse
+from pipeline.formats.confluent_avro import schema_ids
+from pipeline.formats.schema_book import SchemaBook
+from pipeline.monitoring.progress import ProgressToKafka
+from pipeline.query import Query
+from pipeline.sources.inputs import Input, input_of
+from pipeline.sources.kafka import records_from
+from pipeline.spark.session import is_alive
+
+
+class Run:
+    """A run that Spark has started. has_begun: whether it has done a batch, or found that there is nothing to do."""
+
+    def __init__(self, running: StreamingQuery, journal: BatchJournal | None) -> None:
+        self.running, self.has_begun = running, False
+        self._journal = journal
+
+    def call_at_end(self, ended: Callable[[], None]) -> None:
+        """Calls `ended` in another thread when the run has ended, or Spark's JVM."""
+
+        def wait() -> None:
+            with contextlib.suppress(Exception):  # whoever is called asks for it
+                self.running.awaitTermination()
+            ended()
+
+        threading.Thread(target=wait, name="run", daemon=True).start()
+
+    @property
+    def failure(self) -> str | None:
+        """The exception, as Spark tells it, by which the run has ended; None if by none."""
+        error = self.running.exception()
+        return None if error is None else str(error)
+
+    @property
+    def last_batch(self) -> int:
+        """The number of the last batch that is done; -1 before the first of this run."""
+        progress = self.running.lastProgress
+        return -1 if progress is None else progress["batchId"]
+
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether a batch is under way."""
+        return bool(self.running.isActive and self.running.status["isTriggerActive"] and self.running.status["isDataAvailable"])
+
+    def heard(self, progress: dict[str, Any] | None) -> None:
+        """Takes in what Spark has told: the progress, which is that of a batch, or None: there is nothing to do."""
+        self.has_begun = True
+        if progress is not None and self._journal is not None:
+            self._journal.add(batch_of(progress))
+
+    def stop(self) -> bool:
+        """Stops the run at once; returns whether it has ended in time."""
+        try:
+            self.running.stop()
+        except (PySparkException, Py4JJavaError):  # its thread hangs, most likely on a Kafka that does not answer
+            return False
+        return True
+
+
+class Starter:
+    """Starts runs, of all queries in the same way."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        progress: ProgressToKafka,
+        say: Callable[[str], None],
+        *,
+        once: bool = False,
+        pattern: str | None = None,
+    ) -> None:
+        """once: runs take what is there and end. pattern: a regular expression of topics to read instead of a query's source."""
+        self._spark, self._settings, self._progress, self._say, self._once, self._pattern = spark, settings, progress, say, once, pattern
+        self._schemas = SchemaBook(SchemaRegistry(settings.registry))
+
+    def start(self, query: Query, unknown_ids: frozenset[int] = frozenset()) -> Run:
+        """Starts a run of `query` from its checkpoint. unknown_ids: schema ids that it has met, to ask the registry for before.
+
+        Raises KafkaAway, RegistryAway or StoreAway when one that it needs does not answer, TopicMissing when a topic that it reads or writes
+        is missing, another StreamgaugeError when a person has to act, and whatever the query's own functions raise.
+        """
+        schemas = None
+        if query.subject is not None:
+            self._schemas.learn(query.subject, unknown_ids)
+            schemas = self._schemas.of(query.subject)
+        checkpoint, source = CheckpointUse.of(query, self._settings), self._input(query)
+        partitions = source.partitions(self._settings)
+        source.check(checkpoint, partitions, self._settings)
+        others = checkpoint.of_other_versions(self._settings) if checkpoint.is_new else []
+        journal = None
+        if query.event_time is not None:
+            journal = BatchJournal.followed(checkpoint.place, self._settings, partitions if source.is_in_kafka else ())
+        contents = Checkpoint(checkpoint.folder)
+        committed = contents.batch(contents.last_committed)
+        self._progress.stands_at(query.name, committed.ends if committed and source.is_in_kafka else {})
+        records = source.stream(self._spark, self._settings)
+        running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
+        if others:
+            self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(others)} is kept")
+        return Run(running, journal)
+
+    def _write(self, query: Query, rows: DataFrame, checkpoint: CheckpointUse) -> StreamingQuery:
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
+        writer = query.sink.writer(rows, self._settings)
+        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
+        pause_ms = round(max(query.trigger_seconds, self._settings.trigger_seconds) * 1000)
+        writer = writer.trigger(availableNow=True) if self._once else writer.trigger(processingTime=f"{pause_ms} milliseconds")
+        try:
+            return writer.start()
+        except AnalysisException as error:
+            msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
+            raise StreamgaugeError(msg) from error
+
+    def ask_servers(self, query: Query) -> None:
+        """Raises KafkaAway or StoreAway when one that `query` needs does not answer; another StreamgaugeError as `start` does."""
+        self._input(query).partitions(self._settings)
+        _ = CheckpointUse.of(query, self._settings).is_new
+
+    def schema_ids_ahead(self, query: Query, failed: Run) -> set[int]:
+        """All schema ids from where the failed run stands to the topic's end: however many are unknown, one restart will do."""
+        try:
+            offsets = failed.running._jsq.exception().get().startOffset()
+            start = offsets if offsets.startswith("{") else "earliest"
+            return schema_ids(records_from(self._spark, self._settings, query.source.name, start, pattern=self._pattern))
+        except (PySparkException, Py4JJavaError):  # Kafka is away, say; the one id that is known will do for a restart
+            return set()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether Spark's JVM still runs."""
+        return is_alive(self._spark)
+
+    def _input(self, query: Query) -> Input:
+        return input_of(query, self._pattern)

@@ -1,0 +1,162 @@
+"""Runs queries side by side, each of them whatever becomes of the others."""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from contract.errors import StreamgaugeError
+from contract.process.stop_signals import StopRequest
+from contract.process.waiting import FINISH_SECONDS
+from contract.settings import Settings
+from pipeline.checkpoint.owner import own
+from pipeline.checkpoint.use import CheckpointUse
+from pipeline.monitoring.alerts import Alerts
+from pipeline.monitoring.progress import ProgressToKafka
+from pipeline.query import Query
+from pipeline.running.query_life import QueryLife, State, Surroundings
+from pipeline.running.run import Starter
+
+FIRST_BATCH_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How queries are run, beyond what they are.
+
+    once: take what is there and end. pattern: a regular expression of topics to read instead of the query's source.
+    """
+
+    once: bool = False
+    pattern: str | None = None
+
+
+class Runner:
+    """Runs queries on one Spark session until they end, are given up, or a stop is requested: then it ends after the batches under way.
+
+    All that happens is done in the thread that calls `run`, in the order in which it came: other threads (those that wait for the end of a run,
+    Spark's listener) and signals only put calls into a queue. Nothing is looked at in between.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        options: RunOptions,
+        say: Callable[[str], None] = lambda _: None,
+        stop_requested: StopRequest | None = None,
+    ) -> None:
+        self.spark, self.settings, self.options, self.say = spark, settings, options, say
+        self.stop_requested = stop_requested or StopRequest()
+        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._lives: dict[str, QueryLife] = {}
+
+    def run(self, queries: Iterable[Query]) -> None:
+        """Runs `queries` until they end or a stop is requested; says what happens to each.
+
+        A query that fails is restarted from its checkpoint, and given up when that does not help; one that needs Kafka, the schema
+        registry or the object store waits for them. The others go on meanwhile. Raises StreamgaugeError in the end if a query was given up,
+        and at once if another process has one of them, or another owner all.
+        """
+        own(self.settings)
+        self.stop_requested.wake = lambda: self._calls.put(lambda: None)
+        in_order = sorted(queries, key=lambda query: query.trigger_seconds)
+        with self._surroundings(in_order) as around:
+            for query in in_order:
+                life = self._lives[query.name] = QueryLife(query, around)
+                self._begin(life)
+            self._go_on_until(lambda: all(life.is_over for life in self._lives.values()))
+        if given_up := [life for life in self._lives.values() if life.failure]:
+            raise StreamgaugeError(_failures(given_up))
+
+    @contextlib.contextmanager
+    def _surroundings(self, queries: Sequence[Query]) -> Iterator[Surroundings]:
+        """What the queries need, while they run. In the end they are stopped, and all is sent that is to be told of them, whatever fails then."""
+        with contextlib.ExitStack() as at_end:
+            for query in queries:
+                checkpoint = CheckpointUse.of(query, self.settings)
+                at_end.callback(checkpoint.unlock, checkpoint.lock(self._jvm_pid))
+            alerts = Alerts(self.settings, self.say)
+            at_end.callback(alerts.close)
+            progress = ProgressToKafka(self.settings, self.say, self._heard)
+            self.spark.streams.addListener(progress)
+            at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
+            at_end.callback(self._unless_jvm_gone, self._do_the_rest)
+            at_end.callback(progress.close)
+            at_end.callback(self._unless_jvm_gone, self._stop_all)
+            starter = Starter(self.spark, self.settings, progress, self.say, once=self.options.once, pattern=self.options.pattern)
+            yield Surroundings(self.settings, starter, alerts, progress, self.say, self._calls.put, self.options.once)
+
+    def _begin(self, life: QueryLife) -> None:
+        """Goes on until the query has begun, or with --once until it is over."""
+        # One after the other: cold and side by side they would take each other's cores, and the first row would come last.
+        if self.options.once:
+            self._go_on_until(lambda: life.is_over)
+        else:
+            self._go_on_until(lambda: not life.is_starting, FIRST_BATCH_SECONDS)
+
+    def _go_on_until(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> None:
+        """Starts what is due and does what is called for until `is_reached`, for so many seconds at most, or until a stop is requested."""
+        deadline = time.monotonic() + seconds
+        while not self.stop_requested.is_set():
+            for life in self._lives.values():
+                if life.due <= time.monotonic() and not self.stop_requested.is_set():
+                    life.start()
+            if is_reached() or time.monotonic() >= deadline:
+                return
+            self._do_next(min([deadline, *(life.due for life in self._lives.values())]))
+
+    def _do_next(self, until: float) -> None:
+        """Waits for the next call and does it; for none any longer than `until`."""
+        with contextlib.suppress(Empty):
+            call = self._calls.get(timeout=None if until == math.inf else max(until - time.monotonic(), 0))
+            call()
+
+    def _heard(self, query: str, progress: dict[str, Any] | None) -> None:
+        if query in self._lives:
+            self._calls.put(partial(self._lives[query].heard, progress))
+
+    def _stop_all(self) -> None:
+        """Stops each query when the batch that it is at is done, or at the deadline."""
+        deadline = time.monotonic() + FINISH_SECONDS
+        for life in self._lives.values():
+            life.finish()
+        if names := [life.name for life in self._running]:
+            self.say(f"stopping: {', '.join(names)} may finish a batch, for {FINISH_SECONDS} s at most")
+        while self._running and time.monotonic() < deadline:
+            self._do_next(deadline)
+        for life in self._running:
+            life.stop()
+
+    def _do_the_rest(self) -> None:
+        """Does what was called for meanwhile: each batch that was done is to be in the journal."""
+        while not self._calls.empty():
+            self._calls.get()()
+
+    @property
+    def _running(self) -> list[QueryLife]:
+        return [life for life in self._lives.values() if life.state is State.RUNNING]
+
+    @property
+    def _jvm_pid(self) -> int:
+        return int(self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+
+    @staticmethod
+    def _unless_jvm_gone(call: Callable[[], None]) -> None:
+        with contextlib.suppress(Py4JError, ConnectionError):  # then the queries are gone with it, and whoever asks for it knows
+            call()
+
+
+def _failures(given_up: Iterable[QueryLife]) -> str:
+    """Which queries were given up, those of one reason together."""
+    names: dict[str, list[str]] = {}
+    for life in given_up:
+        names.setdefault(life.failure, []).append(life.name)
+    return "; ".join(f"{'query' if len(of) == 1 else 'queries'} {', '.join(of)} given up: {why}" for why, of in names.items())

@@ -1,0 +1,1 @@
+"""Where result rows go."""

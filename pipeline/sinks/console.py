@@ -1,0 +1,36 @@
+"""For teaching: a query whose results are printed instead of written."""
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from contract.settings import Settings
+from pipeline.query import Query
+
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Console:
+    """Prints the rows of each batch that has any, by window if they have one; at most MOST_ROWS."""
+
+    name: str
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:  # noqa: ARG002 - as every sink
+        """Prints on the driver's standard output."""
+        return rows.writeStream.foreachBatch(self._print)
+
+    def _print(self, batch: DataFrame, number: int) -> None:
+        rows = batch.persist()
+        if not rows.isEmpty():
+            print(f"{self.name}, batch {number}")  # noqa: T201 - what this is for
+            (rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows).show(
+                MOST_ROWS, truncate=False
+            )
+        rows.unpersist()
+
+
+def on_console(query: Query) -> Query:
+    """`query`, printed. It has a name, and so a checkpoint, of its own: printing takes nothing from the real one."""
+    return replace(query, name=f"{query.name}-console", sink=Console(query.name))

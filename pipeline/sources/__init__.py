@@ -1,0 +1,1 @@
+"""What queries read: topics, folders of files, static tables."""

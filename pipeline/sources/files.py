@@ -1,0 +1,138 @@
+"""A folder of files as a source: Spark's own file source finds the new ones, each once; their documents become records."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from pipeline.sources.documents import Line, lines_of
+from pipeline.sources.kafka import RECORD
+
+SCHEME = "files:"
+PROBLEM = "problem"
+NAMES = "*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}"
+"""Files of other names are not read, and neither is what begins with a dot or an underscore: so is written what is not yet whole."""
+
+_SPARKS_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
+_RECORD_SCHEMA = f"key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, {PROBLEM} string"
+_ARROW_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        (PROBLEM, pa.string()),
+    ]
+)
+_BATCH_BYTES = 4 * 1024 * 1024
+_FOREVER = "36500d"
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files that land in `folder` or below it.
+
+    A document becomes a record: topic is `files:` and the file's path, partition 0, offset the line from 1, timestamp and clock when the file was last
+    changed, key null. A column PROBLEM says why a file, or a line of it, is no document; it is null otherwise.
+    """
+
+    folder: Path
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The folder in a text such as files:/data/landing."""
+        return cls(Path(text.removeprefix(SCHEME)).absolute())
+
+    @property
+    def name(self) -> str:
+        """As settings, reports and dead letters write it."""
+        return topic_of(self.folder)
+
+    def check(self) -> None:
+        """Raises StreamgaugeError when there is no such folder, or it cannot be listed."""
+        try:
+            next(self.folder.iterdir(), None)
+        except OSError as error:
+            msg = f"files are to land in {self.folder}, which cannot be read ({error.strerror}); create that folder, or name another one in STREAMGAUGE_NEST_SOURCE"
+            raise StreamgaugeError(msg) from error
+
+    def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
+        """A stream of the columns of sources.RECORD, and PROBLEM."""
+        options = {
+            "pathGlobFilter": NAMES,
+            "recursiveFileLookup": "true",
+            "latestFirst": str(settings.latest_first).lower(),
+            # By default a file that lands with an old time, a week behind the newest one, is never read.
+            "maxFileAge": _FOREVER,
+        }
+        if settings.max_files_per_trigger is not None:
+            options["maxFilesPerTrigger"] = str(settings.max_files_per_trigger)
+        found = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(str(self.folder))
+        # Without `content`, Spark's tasks do not read the file: they would fail of one that cannot be read, and the stream end there.
+        return _records(found.select("path", "modificationTime"))
+
+
+def records_of(spark: SparkSession, modified_ms: dict[str, int]) -> DataFrame:
+    """A batch of the same columns: the documents of the files whose paths are the keys; the values are when they were changed, in ms since 1970."""
+    files = spark.createDataFrame(list(modified_ms.items()), "path string, modified_ms bigint")
+    return _records(
+        files.selectExpr("path", "timestamp_millis(modified_ms) AS modificationTime").repartition(spark.sparkContext.defaultParallelism)
+    )
+
+
+def topic_of(path: Path | str) -> str:
+    """What a record has for its topic when it is of that file."""
+    return f"{SCHEME}{path}"
+
+
+def path_of(uri: str) -> Path:
+    """The path in a file URI that is not percent-encoded, as Spark's binaryFile has it: file:/a/b or file:///a/b."""
+    return Path("/" + uri.removeprefix("file:").lstrip("/"))
+
+
+def _records(files: DataFrame) -> DataFrame:
+    return files.mapInArrow(_documents, _RECORD_SCHEMA).withColumn("clock", F.col("timestamp")).select(*RECORD, PROBLEM)
+
+
+def _documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for uri, modified in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+            path = path_of(uri)
+            for lines in _portions(lines_of(path)):
+                yield _batch(lines, path, modified)
+
+
+def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """`lines` in order, in portions of some _BATCH_BYTES."""
+    portion: list[Line] = []
+    size = 0
+    for line in lines:
+        portion.append(line)
+        size += len(line.value)
+        if size >= _BATCH_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def _batch(lines: list[Line], path: Path, modified: pa.Scalar) -> pa.RecordBatch:
+    count = len(lines)
+    columns = [
+        pa.nulls(count, pa.binary()),
+        pa.array([line.value for line in lines], pa.binary()),
+        pa.repeat(topic_of(path), count),
+        pa.repeat(pa.scalar(0, pa.int32()), count),
+        pa.array([line.number for line in lines], pa.int64()),
+        pa.repeat(modified, count).cast(pa.timestamp("us", tz="UTC")),
+        pa.array([line.problem for line in lines], pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)

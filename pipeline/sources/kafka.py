@@ -1,0 +1,125 @@
+"""Reads Kafka records, as a stream or as a batch, with their raw bytes."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.errors import StreamgaugeError
+from contract.kafka.errors import KafkaAway, forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out, reason
+from contract.settings import Settings
+from contract.topics import LARGEST_RECORD_BYTES
+from pipeline.checkpoint.contents import Offsets, Partition, nested
+from pipeline.formats.record_clock import clock
+
+RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "clock")
+"""The columns of a record: key and value binary, topic string, partition int, offset long, timestamp as Kafka has it, clock (timestamp) by record_clock."""
+
+METADATA_SECONDS = 10
+
+
+def kafka_options(settings: Settings) -> dict[str, str]:
+    """Options that reading and writing Kafka share."""
+    return settings.kafka.spark_options()
+
+
+def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pattern: str | None = None) -> DataFrame:
+    """A stream of RECORD from `topic`, or from all topics that match the regular expression `pattern`."""
+    options = {
+        **kafka_options(settings),
+        "startingOffsets": settings.starting_offsets,
+        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+        "includeHeaders": "true",
+        "kafka.max.poll.records": "5000",
+        "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
+        "kafka.fetch.max.wait.ms": "50",
+        # Its defaults ask three times for a minute: as long it would be silent that Kafka is away.
+        "kafka.request.timeout.ms": "15000",
+        "kafka.default.api.timeout.ms": "20000",
+        "fetchOffset.numRetries": "1",
+        **({"subscribePattern": pattern} if pattern else {"subscribe": topic}),
+    }
+    if settings.max_offsets_per_trigger is not None:
+        options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
+    return _records(spark.readStream.format("kafka").options(**options).load())
+
+
+def records_from(spark: SparkSession, settings: Settings, topic: str, offsets: str, *, pattern: str | None = None) -> DataFrame:
+    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to what is the end now."""
+    chosen = {"subscribePattern": pattern} if pattern else {"subscribe": topic}
+    options = {**kafka_options(settings), **chosen, "startingOffsets": offsets, "failOnDataLoss": "false", "includeHeaders": "true"}
+    return _records(spark.read.format("kafka").options(**options).load())
+
+
+def records_between(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets, *, with_headers: bool = False) -> DataFrame:
+    """A batch of RECORD, and `headers` if asked for: of each partition those from its offset in `starts` to before its one in `ends`.
+
+    Reading it fails when one of them is no longer there.
+    """
+    ranges = {which: (starts[which], end) for which, end in ends.items() if starts[which] < end}
+    numbers: dict[str, list[int]] = {}
+    for topic, number in ranges:
+        numbers.setdefault(topic, []).append(number)
+    options = {
+        **kafka_options(settings),
+        "assign": json.dumps(numbers or {topic: [number] for topic, number in list(ends)[:1]}),
+        "startingOffsets": json.dumps(nested({which: start for which, (start, _) in ranges.items()})) if ranges else "earliest",
+        "endingOffsets": json.dumps(nested({which: end for which, (_, end) in ranges.items()})) if ranges else "latest",
+        "includeHeaders": "true",
+        "failOnDataLoss": "true",
+        "kafka.max.poll.records": "5000",
+        "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
+    }
+    records = _records(spark.read.format("kafka").options(**options).load(), *(["headers"] if with_headers else []))
+    return records if ranges else records.where("false")
+
+
+def _records(loaded: DataFrame, *more: str) -> DataFrame:
+    return loaded.withColumn("clock", clock()).select(*RECORD, *more)
+
+
+def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+    """The offsets of the first record that each partition still has, and of the next one that it will get.
+
+    Raises KafkaAway when Kafka does not answer, or has no such partition (yet: a topic that is new is led a moment after it exists), and
+    KafkaRefuses when it does not allow to ask.
+    """
+    admin = settings.kafka.admin()
+    wanted = [TopicPartition(topic, number) for topic, number in partitions]
+    try:
+        first, end = (_listed(admin, wanted, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))  # type: ignore[no-untyped-call]
+    except (KafkaException, TimeoutError) as error:
+        names = ", ".join(sorted({of.topic for of in wanted}))
+        if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
+            raise forbidden(settings.kafka, f"ask for the offsets of topic {names}") from error
+        msg = f"Kafka at {settings.kafka} does not tell the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; see that it runs, and `streamgauge up` for its topics"
+        raise KafkaAway(msg) from error
+    return {which: (first[which], end[which]) for which in first}
+
+
+def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec) -> Mapping[Partition, int]:
+    offsets = admin.list_offsets(dict.fromkeys(partitions, spec)) if partitions else {}
+    return {(of.topic, of.partition): future.result(METADATA_SECONDS).offset for of, future in offsets.items()}
+
+
+def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
+    """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
+
+    Raises KafkaAway when Kafka does not answer, KafkaRefuses when it does not let this client in, TopicMissing when there is no such topic.
+    """
+    raise_if_kept_out(settings.kafka)
+    admin = settings.kafka.admin()
+    try:
+        topics = admin.list_topics(timeout=METADATA_SECONDS).topics
+    except KafkaException as error:
+        raise no_answer(settings.kafka, error) from error
+    chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
+    if not chosen and pattern is None:
+        raise no_topic(settings.kafka, topic, METADATA_SECONDS)
+    if not chosen:
+        msg = f"no topic matches {pattern!r} at {settings.kafka}; create the topics with `streamgauge up`"
+        raise StreamgaugeError(msg)
+    return [(name, number) for name in chosen for number in sorted(topics[name].partitions)]

@@ -1,0 +1,1 @@
+"""The Spark session, on this machine or a cluster, and its log."""

@@ -1,0 +1,115 @@
+"""What is different on a cluster: the driver is found by an address, and folders are shared, or nothing comes out right."""
+
+import re
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.spark_master import LOOPBACK, address_towards, is_local, is_managed
+
+EXECUTOR_SECONDS = 60
+RETRY_SECONDS = 0.1
+_TASK_FAILURE = re.compile(r"\(TID \d+\) \((\S+) executor \w+\): (.*)")
+
+
+def cluster_config(settings: Settings) -> dict[str, str]:
+    """Spark's settings for `settings.spark_master`: addresses, and what to take of a cluster.
+
+    Raises StreamgaugeError when a cluster could not work with `settings`: no master answers, folders that are not shared, a Kafka that only
+    this machine reaches.
+    """
+    if is_local(settings.spark_master):
+        return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    refuse_folders_of_one_machine(settings)
+    # Kubernetes and YARN say themselves where a driver listens, or their settings do.
+    own = None if is_managed(settings.spark_master) else address_towards(settings.spark_master)
+    _refuse_a_kafka_of_one_machine(settings, own)
+    wanted = {
+        "spark.driver.bindAddress": own,
+        "spark.driver.host": settings.driver_host or own,
+        "spark.executor.memory": settings.executor_memory,
+        "spark.executor.cores": settings.executor_cores,
+        "spark.cores.max": settings.max_cores,
+        # An executor writes its log into the folder of its worker, for as long as the application runs.
+        "spark.executor.syncLogLevel.enabled": "true",
+        "spark.executor.logs.rolling.strategy": "size",
+        "spark.executor.logs.rolling.maxSize": 10 * 1024 * 1024,
+        "spark.executor.logs.rolling.maxRetainedFiles": 3,
+    }
+    return {name: str(value) for name, value in wanted.items() if value is not None}
+
+
+def check_executors(spark: SparkSession, settings: Settings) -> None:
+    """Waits for executors, and has each of them read what this process has written, and write what it then reads.
+
+    Raises StreamgaugeError when there is no executor within EXECUTOR_SECONDS, or one does not share the folders. Executors that come later
+    are not asked.
+    """
+    _wait_for_executors(spark, settings)
+    # That of executors too, which would write a dozen lines a task.
+    spark.sparkContext.setLogLevel("WARN")
+    for folder in (settings.checkpoints, settings.lake):
+        if isinstance(folder, Path):
+            check_shared(spark, folder.absolute())
+
+
+def check_shared(spark: SparkSession, folder: Path) -> None:
+    """Raises StreamgaugeError unless the executors and this process see the same `folder`, and may write in it."""
+    probe, tasks = folder / f".shared-{uuid.uuid4().hex}", spark.sparkContext.defaultParallelism
+    given, taken = probe / "given", probe / "taken"
+    try:
+        given.mkdir(parents=True)
+        for number in range(tasks):
+            (given / str(number)).write_text(f"{number}\n")
+        # One file a task, and a task for each core: each executor has some.
+        spark.read.text(str(given)).write.text(str(taken))
+        found = sorted(int(line) for path in taken.glob("part-*") for line in path.read_text().splitlines())
+        problem = "" if found == list(range(tasks)) else f"of {tasks} rows that they wrote, {len(found)} are there"
+    except (PySparkException, Py4JJavaError, OSError) as error:
+        problem = _first_failure(str(error))
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+    if problem:
+        msg = f"the workers of {spark.sparkContext.master} do not share {folder} with this machine: {problem}; expected the same folder under the same path, and the right to write in it: mount it on every worker, and see which user they run as"
+        raise StreamgaugeError(msg)
+
+
+def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
+    deadline = time.monotonic() + EXECUTOR_SECONDS
+    # The driver counts as one.
+    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:  # noqa: PLR2004
+        if time.monotonic() > deadline:
+            cores = settings.executor_cores or 1
+            msg = f"the cluster at {settings.spark_master} has given no executor within {EXECUTOR_SECONDS} s; expected a worker with {cores} free core{'s' * (cores > 1)} and {settings.executor_memory} of free memory: start one (`streamgauge spark-worker {settings.spark_master}`), lower STREAMGAUGE_EXECUTOR_MEMORY, or limit what others take by STREAMGAUGE_MAX_CORES"
+            raise StreamgaugeError(msg)
+        time.sleep(RETRY_SECONDS)
+
+
+def refuse_folders_of_one_machine(settings: Settings) -> None:
+    """Raises StreamgaugeError unless the user has said that the cluster shares the folders, or all of them are in an object store."""
+    in_home = not (settings.checkpoint_uri and settings.lake_uri)
+    lake_elsewhere = bool(settings.lake_uri) and not settings.is_lake_remote
+    if not settings.shared_home and (in_home or lake_elsewhere):
+        told = ((in_home, f"STREAMGAUGE_HOME={settings.home.absolute()}"), (lake_elsewhere, f"LAKE_URI={settings.lake_uri}"))
+        folders = " and ".join(folder for is_used, folder in told if is_used)
+        msg = f"SPARK_MASTER={settings.spark_master} has the work done by workers, and {folders} may be of this machine only; expected what every worker has under the same path: share it (a network file system, a volume) and say so by STREAMGAUGE_SHARED_HOME=true, or have both in an object store (CHECKPOINT_URI, LAKE_URI), or use SPARK_MASTER=local[*]"
+        raise StreamgaugeError(msg)
+
+
+def _refuse_a_kafka_of_one_machine(settings: Settings, own: str | None) -> None:
+    if own != LOOPBACK and not settings.kafka_bootstrap_servers:
+        msg = f"the workers of {settings.spark_master} read and write Kafka themselves, and the embedded one answers on {LOOPBACK} only; expected a Kafka that they reach: set KAFKA_BOOTSTRAP_SERVERS"
+        raise StreamgaugeError(msg)
+
+
+def _first_failure(text: str) -> str:
+    """What a failed job says of its task: on which host, and why."""
+    failed = _TASK_FAILURE.search(text)
+    return f"{failed[1]} says {failed[2]}" if failed else next(iter(text.splitlines()), "no reason given")

@@ -1,0 +1,1 @@
+"""What every producer does: pacing, faults, sending, resuming, counting."""

@@ -1,0 +1,139 @@
+"""What goes wrong on the way: late records, records that come too late, the same record twice, damaged records.
+
+A pure function over a stream of events, decided by a seed: the same events, faults and seed give the same records, in the same order.
+"Late" is told by event time. With *the stream's time*, the greatest event time that was sent so far, a record is
+
+- **late** when it was held back for others to overtake it, and is still within the watermark, so that it always counts: every time in
+  it, down to `oldest_time_ms`, is at most 80 % of the watermark behind;
+- **too late** when it was held back until the stream's time was two watermarks ahead: wherever the partitions of a topic are,
+  it is beyond the watermark;
+- a **duplicate** when the same bytes are sent again, soon, within the watermark;
+- **corrupt** when it is a damaged copy of an event. The event itself is sent as well: nothing is lost by it, and every corrupt
+  record is one dead letter.
+
+Each event meets at most one of these. At the end of the stream everything still held back is sent, and called what it is by then: late when
+it is within the watermark, too late otherwise.
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from contract.errors import StreamgaugeError
+from producers.delivery.events import MS_PER_SECOND, Event
+
+LATE_SHARE = 0.8
+"""A late record is at most this share of the watermark behind; the rest is a margin."""
+DUPLICATE_SHARE = 0.3
+"""A duplicate follows within this share of the time that a late record has."""
+TOO_LATE_WATERMARKS = 2
+
+Corrupt = Callable[[bytes, int], bytes]
+"""A domain's way to damage a value; the number, 0, 1, 2 ..., chooses the kind of damage. What it returns is never usable."""
+
+
+class Kind(StrEnum):
+    """What became of an event on its way."""
+
+    ON_TIME = "on_time"
+    LATE = "late"
+    TOO_LATE = "too_late"
+    DUPLICATE = "duplicate"
+    CORRUPT = "corrupt"
+
+
+class Record(NamedTuple):
+    """An event as it is sent. Of a CORRUPT one, `event.value` is the damaged value, and it states no facts."""
+
+    kind: Kind
+    event: Event
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How much goes wrong: fractions of the events, 0 to 1, together at most 1; raises StreamgaugeError otherwise."""
+
+    late: float = 0.0
+    too_late: float = 0.0
+    duplicates: float = 0.0
+    corrupt: float = 0.0
+    watermark_seconds: float = 600.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        fractions = {"--late": self.late, "--too-late": self.too_late, "--duplicates": self.duplicates, "--corrupt": self.corrupt}
+        for option, fraction in fractions.items():
+            if not 0 <= fraction <= 1:
+                msg = f"{option} is {fraction:g}; expected a fraction from 0 to 1, such as 0.01 for one in a hundred"
+                raise StreamgaugeError(msg)
+        if (total := sum(fractions.values())) > 1 + 1e-9:
+            msg = f"{', '.join(fractions)} are {total:g} together; expected at most 1, because an event meets at most one fault"
+            raise StreamgaugeError(msg)
+
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark in ms."""
+        return int(self.watermark_seconds * MS_PER_SECOND)
+
+
+class _HeldBack:
+    """Records that wait for the stream's time to reach the moment they are due."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Record]] = []
+        self._pushed = 0
+
+    def push(self, due_ms: int, record: Record) -> None:
+        self._pushed += 1  # records of the same moment keep their order, and are never compared
+        heapq.heappush(self._heap, (due_ms, self._pushed, record))
+
+    def pop_due(self, stream_time_ms: float) -> Iterator[Record]:
+        while self._heap and self._heap[0][0] <= stream_time_ms:
+            yield heapq.heappop(self._heap)[2]
+
+
+def with_faults(events: Iterable[Event], faults: Faults, corrupt: Corrupt) -> Iterator[Record]:
+    """The records to send for `events`, which are in order of event time. Holds no more than two watermarks of the faulty events."""
+    # Seeded apart from the simulation, which draws from its own seed: the same draws would tie faults to what happens.
+    chance = random.Random(f"faults {faults.seed}").random  # noqa: S311 - a simulation, no secret
+    late_below = faults.late
+    too_late_below = late_below + faults.too_late
+    duplicates_below = too_late_below + faults.duplicates
+    corrupt_below = duplicates_below + faults.corrupt
+    within_watermark, beyond_watermark = _HeldBack(), _HeldBack()
+    stream_time_ms = damaged = 0
+    for event in events:
+        if not event.is_usable:
+            yield Record(Kind.CORRUPT, event)
+            continue
+        # What is due by now goes before the event that moves the stream's time, so that it is never later than it was meant to be.
+        yield from within_watermark.pop_due(event.event_time_ms)
+        draw = chance()
+        if draw < late_below:
+            within_watermark.push(_due_ms(event, faults, 1 - chance()), Record(Kind.LATE, event))
+            continue
+        if draw < too_late_below:
+            due_ms = event.event_time_ms + TOO_LATE_WATERMARKS * faults.watermark_ms
+            beyond_watermark.push(due_ms, Record(Kind.TOO_LATE, event))
+            continue
+        yield Record(Kind.ON_TIME, event)
+        stream_time_ms = max(stream_time_ms, event.event_time_ms)
+        if draw < duplicates_below:
+            within_watermark.push(_due_ms(event, faults, DUPLICATE_SHARE * chance()), Record(Kind.DUPLICATE, event))
+        elif draw < corrupt_below:
+            yield Record(Kind.CORRUPT, event._replace(value=corrupt(event.value, damaged), facts=(), is_usable=False, mark=None))
+            damaged += 1
+        yield from beyond_watermark.pop_due(stream_time_ms)
+    yield from within_watermark.pop_due(float("inf"))
+    for record in beyond_watermark.pop_due(float("inf")):
+        counts = stream_time_ms - record.event.oldest_time_ms <= faults.watermark_ms
+        yield Record(Kind.LATE if counts else Kind.TOO_LATE, record.event)
+
+
+def _due_ms(event: Event, faults: Faults, share: float) -> int:
+    """A moment at `share` of the time that passes until something in `event` is LATE_SHARE of the watermark behind."""
+    age_ms = event.event_time_ms - event.oldest_time_ms
+    return event.event_time_ms + int(share * max(0.0, LATE_SHARE * faults.watermark_ms - age_ms))

@@ -1,0 +1,195 @@
+"""Sends records to Kafka so that each arrives once: idempotent, acknowledged by all replicas, every delivery report looked at.
+
+A broker that goes away is waited for, up to AWAY_SECONDS; records wait in a bounded queue meanwhile, and `send` waits when it is full.
+A record that the broker refuses ends the run with an error that names it.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out
+from contract.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
+from contract.topics import LARGEST_RECORD_BYTES
+from producers.delivery.resume import when_kafka_answers
+
+_SENDS_A_POLL = 200
+_FULL_QUEUE_WAIT_SECONDS = 0.1
+
+Headers = Sequence[tuple[str, bytes]]
+
+_KEPT_OUT = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+_AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE, *_KEPT_OUT)
+
+
+class _Refused(NamedTuple):
+    topic: str
+    key: bytes | None
+    size_bytes: int
+    error: KafkaError
+
+
+class Delivery:
+    """A producer to the Kafka at `kafka`. `notice` is given a line for a person: Kafka is away, Kafka is back."""
+
+    def __init__(self, kafka: KafkaCluster, notice: Callable[[str], None], *, patience_seconds: float = AWAY_SECONDS) -> None:
+        self._kafka, self._notice, self._patience_seconds = kafka, notice, patience_seconds
+        self._sent = self._reported = 0
+        self._refused: _Refused | None = None
+        self._topic = ""
+        self._fatal: KafkaError | None = None
+        self._away_since: float | None = None
+        self._producer = kafka.producer(
+            {
+                "enable.idempotence": True,
+                "acks": "all",
+                "compression.type": "lz4",
+                "linger.ms": 20,
+                "batch.size": 512 * 1024,
+                "message.max.bytes": LARGEST_RECORD_BYTES,
+                "queue.buffering.max.kbytes": 128 * 1024,
+                # The partition that Java's clients choose for the same key.
+                "partitioner": "murmur2_random",
+                "delivery.timeout.ms": int(patience_seconds * 1000),
+                "reconnect.backoff.max.ms": 1000,
+                "error_cb": self._on_error,
+            }
+        )
+
+    @property
+    def undelivered(self) -> int:
+        """Records that were sent and not yet acknowledged."""
+        return self._sent - self._reported
+
+    def check(self, topic: str) -> None:
+        """Waits for a Kafka that does not answer. Raises StreamgaugeError when it stays away, or has no such topic."""
+        raise_if_kept_out(self._kafka)
+        self._topic = topic
+        when_kafka_answers(self._ask_for_topic, self._notice, self._patience_seconds)
+        self._away_since = None
+
+    def _ask_for_topic(self) -> None:
+        try:
+            topics = self._producer.list_topics(timeout=REQUEST_SECONDS).topics
+        except KafkaException as error:
+            raise no_answer(self._kafka, error) from error
+        if self._topic not in topics:
+            raise no_topic(self._kafka, self._topic, REQUEST_SECONDS)
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes,
+        *,
+        headers: Headers = (),
+        acknowledged: Callable[[], None] | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Queues a record; waits while the queue is full. Returns False when `is_stopped` came true before there was room.
+
+        acknowledged: is called, in a later `send`, `wait` or `flush`, when Kafka has the record.
+        Raises StreamgaugeError when this record, or one before it, was refused.
+        """
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._on_delivery_of(acknowledged))
+                break
+            except BufferError:
+                if is_stopped():
+                    return False
+                self.wait(_FULL_QUEUE_WAIT_SECONDS)
+            except KafkaException as error:
+                with self._fatal_noted():  # what a producer that cannot go on has died of, the next call tells
+                    self._producer.poll(0)
+                self._refuse(_Refused(topic, key, len(value), error.args[0]))
+                self._raise_if_refused()
+        self._sent += 1
+        if self._sent % _SENDS_A_POLL == 0:
+            self.wait(0)
+        return True
+
+    def wait(self, seconds: float) -> None:
+        """Looks at delivery reports for at most `seconds`; raises StreamgaugeError when a record was refused."""
+        with self._fatal_noted():
+            self._producer.poll(seconds)
+        self._raise_if_refused()
+
+    def flush(self, seconds: float) -> int:
+        """Waits until every record is acknowledged, at most `seconds`; returns how many are not."""
+        deadline = time.monotonic() + seconds
+        while self.undelivered and (left := deadline - time.monotonic()) > 0:
+            with self._fatal_noted():
+                self._producer.flush(min(left, 0.2))
+            self._raise_if_refused()
+        return self.undelivered
+
+    @contextlib.contextmanager
+    def _fatal_noted(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            self._fatal = error.args[0]
+
+    def _on_delivery_of(self, acknowledged: Callable[[], None] | None) -> Callable[[KafkaError | None, Message], None]:
+        if acknowledged is None:
+            return self._on_delivery
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            self._on_delivery(error, message)
+            if error is None:
+                acknowledged()
+
+        return on_delivery
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        self._reported += 1
+        if error is not None:
+            self._refuse(_Refused(message.topic() or "", message.key(), len(message.value() or b""), error))
+        elif self._away_since is not None:
+            self._notice(f"Kafka at {self._kafka} is back after {time.monotonic() - self._away_since:.0f} s")
+            self._away_since = None
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = error
+        elif error.code() in _AWAY and self._away_since is None and self._sent:
+            self._away_since = time.monotonic()
+            why = f" ({error.str()})" if error.code() in _KEPT_OUT else ""
+            self._notice(f"Kafka at {self._kafka} does not answer{why}; waiting for it, up to {self._patience_seconds:.0f} s")
+
+    def _refuse(self, refused: _Refused) -> None:
+        # A broker refuses a whole batch for its largest record: that one is the one to name.
+        if self._refused is None or refused.size_bytes > self._refused.size_bytes:
+            self._refused = refused
+
+    def _raise_if_refused(self) -> None:
+        if is_forbidden(self._fatal):
+            raise forbidden(self._kafka, f"write to topic {self._topic}")
+        if self._fatal is not None:
+            msg = f"Kafka at {self._kafka} cannot go on with this producer ({self._fatal.str()}); start the producer again"
+            raise StreamgaugeError(msg)
+        if self._refused is None:
+            return
+        topic, key, size_bytes, error = self._refused
+        if error.code() == KafkaError._MSG_TIMED_OUT:
+            msg = f"Kafka at {self._kafka} was away for more than {self._patience_seconds:.0f} s, {self.undelivered + 1} records were not delivered; start it with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS, and start the producer again"
+            raise StreamgaugeError(msg)
+        if is_forbidden(error):
+            raise forbidden(self._kafka, f"write to topic {topic}")
+        advice = (
+            f"; the topic's max.message.bytes is smaller than the record, or it is above {LARGEST_RECORD_BYTES}"
+            if _is_too_large(error)
+            else ""
+        )
+        msg = f"Kafka refused a record for topic {topic}, key {key!r}, {size_bytes} bytes: {error.str()}{advice}"
+        raise StreamgaugeError(msg)
+
+
+def _is_too_large(error: KafkaError) -> bool:
+    return error.code() in {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}

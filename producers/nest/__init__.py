@@ -1,0 +1,1 @@
+"""Nest cameras: simulated or recorded documents."""

@@ -1,0 +1,133 @@
+"""The bytes of Works-with-Nest documents.
+
+A document is spelled out once, as a dict with `Slot`s where something changes. `Template` turns that into JSON with holes, so that a report
+costs filling a few holes and not the encoding of the whole.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from producers.delivery.events import MS_PER_SECOND
+from producers.nest.homes import Camera, Home
+
+CLIENT_VERSION = 1
+URLS_EXPIRE_MS = 10 * 24 * 3600 * MS_PER_SECOND
+
+_WEB, _APP, _IMAGES = "https://home.example.com", "nestmobile://example.com", "https://images.example.com"
+_JSON_TRUTHS = (b"false", b"true")
+
+
+def json_truth(truth: bool) -> bytes:  # noqa: FBT001 - a value, not a switch
+    """`true` or `false`."""
+    return _JSON_TRUTHS[truth]
+
+
+def iso_utc(time_ms: int) -> bytes:
+    """A moment as the API writes it: 2016-12-29T00:00:00.000Z."""
+    return datetime.fromtimestamp(time_ms / MS_PER_SECOND, UTC).isoformat(timespec="milliseconds")[:23].encode() + b"Z"
+
+
+def iso_utc_brief(time_ms: int) -> bytes:
+    """A moment without its milliseconds, as the API writes it at times: 2016-12-29T00:00:00Z."""
+    return iso_utc(time_ms)[:19] + b"Z"
+
+
+class Template:
+    """JSON with holes: `Template(document).fill(a, b)` fills the slots `Slot.RAW` and `Slot.TEXT` in the order of the document."""
+
+    def __init__(self, document: Any) -> None:  # noqa: ANN401 - any JSON value
+        text = orjson.dumps(document).replace(b"%", b"%%")
+        self.pattern = text.replace(b'"' + Slot.RAW.encode() + b'"', b"%s").replace(Slot.TEXT.encode(), b"%s")
+
+    def fill(self, *values: bytes) -> bytes:
+        """The JSON, with `values` in the holes."""
+        return self.pattern % values
+
+
+class Slot:
+    """A hole in a template."""
+
+    RAW = "<raw>"
+    """Stands for a whole JSON value."""
+    TEXT = "<text>"
+    """Stands for a part of a string."""
+
+
+def home_template(home: Home) -> Template:
+    """The document of `home`: holes are the access token's number, and the inside of `cameras`."""
+    return Template(
+        {
+            "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
+            "devices": {"thermostats": {}, "smoke_co_alarms": {}, "cameras": Slot.RAW, "companyName": {}},
+            "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name, "cameras": _camera_ids(home)}},
+        }
+    )
+
+
+def home_without_cameras_template(home: Home) -> Template:
+    """A document of `home` that tells nothing of cameras, as the API's sometimes do: the hole is the access token's number."""
+    return Template(
+        {
+            "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
+            "devices": {"thermostats": {}, "smoke_co_alarms": {}},
+            "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name}},
+        }
+    )
+
+
+def camera_template(home: Home, camera: Camera) -> Template:
+    """The camera's part, without last_event. Holes: is_online, is_streaming, last_is_online_change."""
+    path = f"cameras/{camera.device_id}"
+    document: dict[str, Any] = {
+        "device_id": camera.device_id,
+        "software_version": camera.software_version,
+        "structure_id": home.structure_id,
+        "where_id": camera.where_id,
+        "where_name": camera.where_name,
+        "name": camera.where_name,
+        "name_long": f"{camera.where_name} Camera",
+        "is_online": Slot.RAW,
+        "is_streaming": Slot.RAW,
+        "is_audio_input_enabled": True,
+        "last_is_online_change": Slot.TEXT,
+        "is_video_history_enabled": camera.has_video_history,
+        "web_url": f"{_WEB}/{path}",
+        "app_url": f"{_APP}/{path}",
+        "is_public_share_enabled": camera.is_public,
+        "activity_zones": [{"name": name, "id": number} for number, name in enumerate(camera.activity_zones or (), start=1)],
+        "public_share_url": f"{_WEB}/public/{camera.device_id}" if camera.is_public else "",
+        "snapshot_url": f"{_IMAGES}/{path}/snapshot.jpg?auth=FAKE",
+    }
+    if camera.activity_zones is None:
+        del document["activity_zones"]
+    return Template(document)
+
+
+def last_event_template(camera: Camera, *, has_ended: bool) -> Template:
+    """The camera's last_event. Holes, in this order: has_sound, has_motion, has_person, start_time, end_time if `has_ended`.
+
+    Then urls_expire_time, the number of the event (four times, in the URLs), and activity_zone_ids.
+    """
+    path = f"cameras/{camera.device_id}/events/{Slot.TEXT}"
+    document = {
+        "has_sound": Slot.RAW,
+        "has_motion": Slot.RAW,
+        "has_person": Slot.RAW,
+        "start_time": Slot.TEXT,
+        "end_time": Slot.TEXT,
+        "urls_expire_time": Slot.TEXT,
+        "web_url": f"{_WEB}/{path}",
+        "app_url": f"{_APP}/{path}",
+        "image_url": f"{_IMAGES}/{path}.jpg",
+        "animated_image_url": f"{_IMAGES}/{path}.gif",
+        "activity_zone_ids": Slot.RAW,
+    }
+    if not has_ended:
+        del document["end_time"]
+    return Template(document)
+
+
+def _camera_ids(home: Home) -> list[str]:
+    return [camera.device_id for camera in home.cameras]

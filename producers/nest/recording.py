@@ -1,0 +1,91 @@
+"""Replays recorded Nest documents: one JSON document a line, sent as it stands, byte for byte.
+
+A line that is no document is sent as well, and counted as corrupt: it is the reader's task to put it aside. Blank lines are left out.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from contract.errors import StreamgaugeError
+from producers.delivery.events import MS_PER_SECOND, Event, Fact
+
+
+def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
+    """The documents of the file, the first `limit` of them (None: all).
+
+    The stream's time is the greatest start_time of a last_event so far; a recording that goes back in time does not take it back.
+    Raises StreamgaugeError, at once, when the file cannot be read.
+    """
+    if limit is not None and limit < 0:
+        msg = f"--limit is {limit}; expected a number of documents, 0 or more"
+        raise StreamgaugeError(msg)
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        msg = f"--file {path} cannot be read ({error.strerror}); expected a file of recorded documents, one JSON document a line"
+        raise StreamgaugeError(msg) from error
+    return islice(_events(path), limit)
+
+
+def event_time_ms(value: bytes) -> int | None:
+    """The newest start_time in a document, ms since 1970; None when it has none, or is no document."""
+    event = _event(value, stream_time_ms=0)
+    return event.event_time_ms or None
+
+
+def _events(path: Path) -> Iterator[Event]:
+    stream_time_ms = 0
+    with path.open("rb") as lines:
+        for line in lines:
+            value = line.rstrip(b"\r\n")
+            if value.strip():
+                event = _event(value, stream_time_ms)
+                stream_time_ms = event.event_time_ms
+                yield event
+
+
+def _event(value: bytes, stream_time_ms: int) -> Event:
+    try:
+        document = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict) or not isinstance(document.get("devices"), dict):
+        return Event(stream_time_ms, stream_time_ms, None, value, is_usable=False)
+    times_ms: list[int] = []
+    facts: list[Fact] = []
+    structure_id = None
+    for camera in _objects(document["devices"].get("cameras")):
+        structure_id = structure_id or camera.get("structure_id")
+        last_event = camera.get("last_event")
+        if not isinstance(last_event, dict) or (start_ms := _time_ms(last_event.get("start_time"))) is None:
+            continue
+        times_ms.append(start_ms)
+        if last_event.get("has_person") is True:
+            facts.append((str(camera.get("device_id")), start_ms))
+    structure_id = structure_id or next(iter(_names(document.get("structures"))), None)
+    key = structure_id.encode() if isinstance(structure_id, str) else None
+    event_time_ms = max([stream_time_ms, *times_ms])
+    return Event(event_time_ms, min([event_time_ms, *times_ms]), key, value, tuple(facts))
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
+    return [part for part in value.values() if isinstance(part, dict)] if isinstance(value, dict) else []
+
+
+def _names(value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
+    return list(value) if isinstance(value, dict) else []
+
+
+def _time_ms(text: Any) -> int | None:  # noqa: ANN401 - any JSON value
+    """The moment, or None when it is none; one without an offset is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * MS_PER_SECOND)

@@ -1,0 +1,112 @@
+"""What a home reports at a moment: the changing state of its cameras, and the document that is made of it."""
+
+import random
+from typing import NamedTuple
+
+from producers.delivery.events import MS_PER_SECOND, Event, Fact
+from producers.nest.documents import (
+    URLS_EXPIRE_MS,
+    camera_template,
+    home_template,
+    home_without_cameras_template,
+    iso_utc,
+    iso_utc_brief,
+    json_truth,
+    last_event_template,
+)
+from producers.nest.homes import Camera, Home
+
+_CALM_MS = 2000
+"""Between the end of a camera's event and the beginning of its next."""
+_HAS_NO_MILLISECONDS, _HAS_SOUND, _HAS_MOTION = 0.1, 0.4, 0.8
+
+
+class _Report(NamedTuple):
+    """A document's view of one camera: its JSON, the start of the event in it (None: it has none), the fact in it."""
+
+    json: bytes
+    start_ms: int | None
+    fact: Fact | None
+
+
+class CameraState:
+    """One camera as the hours pass. Its report is kept as bytes, and made anew only when something about it changes."""
+
+    def __init__(self, home: "HomeState", camera: Camera, since_ms: int) -> None:
+        self.home, self.camera = home, camera
+        self._name = b'"' + camera.device_id.encode() + b'":'
+        self._part = camera_template(home.home, camera)
+        self._lasting, self._ended = (last_event_template(camera, has_ended=ended) for ended in (False, True))
+        self._zones = [b"[]", *(b'["%d"]' % number for number in range(1, len(camera.activity_zones or ()) + 1))]
+        self.is_online, self.online_changed_ms = True, since_ms
+        self.start_ms = self.end_ms = -1
+        self.is_in_event = False
+        self.has_person = False
+        self._what: tuple[bytes, ...] = ()
+        self._zone, self._write = b"[]", iso_utc
+        self.show()
+
+    def is_free(self, now_ms: int) -> bool:
+        """Whether an event may begin."""
+        return self.is_online and not self.is_in_event and now_ms >= self.end_ms + _CALM_MS
+
+    def begin(self, now_ms: int, length_ms: int, rng: random.Random, person_chance: float) -> None:
+        """An event begins, and will last for `length_ms`."""
+        is_brief = rng.random() < _HAS_NO_MILLISECONDS
+        self.start_ms = now_ms - now_ms % MS_PER_SECOND if is_brief else now_ms
+        self.end_ms, self.is_in_event = now_ms + length_ms, True
+        self.has_person = rng.random() < person_chance
+        has_sound, has_motion = rng.random() < _HAS_SOUND, self.has_person or rng.random() < _HAS_MOTION
+        self._write = iso_utc_brief if is_brief else iso_utc
+        self._zone = self._zones[int(rng.random() * len(self._zones))] if has_motion else b"[]"
+        self._what = json_truth(has_sound), json_truth(has_motion), json_truth(self.has_person), self._write(self.start_ms)
+        self.show()
+
+    def end(self) -> None:
+        """The event has ended, at `end_ms`."""
+        self.is_in_event = False
+        self.show()
+
+    def turn(self, now_ms: int, *, online: bool) -> None:
+        """The camera goes offline, or comes back."""
+        self.is_online, self.online_changed_ms = online, now_ms
+        self.show()
+
+    def show(self) -> None:
+        """Makes the two reports that fit the state: with the last event, and without."""
+        online = json_truth(self.is_online)
+        part = self._name + self._part.fill(online, online, iso_utc(self.online_changed_ms))
+        self.silent = _Report(part, None, None)
+        if self._what:
+            number = b"%d" % self.start_ms
+            tail = self._write(self.start_ms + URLS_EXPIRE_MS), number, number, number, number, self._zone
+            event = (
+                self._lasting.fill(*self._what, *tail)
+                if self.is_in_event
+                else self._ended.fill(*self._what, self._write(self.end_ms), *tail)
+            )
+            fact = (self.camera.device_id, self.start_ms) if self.has_person else None
+            self.eventful = _Report(part[:-1] + b',"last_event":' + event + b"}", self.start_ms, fact)
+
+
+class HomeState:
+    """One home: makes its documents from what its cameras report."""
+
+    def __init__(self, home: Home, since_ms: int) -> None:
+        self.home = home
+        self.key = home.structure_id.encode()
+        self._document, self._without_cameras = home_template(home), home_without_cameras_template(home)
+        self.cameras = [CameraState(self, camera, since_ms) for camera in home.cameras]
+
+    def document(self, number: int, now_ms: int, memory_ms: int) -> Event:
+        """The document of this moment, the `number`th of all. Events that began more than `memory_ms` ago are not in it."""
+        remembered_ms = now_ms - memory_ms
+        reports = [camera.eventful if camera.start_ms >= remembered_ms else camera.silent for camera in self.cameras]
+        cameras = b"{" + b",".join([report.json for report in reports]) + b"}"
+        oldest_ms = min([now_ms, *[report.start_ms for report in reports if report.start_ms is not None]])
+        facts = tuple([report.fact for report in reports if report.fact is not None])
+        return Event(now_ms, oldest_ms, self.key, self._document.fill(b"%012x" % number, cameras), facts)
+
+    def document_without_cameras(self, number: int, now_ms: int) -> Event:
+        """A document that tells nothing of the cameras."""
+        return Event(now_ms, now_ms, self.key, self._without_cameras.fill(b"%012x" % number))

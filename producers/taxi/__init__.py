@@ -1,0 +1,1 @@
+"""Green taxi trips: simulated, or TLC's files."""

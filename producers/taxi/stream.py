@@ -1,0 +1,75 @@
+"""The taxi story: trips of New York's green taxis, simulated or replayed from TLC's Parquet files, in order of drop-off."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import orjson
+
+from contract.errors import StreamgaugeError
+from producers.delivery.events import Event
+from producers.delivery.summary import Summary
+from producers.taxi.files import read_trips
+from producers.taxi.simulation import Simulation, simulated_trips
+from producers.taxi.trips import DROPOFF, as_events
+
+
+def simulate(simulation: Simulation) -> Iterator[Event]:
+    """The trips of `simulation`, in order of drop-off. Keys are the zones of pick-up."""
+    return as_events(simulated_trips(simulation))
+
+
+def replay(path: Path, notice: Callable[[str], None], limit: int | None = None) -> Iterator[Event]:
+    """The trips of TLC's Parquet file, in order of drop-off, the first `limit` of them (None: all).
+
+    notice: is given a line when the file has columns that are left out. Raises StreamgaugeError, at once, when the file cannot be used.
+    """
+    if limit is not None and limit < 0:
+        msg = f"--limit is {limit}; expected a number of trips, 0 or more"
+        raise StreamgaugeError(msg)
+    return islice(as_events(read_trips(path, notice)), limit)
+
+
+def event_time_ms(value: bytes) -> int | None:
+    """The drop-off time in a record, ms since 1970; None when it has none, or is no trip."""
+    try:
+        trip = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
+    time_ms = trip.get(DROPOFF) if isinstance(trip, dict) else None
+    return time_ms if type(time_ms) is int else None
+
+
+def with_trips(summary: Summary) -> Summary:
+    """The summary, with each usable trip as a fact of its own. A trip has no id; that two are equal in every column does not happen."""
+    return replace(summary, facts=summary.distinct_events, facts_too_late=summary.too_late)
+
+
+def _truncated(value: bytes) -> bytes:
+    return value[: len(value) // 2]
+
+
+def _invalid_utf8(value: bytes) -> bytes:
+    # In front, so that a reader that replaces what it cannot decode has no JSON either.
+    return b"\xff\xfe" + value
+
+
+def _comma_separated(value: bytes) -> bytes:
+    return b",".join(str(field).encode() for field in orjson.loads(value).values())
+
+
+def _without_dropoff_time(value: bytes) -> bytes:
+    return orjson.dumps({**orjson.loads(value), DROPOFF: None})
+
+
+def _empty(_: bytes) -> bytes:
+    return b""
+
+
+DAMAGES: tuple[Callable[[bytes], bytes], ...] = (_truncated, _invalid_utf8, _comma_separated, _without_dropoff_time, _empty)
+
+
+def corrupt(value: bytes, number: int) -> bytes:
+    """A damaged copy of the trip `value`; the kinds of damage take turns by `number`. None of them is a usable trip."""
+    return DAMAGES[number % len(DAMAGES)](value)

@@ -1,0 +1,1 @@
+"""Wikimedia edits: live, simulated or recorded."""

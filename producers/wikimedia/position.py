@@ -1,0 +1,89 @@
+"""How far into the live stream Kafka has everything: kept on disk, so that a producer that is started again goes on from there."""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from pathlib import Path
+
+import orjson
+
+from contract.errors import StreamgaugeError
+from contract.text import without_credentials
+
+SECONDS_BETWEEN_SAVES = 1.0
+REMEMBERED_IDS = 50_000
+"""At some 50 events a second, a quarter of an hour: far more than a reconnect repeats."""
+
+
+class Position:
+    """The id of the last event of the stream at `url` up to which every event was acknowledged by Kafka, or needs no record.
+
+    Events are acknowledged in any order (partitions, records held back), so the position moves on only over events without a gap.
+    Raises StreamgaugeError when the file at `path` cannot be written.
+    """
+
+    def __init__(self, path: Path, url: str) -> None:
+        self._path, self._url = path, without_credentials(url)  # it is written to a file
+        self.last_event_id = self._saved()
+        self._written = self.last_event_id
+        self._pending: deque[tuple[int, str]] = deque()
+        self._done: set[int] = set()
+        self._marks = 0
+        self._next_save = time.monotonic()
+
+    def read(self, event_id: str) -> int:
+        """Notes that the event was read; returns the mark to acknowledge it by."""
+        self._marks += 1
+        self._pending.append((self._marks, event_id))
+        return self._marks
+
+    def acknowledged(self, mark: int) -> None:
+        """The event of that mark needs nothing more. May be told repeatedly."""
+        if not self._pending or mark < self._pending[0][0]:
+            return
+        self._done.add(mark)
+        while self._pending and self._pending[0][0] in self._done:
+            first, event_id = self._pending.popleft()
+            self._done.discard(first)
+            self.last_event_id = event_id or self.last_event_id
+        if time.monotonic() >= self._next_save:
+            self.save()
+
+    def save(self) -> None:
+        """Writes the position, whole or not at all."""
+        self._next_save = time.monotonic() + SECONDS_BETWEEN_SAVES
+        if self.last_event_id == self._written:
+            return
+        draft = self._path.with_suffix(".new")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(orjson.dumps({"url": self._url, "last_event_id": self.last_event_id}))
+            draft.replace(self._path)
+        except OSError as error:
+            msg = f"the position in the stream cannot be kept in {self._path} ({error.strerror}); see that the folder can be written, or choose another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg) from error
+        self._written = self.last_event_id
+
+    def _saved(self) -> str:
+        try:
+            saved = orjson.loads(self._path.read_bytes())
+            return str(saved["last_event_id"]) if saved["url"] == self._url else ""
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+
+
+class RecentIds:
+    """The ids of the last events, so that one that comes again is known."""
+
+    def __init__(self, ids: Iterable[str] = (), most: int = REMEMBERED_IDS) -> None:
+        self._most = most
+        self._ids = OrderedDict.fromkeys(ids)
+
+    def is_new(self, event_id: str) -> bool:
+        """Whether the event did not come before; it has, from then on."""
+        if event_id in self._ids:
+            return False
+        self._ids[event_id] = None
+        if len(self._ids) > self._most:
+            self._ids.popitem(last=False)
+        return True

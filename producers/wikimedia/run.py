@@ -1,0 +1,160 @@
+"""One run of `streamgauge produce wikimedia`: from where the changes come, to what was sent."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import orjson
+from filelock import FileLock, Timeout
+from rich.console import Console
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.recent_records import last_records
+from contract.registry.client import SchemaRegistry
+from contract.settings import Settings
+from contract.topics import WIKIMEDIA
+from producers.delivery.events import Event, Idle
+from producers.delivery.faults import Faults
+from producers.delivery.resume import when_kafka_answers
+from producers.delivery.run import Run, raise_if_undelivered
+from producers.delivery.run import produce as run_producer
+from producers.delivery.summary import Summary
+from producers.wikimedia.avro import corrupt, encoder
+from producers.wikimedia.changes import EVENT_ID, Arrival, Changes, Source
+from producers.wikimedia.live import LiveStream, Patience
+from producers.wikimedia.position import Position, RecentIds
+from producers.wikimedia.recording import replay
+from producers.wikimedia.simulation import Simulation, simulate
+
+LOOK_BACK_RECORDS = 5000
+"""How many of the last records of each partition are looked at for ids: far more than are sent between two saves of the position."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to send. stream: the address of a live stream, the file of a recording, or a simulation. schema: the Avro schema, as JSON.
+
+    rate: events a second (None: as they come). limit: how many, before faults add to them (None: all).
+    """
+
+    stream: str | Path | Simulation
+    schema: str
+    faults: Faults
+    rate: float | None = None
+    limit: int | None = None
+
+
+class WikimediaRun:
+    """Carries out an order; what became of it is in `summary` and `changes` afterwards."""
+
+    def __init__(self, settings: Settings, order: Order, console: Console) -> None:
+        self.settings, self.order, self.console = settings, order, console
+        self.changes: Changes | None = None
+        self.live: LiveStream | None = None
+        self.position: Position | None = None
+
+    def produce(self) -> Summary:
+        """Sends until the stream ends or a signal comes; raises StreamgaugeError when Kafka, the registry or the stream refuses for good."""
+        order = self.order
+        with ExitStack() as while_it_runs:
+            if isinstance(order.stream, str):
+                while_it_runs.enter_context(_only_one(self._home))
+                self.position = Position(self._home / "wikimedia-position.json", order.stream)
+                while_it_runs.callback(self.position.save)
+            elif isinstance(order.stream, Path):
+                replay(order.stream, self._notice)  # it raises at once when there is no such file
+            is_finite = isinstance(order.stream, Path) or order.limit is not None
+            told = self.position.acknowledged if self.position else None
+            run = Run(
+                self.settings.kafka,
+                WIKIMEDIA.name,
+                order.faults,
+                corrupt,
+                order.rate,
+                order.limit,
+                is_finite,
+                acknowledged=told,
+                is_simulated=isinstance(order.stream, Simulation),
+            )
+            summary = run_producer(run, self._events, self.console)
+        raise_if_undelivered(summary, self.settings.kafka)
+        return summary
+
+    def as_json(self, summary: Summary) -> str:
+        """The counts as one line of JSON."""
+        more = {"canaries": self._canaries, "repeated": self._repeated, "connections": self.live.connections if self.live else 0}
+        return orjson.dumps({"source": _source(self.order.stream), **summary.named("edits"), **more}).decode()
+
+    def print_table(self, summary: Summary) -> None:
+        """The counts as a table, with what was passed over."""
+        summary.print_table(self.console, "edits", "distinct changes of type edit")
+        if self._canaries or self._repeated:
+            self._notice(f"passed over: {self._canaries} canaries, {self._repeated} that came again after a reconnect")
+
+    @property
+    def _canaries(self) -> int:
+        return self.changes.canaries if self.changes else 0
+
+    @property
+    def _repeated(self) -> int:
+        return self.changes.repeated if self.changes else 0
+
+    def _events(self, idle: Idle) -> Iterator[Event]:
+        encode = encoder(SchemaRegistry(self.settings.registry), WIKIMEDIA.name, self.order.schema, self._notice, idle)
+        if encode is None:
+            return
+        self.changes = Changes(encode, _source(self.order.stream))
+        if self.position is not None:
+            self.changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(self.settings.kafka), self._notice))
+            self.changes.needs_no_record = self.position.acknowledged
+        yield from islice(self.changes.events(self._arrivals(idle)), self.order.limit)
+
+    def _arrivals(self, idle: Idle) -> Iterator[Arrival]:
+        stream = self.order.stream
+        if isinstance(stream, Simulation):
+            yield from map(Arrival, simulate(stream))
+        elif isinstance(stream, Path):
+            yield from map(Arrival, replay(stream, self._notice))
+        elif self.position is not None:
+            last_event_id = self.position.last_event_id
+            patience = Patience(silence=self.settings.wikimedia_silence_seconds)
+            self.live = LiveStream(stream, self.settings.wikimedia_user_agent, last_event_id, self._notice, patience)
+            for message in self.live.messages(idle):
+                yield Arrival(message.text, self.position.read(message.id))
+
+    @property
+    def _home(self) -> Path:
+        return self.settings.home / "producers"
+
+    def _notice(self, line: str) -> None:
+        self.console.print(line, markup=False)
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Keeps a second producer of live changes away: it would send everything once more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "wikimedia-live.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        msg = f"another producer of live changes runs, says {folder}; two would send everything twice: stop that one, or choose another STREAMGAUGE_HOME"
+        raise StreamgaugeError(msg) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _source(stream: str | Path | Simulation) -> Source:
+    if isinstance(stream, Simulation):
+        return Source.SIMULATED
+    return Source.RECORDED if isinstance(stream, Path) else Source.LIVE
+
+
+def _ids_in_topic(kafka: KafkaCluster) -> list[str]:
+    headers = (dict(message.headers() or []) for message in last_records(kafka, WIKIMEDIA.name, LOOK_BACK_RECORDS))
+    return [event_id.decode() for one in headers if isinstance(event_id := one.get(EVENT_ID), bytes)]

@@ -1,0 +1,1 @@
+"""The demo: every program at once, started again when it ends."""

@@ -1,0 +1,128 @@
+"""The demo: the whole application on one machine, in the foreground, with a live line a second. What ends is started again."""
+
+import os
+import select
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.status import Status
+
+from contract.errors import StreamgaugeError
+from contract.java import jars
+from contract.java.runtime import java_home
+from contract.process.waiting import Reminder
+from contract.settings import Settings
+from streamgauge.demo.live import LiveFigures
+from streamgauge.demo.services import Child, Server, Service
+from streamgauge.demo.supervision import Supervised
+from streamgauge.platform.guard import signal_pipe
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.platform import NAME_WIDTH, Platform
+
+SECONDS_BETWEEN_LINES = 1
+LEAST_DISK_BYTES = 50_000_000
+"""With less than this, nothing that is started works."""
+
+
+class Demo:
+    """Starts the platform and the services, keeps them running, shows what they do, and ends them all."""
+
+    def __init__(self, settings: Settings, chosen: Sequence[Service], console: Console) -> None:
+        self.settings, self.console = settings, console
+        self.platform = Platform(settings, say=self._say)
+        self.figures = LiveFigures(settings)
+        self.children = [Child(service, settings, self.figures) for service in chosen]
+        self._began = time.monotonic()
+
+    def run(self, seconds: float | None = None) -> None:
+        """Runs until SIGINT, SIGTERM or `seconds` after the start. Raises StreamgaugeError for what no new start mends: a port that is taken, say."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _interrupt)
+        try:
+            supervised = self._start()
+            self._watch(supervised, seconds)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self._stop()
+
+    def _start(self) -> list[Supervised]:
+        self.platform.check_ports()
+        for child in self.children:
+            child.check()
+        java_home(self.settings)
+        for bundle in jars.spark_bundles(self.settings):
+            if jars.missing(bundle, self.settings):  # what is there, the pipeline checks itself
+                jars.fetch(bundle, self.settings)
+        self._say("starting Kafka" if self.platform.servers else "looking for Kafka")
+        self.platform.start(detached=False, tell=self._say)
+        for warning in self.platform.warnings:
+            self._say(f"warning: {warning}")
+        self.figures.ask()
+        servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
+        self._say(f"starting {', '.join(child.name for child in self.children)}")
+        children = [Supervised(child, self._say) for child in self.children]
+        for supervised in children:
+            supervised.start()
+        return [*servers, *children]
+
+    def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:
+        children_end = signal_pipe(signal.SIGCHLD)
+        ends = time.monotonic() + (float("inf") if seconds is None else seconds)
+        shown = Reminder()
+        with self.console.status("") as status:
+            while time.monotonic() < ends:
+                if select.select([children_end], [], [], SECONDS_BETWEEN_LINES)[0]:
+                    os.read(children_end, 64)
+                self.figures.ask()
+                self._look(supervised)
+                self._show(supervised, status, shown)
+        self._say(self.figures.line())
+
+    def _look(self, supervised: Sequence[Supervised]) -> None:
+        for one in supervised:
+            if not one.is_running:
+                self._raise_if_disk_is_full()
+            if one.look():
+                self._say(f"{one.part.name:{NAME_WIDTH}} {one.part.does}")
+                if all(one.is_ready for one in supervised):
+                    self._say("everything runs; Ctrl-C ends it")
+
+    def _show(self, supervised: Sequence[Supervised], status: Status, shown: Reminder) -> None:
+        if self.console.is_terminal:
+            status.update(self.figures.line())
+        if shown.is_due():
+            if missing := [one.part.name for one in supervised if not one.is_ready]:
+                self._say(f"waiting for {', '.join(missing)}; logs are in {self.settings.logs}")
+            if not self.console.is_terminal:
+                self._say(self.figures.line())
+
+    def _raise_if_disk_is_full(self) -> None:
+        if shutil.disk_usage(self.settings.home).free < LEAST_DISK_BYTES:
+            msg = f"the disk of STREAMGAUGE_HOME={self.settings.home} is full; delete something, or choose another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg)
+
+    def _stop(self) -> None:
+        processes = [child.process for child in self.children if child.process is not None]
+        if not processes and all(server.guarded is None for server in self.platform.servers):
+            return
+        self._say("stopping ...")
+        for process in processes:
+            process.ask_to_stop()
+        for process in processes:
+            process.stop()
+        self.platform.stop_guarded()
+        self._say("stopped; the next start goes on from here")
+
+    def _say(self, line: str) -> None:
+        self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}", markup=False)
+
+
+def _interrupt(*_: object) -> None:
+    """Ends whatever is being done; a second signal has the effect that it has always."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise KeyboardInterrupt

@@ -1,0 +1,112 @@
+"""The parts of the demo: the servers of the platform, and the child processes."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from contract.process.waiting import STOP_SECONDS
+from contract.settings import Settings
+from contract.topics import NEST_LOGS, NYC_TAXI, WIKIMEDIA
+from dashboard.server import dashboard_url
+from streamgauge.demo.live import RESULTS, LiveFigures
+from streamgauge.platform.processes import GuardedProcess
+from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
+
+TRIGGER_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """A child process of the demo, with what it is told beyond the demo's own environment.
+
+    does: what a person is told when it works. writes, listens_at: the topics, or the host and port, that show that it does.
+    """
+
+    name: str
+    command: list[str]
+    does: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    writes: Sequence[str] = ()
+    listens_at: tuple[str, int] | None = None
+
+
+def services(settings: Settings, *, dashboard: bool) -> list[Service]:
+    """The producers, the pipeline and the dashboard, as commands."""
+    me = [sys.executable, "-m", "streamgauge.cli"]
+    faults = ["--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002"]
+    nest = ["nest", "--continue", "--rate", "100", "--speed-up", "60"]
+    taxi = ["taxi", "--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005"]
+    # On a small machine, queries that run back to back would leave nothing for the page.
+    pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
+    chosen = [
+        Service("pipeline", [*me, "run"], "writes results", pause, RESULTS),
+        Service("produce-nest", [*me, "produce", *nest, *faults], "sends events", writes=[NEST_LOGS.name]),
+        Service("produce-taxi", [*me, "produce", *taxi, *faults], "sends events", writes=[NYC_TAXI.name]),
+        Service(
+            "produce-wikimedia", [*me, "produce", "wikimedia", "--live-or-simulated", *faults], "sends events", writes=[WIKIMEDIA.name]
+        ),
+        Service("expire", [*me, "expire", "--every", "1 hour"], "deletes old results every hour"),
+        # Each round starts a Spark of its own, beside that of the pipeline: it is to be small.
+        Service("maintain", [*me, "maintain", "--every", "1 hour"], "compacts tables every hour", {"STREAMGAUGE_DRIVER_MEMORY": "512m"}),
+    ]
+    if dashboard:
+        address = settings.dashboard_host, settings.dashboard_port
+        chosen.append(Service("dashboard", [*me, "dashboard"], dashboard_url(settings), listens_at=address))
+    return chosen
+
+
+class Child:
+    """A service as a part that is supervised."""
+
+    def __init__(self, service: Service, settings: Settings, figures: LiveFigures) -> None:
+        self.service, self.figures = service, figures
+        self.name, self.does, self.log = service.name, service.does, settings.logs / f"{service.name}.out"
+        self.process: GuardedProcess | None = None
+
+    def check(self) -> None:
+        """Raises StreamgaugeError when another program has its port."""
+        if self.service.listens_at is not None:
+            refuse_a_taken_port(*self.service.listens_at, "choose another port with STREAMGAUGE_DASHBOARD_PORT")
+
+    def start(self) -> None:
+        """Starts the process."""
+        self.check()
+        self.process = GuardedProcess.start(
+            self.name, self.service.command, log=self.log, environment=self.service.environment, grace_seconds=STOP_SECONDS
+        )
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it has ended; None while it runs."""
+        return None if self.process is None else self.process.popen.poll()
+
+    def measure(self) -> int:
+        """How many records its topics hold; without topics, whether it listens, or at least runs."""
+        if self.service.writes:
+            return sum(self.figures.ends.get(topic, 0) for topic in self.service.writes)
+        if self.service.listens_at is not None:
+            return accepts_connections(*self.service.listens_at)
+        return self.process is not None and self.process.is_running
+
+
+class Server:
+    """A server of the platform as a part that is supervised. One that ran before the demo is started by it when it has ended."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self.server = server
+        self.name, self.does, self.log = server.name, server.address, server.log
+
+    def start(self) -> None:
+        """Starts it, without waiting until it answers."""
+        self.server.launch(detached=False)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it has ended, if this process has started it; None while it runs."""
+        if self.server.guarded is not None:
+            return self.server.guarded.popen.poll()
+        return None if self.server.process is not None else 0
+
+    def measure(self) -> int:
+        """Whether it can be used."""
+        return self.server.is_ready()

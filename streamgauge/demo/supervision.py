@@ -1,0 +1,92 @@
+"""What keeps the parts of the demo running: one that ends is started again, after 1, 2, 4 ... 30 s."""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from contract.errors import StreamgaugeError
+from contract.process.waiting import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS, Say
+from streamgauge.platform.processes import log_tail
+
+
+class Part(Protocol):
+    """What can be started, again and again. does: what a person is told when it is ready."""
+
+    name: str
+    does: str
+    log: Path
+
+    def start(self) -> None:
+        """Starts it, without waiting until it is ready. Raises StreamgaugeError when it cannot be started."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """How its process has ended, as Popen says it; None while it runs."""
+
+    def measure(self) -> int:
+        """A number that has grown since the start when the part does what it is for."""
+
+
+class Supervised:
+    """A part, and what becomes of it. `say` is given a line when it has ended. is_ready: of one that is started already."""
+
+    def __init__(self, part: Part, say: Say, clock: Callable[[], float] = time.monotonic, *, is_ready: bool = False) -> None:
+        self.part, self._say, self._clock = part, say, clock
+        self.is_ready = is_ready
+        self._failures, self._refused, self._started, self._before = 0, 0, clock(), 0
+        self._restart_at: float | None = None
+
+    def start(self) -> None:
+        """Starts the part. Raises StreamgaugeError when it cannot be started."""
+        self.is_ready, self._restart_at, self._started = False, None, self._clock()
+        self._before = self.part.measure()
+        self.part.start()
+        self._refused = 0
+
+    def look(self) -> bool:
+        """Starts the part again if it has ended and its time has come; returns whether it has become ready since the last look.
+
+        Raises StreamgaugeError when it could not even be started, REFUSED_STARTS times in a row.
+        """
+        if self._restart_at is not None:
+            if self._clock() >= self._restart_at:
+                self._start_again()
+        elif (code := self.part.exit_code) is not None:
+            if self._clock() - self._started > STEADY_SECONDS:
+                self._failures = 0
+            self._postpone(_ending(code, self.part.log))
+        elif not self.is_ready:
+            self.is_ready = self.part.measure() > self._before
+            return self.is_ready
+        return False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process runs, as far as the last look has shown."""
+        return self._restart_at is None
+
+    def _start_again(self) -> None:
+        try:
+            self.start()
+        except StreamgaugeError as error:
+            # What has ended may still be letting go of its port.
+            self._refused += 1
+            if self._refused >= REFUSED_STARTS:
+                raise
+            self._postpone(f"cannot be started: {error}")
+
+    def _postpone(self, what: str) -> None:
+        seconds = min(2**self._failures, BACK_OFF_SECONDS)
+        self._failures += 1
+        self.is_ready, self._restart_at = False, self._clock() + seconds
+        self._say(f"{self.part.name} {what}; it is started again in {seconds} s")
+
+
+def _ending(code: int, log: Path) -> str:
+    number = -code if code < 0 else code - 128
+    if number > 0:
+        return f"was ended by {signal.Signals(number).name if number in set(signal.Signals) else f'signal {number}'}"
+    last = log_tail(log, 1).removeprefix("error: ")
+    return f"ended (exit code {code}{f': {last}' if last else ''})"

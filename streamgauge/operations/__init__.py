@@ -1,0 +1,1 @@
+"""Commands for whoever runs it: status, report, dead letters, doctor, expire, clean."""

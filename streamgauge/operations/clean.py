@@ -1,0 +1,123 @@
+"""Deletes what is under STREAMGAUGE_HOME, and nothing else: topics, schemas, checkpoints, tables, logs."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage import checkpoint_names
+from contract.storage.removal import bytes_on_disk, remove
+from contract.text import size_text
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.registry import EmbeddedRegistry
+
+OURS = {
+    "kafka": "the embedded broker: all topics",
+    "registry": "the embedded schema registry: all schemas",
+    "checkpoints": "where the queries stand",
+    "lake": "tables of files",
+    "logs": "logs",
+    "producers": "where the live stream was left",
+    "chaos": "failed rounds of `make chaos`",
+    "spark-master": "what a Spark master remembers of its cluster",
+}
+"""Everything that Streamgauge puts into STREAMGAUGE_HOME, and what it is."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something in STREAMGAUGE_HOME that is to be deleted."""
+
+    path: Path
+    meaning: str
+    size_bytes: int
+
+    def __str__(self) -> str:
+        if self.path.is_symlink():
+            return f"{self.path}  {self.meaning}: only the link; what it leads to, {self.path.readlink()}, stays"
+        return f"{self.path}  {self.meaning}, {size_text(self.size_bytes)}"
+
+
+def check(settings: Settings) -> None:
+    """Raises StreamgaugeError when STREAMGAUGE_HOME does not look like one, or something of it runs."""
+    home = settings.home.resolve()
+    if not home.exists():
+        return
+    if not home.is_dir():
+        msg = f"STREAMGAUGE_HOME={settings.home} is no folder; correct it"
+        raise StreamgaugeError(msg)
+    for place in (Path.home(), Path.cwd()):
+        if place.resolve().is_relative_to(home):
+            msg = f"STREAMGAUGE_HOME={settings.home} {'is' if place.resolve() == home else 'holds'} {place}; that is no folder to delete: name the one that Streamgauge made"
+            raise StreamgaugeError(msg)
+    strangers = sorted(path.name for path in home.iterdir() if path.name not in OURS and not _holds_cache(path, settings))
+    if strangers:
+        shown = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")  # noqa: PLR2004
+        msg = f"STREAMGAUGE_HOME={settings.home} holds what Streamgauge did not make: {shown}; expected nothing but {', '.join(OURS)}. Move it away, or correct STREAMGAUGE_HOME"
+        raise StreamgaugeError(msg)
+    _refuse_while_in_use(settings)
+
+
+def entries(settings: Settings, *, with_cache: bool) -> list[Entry]:
+    """What there is to delete. The cache of downloads only if it lies in STREAMGAUGE_HOME, and only `with_cache`."""
+    home = settings.home.resolve()
+    found = [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if _is_there(home / name)]
+    cache = settings.cache.resolve()
+    if with_cache and cache.exists() and is_cache_inside(settings):
+        found.append(Entry(cache, "jars and downloads", bytes_on_disk(cache)))
+    return found
+
+
+def delete(found: list[Entry], settings: Settings) -> None:
+    """Deletes the entries, and STREAMGAUGE_HOME itself if nothing is left in it. Raises StreamgaugeError for what cannot be deleted."""
+    _refuse_while_in_use(settings)
+    for entry in found:
+        remove(entry.path)
+    home = settings.home
+    if home.is_dir() and not home.is_symlink() and not any(home.iterdir()):
+        home.rmdir()
+
+
+def is_cache_inside(settings: Settings) -> bool:
+    """Whether the cache of downloads lies in STREAMGAUGE_HOME."""
+    home, cache = settings.home.resolve(), settings.cache.resolve()
+    return cache != home and cache.is_relative_to(home)
+
+
+def _holds_cache(path: Path, settings: Settings) -> bool:
+    return settings.cache.absolute().is_relative_to(settings.home.absolute() / path.name)
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
+def _refuse_while_in_use(settings: Settings) -> None:
+    for server in (EmbeddedKafka(settings), EmbeddedRegistry(settings)):
+        if (process := server.process) is not None:
+            msg = f"the {server.name} runs (pid {process.pid}); stop it with `streamgauge down`, or end the demo, then clean"
+            raise StreamgaugeError(msg)
+    for name, driver in checkpoint_names.drivers(settings).items():
+        msg = f"{name} is in use (its Spark driver is pid {driver.pid}); end that `streamgauge run`, then clean"
+        raise StreamgaugeError(msg)
+    for process, file in _users(settings.home.resolve()):
+        msg = f"{process.name()} (pid {process.pid}) has {file} open; end it, then clean"
+        raise StreamgaugeError(msg)
+
+
+def _users(home: Path) -> Iterator[tuple[psutil.Process, str]]:
+    """The processes that have a file of `home` open, as far as this user may see, each with that file."""
+    inside = f"{home}{os.sep}"
+    for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue
+        try:
+            file = next((file.path for file in process.open_files() if file.path.startswith(inside)), None)
+        except (psutil.Error, OSError):
+            continue
+        if file is not None:
+            yield process, file

@@ -1,0 +1,92 @@
+"""The commands for whoever runs it: doctor, clean, expire."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from contract.output_format import Format, FormatOption
+from contract.process.stop_signals import stop_requested
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName, checkpoints
+
+out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def doctor(output_format: FormatOption = Format.TABLE) -> None:
+    """Look at the machine, the platform, topics and checkpoints: what is well, what is not, and what to do. Exit code 1 for a problem."""
+    from streamgauge.operations.doctor import report
+    from streamgauge.operations.doctor.examination import examine
+
+    def names_of_code() -> set[CheckpointName]:
+        # Imports Spark, which takes a second or more: only called when there are checkpoints.
+        from pipeline.catalog import known
+
+        return {query.checkpoint_name for query in known(settings)}
+
+    settings = Settings.from_environment()
+    findings = examine(settings, names_of_code)
+    if output_format is Format.JSON:
+        sys.stdout.write(report.as_json(findings) + "\n")
+    else:
+        for line in report.as_text(findings):
+            out.print(line)
+    sys.exit(1 if report.is_any_problem(findings) else 0)
+
+
+def clean(
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
+    everything: Annotated[bool, typer.Option("--all", help="the downloaded jars too, if their cache is in STREAMGAUGE_HOME")] = False,  # noqa: FBT002
+) -> None:
+    """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Nothing of it may run."""
+    from contract.storage.removal import is_agreed
+    from contract.text import size_text
+    from streamgauge.operations import clean as cleaning
+
+    settings = Settings.from_environment()
+    cleaning.check(settings)
+    found = cleaning.entries(settings, with_cache=everything)
+    if not found:
+        out.print(f"nothing to delete in {settings.home}", markup=False)
+        return
+    for entry in found:
+        out.print(str(entry), markup=False)
+    if settings.kafka_bootstrap_servers:
+        out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay", markup=False)
+    if settings.lake_uri and settings.lake.exists():
+        out.print(
+            f"the tables in {settings.lake} stay: delete them too before queries run anew, or their rows come a second time", markup=False
+        )
+    if settings.checkpoint_uri and checkpoints(settings):
+        out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query", markup=False)
+    if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
+        out.print(f"the downloads in {settings.cache} stay", markup=False)
+    if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}?", yes=yes):
+        err.print("nothing was deleted")
+        sys.exit(1)
+    cleaning.delete(found, settings)
+    out.print("deleted")
+
+
+def expire(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be deleted")] = False,  # noqa: FBT002
+    every: Annotated[str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour"')] = None,
+) -> None:
+    """Delete rows of the result topics that are older than STREAMGAUGE_RESULT_RETENTION, counted back from each table's newest window."""
+    from contract import durations
+    from contract.process.rounds import repeat
+    from streamgauge.operations import expiry
+
+    settings = Settings.from_environment()
+    expiry.retention_seconds(settings)
+
+    def work() -> None:
+        for found in expiry.expire(settings, dry_run=dry_run):
+            out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
+
+    if every is None:
+        work()
+    else:
+        seconds_between = durations.seconds(every, "--every")
+        repeat(work, seconds_between, stop_requested(), lambda line: err.print(line, markup=False), at_once=True)

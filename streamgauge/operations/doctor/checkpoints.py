@@ -1,0 +1,40 @@
+"""The checkpoints against the queries of the code."""
+
+from collections.abc import Callable
+
+from contract.settings import Settings
+from contract.storage import checkpoint_names
+from contract.storage.checkpoint_names import CheckpointName, CheckpointPlace
+from streamgauge.operations.doctor.findings import Finding
+
+_CONSOLE = "-console"
+
+
+def checkpoints(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]) -> list[Finding]:
+    """Whether each is one that the code would use, and which are in use now.
+
+    names_of_code: gives the names of the checkpoints that the code would use; it is not asked when there are none.
+    """
+    found = checkpoint_names.checkpoints(settings)
+    if not found:
+        return [Finding("checkpoints", "note", f"none yet in {settings.checkpoints}")]
+    of_code = names_of_code()
+    findings = [finding for place in found if (finding := _examined(place, of_code)) is not None]
+    users: dict[int, int] = {}
+    for driver in (driver for place in found if (driver := place.driver) is not None):
+        users[driver.pid] = users.get(driver.pid, 0) + 1
+    in_use = "; ".join(f"{count} in use by the Spark driver with pid {pid}" for pid, count in users.items()) or "none in use"
+    well = len(found) - len(findings)
+    return [Finding("checkpoints", "ok", f"{well} of {len(found)} are of the queries and versions of this code; {in_use}"), *findings]
+
+
+def _examined(place: CheckpointPlace, of_code: set[CheckpointName]) -> Finding | None:
+    name = place.name
+    own = next((one for one in of_code if one.query == name.query.removesuffix(_CONSOLE)), None)
+    if own is None:
+        message = f"{name} is of no query of this code"
+        return Finding("checkpoints", "warning", message, f"is the code of another branch? If it is a leftover, delete {place.folder}*")
+    if own.version != name.version:
+        message = f"{name} is of version {name.version}; the code has version {own.version}, which recounts from the start"
+        return Finding("checkpoints", "warning", message, f"unless you go back to the older code, delete {place.folder}*")
+    return None

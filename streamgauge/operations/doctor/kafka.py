@@ -1,0 +1,170 @@
+"""The broker, where it says that it is reached, and its topics."""
+
+import socket
+import ssl
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.create_topics import Deviation, deviations
+from contract.kafka.errors import is_forbidden, is_hidden, reason, refusal
+from contract.security.client_security import VARIABLE
+from contract.settings import Settings
+from contract.topics import TOPICS
+from streamgauge.operations.doctor.findings import Finding, Level
+from streamgauge.platform.kafka import EmbeddedKafka
+
+CONNECT_SECONDS = 1.0
+ANSWER_SECONDS = 2.0
+_RIGHTS = "grant the rights that docs/security.md lists"
+
+
+def broker(settings: Settings) -> list[Finding]:
+    """Whether Kafka answers where it is asked first, and at the address that it then tells every client to use."""
+    reasons = {address: unreachable(address) for address in settings.kafka.addresses}
+    if all(reasons.values()):
+        return [_no_answer(settings, reasons)]
+    try:
+        advertised = _advertised(settings.kafka)
+    except KafkaException as error:
+        if why := refusal(settings.kafka):
+            return [_refused(settings.kafka, why, next(address for address, reason in reasons.items() if reason is None))]
+        return [_no_kafka(settings, error.args[0].str())]
+    dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(settings.kafka, address))}
+    if dead:
+        shown = ", ".join(f"{address} ({reason})" for address, reason in dead.items())
+        message = f"a broker answers at {settings.kafka}, and tells clients to come to {shown}, which they cannot"
+        advice = "set the broker's advertised.listeners to an address that this machine reaches, or see that it reaches that one"
+        return [Finding("kafka", "problem", message, advice)]
+    return [Finding("kafka", "ok", f"answers at {settings.kafka}, and at the address that it advertises, {', '.join(advertised)}")]
+
+
+def topics(settings: Settings) -> list[Finding]:
+    """Whether all topics are there, with the partitions and settings of topics.py."""
+    if all(unreachable(address) for address in settings.kafka.addresses):
+        return [Finding("topics", "note", "not looked at: no Kafka answers")]
+    admin = _admin(settings.kafka)
+    try:
+        partitions = {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=ANSWER_SECONDS).topics.items()}
+        present = [topic for topic in TOPICS if topic.name in partitions]
+        found = deviations(admin, present, partitions, ANSWER_SECONDS)
+    except (KafkaException, TimeoutError) as error:
+        is_a_right = isinstance(error, KafkaException) and is_forbidden(error.args[0])
+        advice = _RIGHTS if is_a_right else "see what is said about kafka"
+        return [Finding("topics", "warning", f"could not be looked at: {reason(error, ANSWER_SECONDS)}", advice)]
+    unseen = [topic.name for topic in TOPICS if topic.name not in partitions]
+    hidden = [name for name in unseen if is_hidden(settings.kafka, name, ANSWER_SECONDS)]
+    missing = [name for name in unseen if name not in hidden]
+    findings = [_deviating(deviation, settings) for deviation in found]
+    for names, what, advice in ((missing, "missing", "`streamgauge up` creates them"), (hidden, "hidden from this client", _RIGHTS)):
+        if names:
+            findings.append(Finding("topics", "warning", f"{len(names)} of {len(TOPICS)} are {what}: {', '.join(names)}", advice))
+    return findings or [Finding("topics", "ok", f"all {len(TOPICS)}, with the expected partitions and settings")]
+
+
+def unreachable(address: str) -> str | None:
+    """Why nothing can be connected to at `address` (host:port), or None if something can."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
+            return None
+    except socket.gaierror:
+        return f"the name {host} is not known here"
+    except TimeoutError:
+        return f"no connection within {CONNECT_SECONDS:g} s"
+    except (OSError, ValueError, OverflowError) as error:
+        return getattr(error, "strerror", None) or f"{address} is no address, host:port expected"
+
+
+def _admin(kafka: KafkaCluster) -> AdminClient:
+    return kafka.admin({"socket.connection.setup.timeout.ms": 2000})
+
+
+def _advertised(kafka: KafkaCluster) -> list[str]:
+    brokers = _admin(kafka).list_topics(timeout=ANSWER_SECONDS).brokers.values()
+    return sorted(f"{broker.host}:{broker.port}" for broker in brokers)
+
+
+def _unanswered(kafka: KafkaCluster, address: str) -> str | None:
+    try:
+        _advertised(replace(kafka, bootstrap_servers=address))
+    except KafkaException as error:
+        return f"what listens there does not answer as Kafka, {error.args[0].str()}"
+    return None
+
+
+def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
+    shown = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
+    if settings.kafka_bootstrap_servers:
+        return Finding(
+            "kafka", "problem", f"no broker at KAFKA_BOOTSTRAP_SERVERS ({shown})", "start it, or correct KAFKA_BOOTSTRAP_SERVERS"
+        )
+    own = EmbeddedKafka(settings)
+    if own.process is not None:
+        message = f"the embedded broker runs (pid {own.process.pid}) and does not answer ({shown})"
+        return Finding("kafka", "problem", message, f"wait a moment if it has just been started; else see {own.log}")
+    return Finding(
+        "kafka",
+        "note",
+        f"the embedded broker does not run ({settings.kafka})",
+        "`streamgauge up` or `streamgauge demo` starts it",
+    )
+
+
+def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
+    """What librdkafka says, and what it leaves out."""
+    security = kafka.security
+    user = f"{security.user}, by {security.mechanism or security.protocol}" if security.user else f"this client, by {security.protocol}"
+    message = f"the broker at {kafka} does not let in {user}: {why}; {_tls_at(address, kafka)}"
+    if security.tls.keystore and (own := security.tls.own_certificate()).expires < datetime.now(UTC):
+        message += f"; this client's own certificate ({own.subject}, in {security.tls.keystore}) expired on {own.expires:%Y-%m-%d}"
+    return Finding("kafka", "problem", message, f"correct {security.file or VARIABLE}, or what the broker knows of this client")
+
+
+def _tls_at(address: str, kafka: KafkaCluster) -> str:
+    """How a TLS handshake goes, in OpenSSL's words, of which librdkafka gives only a part."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        context = kafka.security.tls.context()
+        with socket.create_connection((host, int(port)), CONNECT_SECONDS) as plain, context.wrap_socket(plain, server_hostname=host):
+            return f"{address} speaks TLS, with a certificate that this client trusts"
+    except ssl.SSLCertVerificationError as error:
+        return f"{address} speaks TLS, with a certificate that this client does not trust: {error.verify_message.rstrip('.')}"
+    except OSError as error:
+        return f"{address} does not speak TLS ({getattr(error, 'reason', None) or error.strerror or type(error).__name__})"
+
+
+def _no_kafka(settings: Settings, reason: str) -> Finding:
+    own = None if settings.kafka_bootstrap_servers else EmbeddedKafka(settings)
+    if own is not None and own.process is not None:
+        message = f"the embedded broker (pid {own.process.pid}) takes connections at {settings.kafka} and does not answer: {reason}"
+        return Finding("kafka", "problem", message, f"see {own.log}; `streamgauge down` and `streamgauge up` start it anew, with its data")
+    advice = "correct KAFKA_BOOTSTRAP_SERVERS" if own is None else own.port_advice
+    return Finding("kafka", "problem", f"what listens at {settings.kafka} does not answer as Kafka: {reason}", advice)
+
+
+def _deviating(of: Deviation, settings: Settings) -> Finding:
+    level: Level = "warning"
+    file = settings.kafka.security.file
+    tool = f"--bootstrap-server {settings.kafka}{f' --command-config {file}' if file else ''} --alter"
+    if of.setting == "partitions":
+        has_more = int(of.found or 0) > int(of.expected)
+        advice = (
+            "that is fine; Kafka takes none away, so fewer are had by a new topic only"
+            if has_more
+            else f"add some: kafka-topics.sh {tool} --topic {of.topic.name} --partitions {of.expected}"
+        )
+        level = "note" if has_more else "warning"
+    else:
+        advice = f"kafka-configs.sh {tool} --entity-type topics --entity-name {of.topic.name} --add-config '{of.setting}={_in_brackets(of.expected)}'"
+        if of.setting == "cleanup.policy":
+            level, advice = "problem", f"rows are lost as it is: {advice}" if of.topic.is_compacted else advice
+    return Finding("topics", level, f"{of.topic.name} has {of.setting}={of.found}, expected {of.expected}", advice)
+
+
+def _in_brackets(value: str) -> str:
+    return f"[{value}]" if "," in value else value

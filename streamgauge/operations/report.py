@@ -1,0 +1,93 @@
+"""The batch report over a compacted result topic: its last value per key, as a table, CSV or JSON. It needs no Spark."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from rich.table import Table
+
+from contract.errors import StreamgaugeError
+from contract.kafka.result_table import Decode, Row, decode_json, read_to_end
+from contract.settings import Settings
+from contract.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, Topic
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the report of one query shows. `group`: the columns of the key besides the window. `counted`: what --min-count bounds.
+
+    is_avro: whether the values are Avro in the Confluent wire format, and not JSON.
+    """
+
+    topic: Topic
+    group: tuple[str, ...]
+    counted: str
+    is_avro: bool = False
+
+
+REPORTS = {
+    "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
+    "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
+    "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", is_avro=True),
+    "wikimedia-wiki-stats": Report(WIKIMEDIA_WIKI_STATS, group=("wiki", "namespace"), counted="edits"),
+}
+
+
+def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]:
+    """The rows of the query's result topic as it stands, by window and group; rows that count less than `min_count` are left out.
+
+    Raises StreamgaugeError for a query without a report, an unreachable Kafka or schema registry, and rows that cannot be read.
+    """
+    report = REPORTS.get(query)
+    if report is None:
+        msg = f"no report for {query!r}; there are {', '.join(REPORTS)}"
+        raise StreamgaugeError(msg)
+    table = read_to_end(settings.kafka, report.topic.name, _decoder(report, settings))
+    if table.unreadable:
+        key, reason = next(iter(table.unreadable.items()))
+        msg = f"{len(table.unreadable)} rows of topic {report.topic.name} cannot be read, the first with key {key!r}: {reason}; who wrote them? Delete them by null values"
+        raise StreamgaugeError(msg)
+    rows = [row for row in table.rows() if row[report.counted] >= min_count]
+    return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))
+
+
+def _decoder(report: Report, settings: Settings) -> Decode:
+    if not report.is_avro:
+        return decode_json
+    from contract.registry.client import SchemaRegistry, avro_rows
+
+    return avro_rows(SchemaRegistry(settings.registry))
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """A JSON array of the row values, as the topic carries them."""
+    return orjson.dumps(list(rows)).decode()
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """CSV with a header; the window's ends become columns window_start and window_end."""
+    flat = [_flat(row) for row in rows]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(flat[0]) if flat else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue().rstrip("\n")
+
+
+def as_table(rows: Sequence[Row]) -> Table:
+    """A table for the terminal; times are UTC."""
+    table = Table()
+    flat = [_flat(row) for row in rows]
+    for column, value in (flat[0] if flat else {"no rows": ""}).items():
+        table.add_column(column, justify="right" if isinstance(value, int | float) else "left")
+    for row in flat:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    return table
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    window = {f"window_{end}": time for end, time in row["window"].items()}
+    return window | {name: value for name, value in row.items() if name != "window"}

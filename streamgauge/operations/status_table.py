@@ -1,0 +1,102 @@
+"""`streamgauge status`: the status of the queries as a table for the terminal, or as JSON for scripts."""
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import orjson
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from contract.errors import StreamgaugeError
+from contract.kafka.topic_ends import TopicEnds
+from contract.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
+from contract.settings import Settings
+from contract.text import behind, duration, printable
+
+WATCH_SECONDS = 1.5
+NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
+_STYLES = {RUNNING: "green", IDLE: "dim", STOPPED: "bold black on yellow", FAILED: "bold white on red", SILENT: "bold white on red"}
+_COLUMNS = ("query", "state", "since", "rows/s in", "done/s", "batch ms", "lag", "worst partition", "watermark", "state rows", "MB", "late")
+_TEXTS = ("query", "state", "worst partition")
+_LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "late", "batch ms", "since")
+"""The columns that a narrow terminal is spared, in this order."""
+
+
+def as_json(found: Sequence[QueryStatus]) -> str:
+    """A JSON array of the fields of QueryStatus."""
+    return orjson.dumps([status.as_row() for status in found]).decode()
+
+
+def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> RenderableType:
+    """A table as wide as a terminal of `width` columns lets it be, and below it the last error of each query that had one."""
+    if not found:
+        return Text(NOTHING)
+    columns = dict(zip(_COLUMNS, zip(*(_cells(status, now) for status in found), strict=True), strict=True))
+    left_out = []
+    for name in _LEAST_FIRST:
+        if sum(max(len(name), *(cell.cell_len for cell in cells)) + 3 for name, cells in columns.items()) < width:
+            break
+        left_out.append(name)
+        del columns[name]
+    table = Table()
+    for name in columns:
+        table.add_column(name, justify="left" if name in _TEXTS else "right")
+    for line in zip(*columns.values(), strict=True):
+        table.add_row(*line)
+    hint = [Text(f"No room for {', '.join(left_out)}; --format json has them.", style="dim")] if left_out else []
+    return Group(table, *hint, *(_error(status, now) for status in found if status.error))
+
+
+def watch(settings: Settings, console: Console) -> None:
+    """Shows the table and keeps it current until it is interrupted; a Kafka that goes away is said, and waited for.
+
+    Raises StreamgaugeError when Kafka cannot be asked even once.
+    """
+    topic_ends, stopping = TopicEnds(settings.kafka), threading.Event()
+    shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
+    with Live(shown, console=console, auto_refresh=False) as live:
+        while not stopping.wait(WATCH_SECONDS):
+            started = time.monotonic()
+            try:
+                shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
+                live.update(Group(shown, _clock(time.monotonic() - started)), refresh=True)
+            except StreamgaugeError as error:
+                live.update(Group(Text(f"error: {error}", style="bold red"), Text("what was there before:"), shown), refresh=True)
+
+
+def _clock(seconds: float) -> Text:
+    return Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, read in {seconds * 1000:.0f} ms. Ctrl-C ends.", style="dim")
+
+
+def _cells(status: QueryStatus, now: datetime) -> list[Text]:
+    worst = "" if not status.worst_partition_lag else f"{status.worst_partition} ({status.worst_partition_lag:,})"
+    plain = (
+        duration(now - status.since),
+        _number(status.input_rows_per_second),
+        _number(status.processed_rows_per_second),
+        _number(status.batch_ms),
+        _number(status.lag),
+        worst,
+        behind(status.watermark_age_ms),
+        _number(status.state_rows),
+        "" if status.state_bytes is None else f"{status.state_bytes / 1e6:,.1f}",
+        _number(status.late_rows),
+    )
+    # Text, not str: names come from a topic, and would be read as rich's markup.
+    return [
+        Text(printable(status.query)),
+        Text(f" {status.state.upper()} " if status.is_trouble else status.state, style=_STYLES[status.state]),
+    ] + [Text(printable(cell)) for cell in plain]
+
+
+def _error(status: QueryStatus, now: datetime) -> Text:
+    ago = "" if status.error_at is None else f", {duration(now - status.error_at)} ago"
+    return Text.assemble((f"{printable(status.query)}, last error{ago}: ", "bold red"), printable(status.error or ""))
+
+
+def _number(number: float | None) -> str:
+    return "" if number is None else f"{number:,.0f}"

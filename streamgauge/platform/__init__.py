@@ -1,0 +1,1 @@
+"""The embedded Kafka and schema registry, and the processes of this machine."""

@@ -1,0 +1,70 @@
+"""The commands about what runs here: fetch, packages, spark-master, spark-worker."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from contract.settings import Settings
+from contract.spark_master import LOOPBACK, address_towards
+
+if TYPE_CHECKING:
+    from streamgauge.platform.spark_daemons import Daemon
+
+out = Console(soft_wrap=True, highlight=False)
+WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web page; 0: any that is free")]
+
+
+def fetch() -> None:
+    """Fetch everything that the first start would fetch: jars of Spark, S3, Kafka and the schema registry. Nothing needs the network then."""
+    from contract.java import jars
+    from contract.java.runtime import java_home
+
+    settings = Settings.from_environment()
+    java_home(settings)
+    for bundle in ("spark", "s3", "kafka"):
+        jars.fetch(bundle, settings)
+    jars.unpacked("registry", settings)
+    out.print(f"all that jars.lock names is in {settings.cache}", markup=False)
+
+
+def packages() -> None:
+    """Print what Spark's class path needs, as coordinates for spark-submit's --packages."""
+    from contract.java import jars
+
+    settings = Settings.from_environment()
+    artifacts = [artifact for bundle in jars.spark_bundles(settings) for artifact in jars.locked(bundle)]
+    out.print(",".join(str(artifact.coordinate) for artifact in artifacts), markup=False)
+
+
+def spark_master(
+    host: Annotated[str, typer.Option(help="the name or address that it listens on, and is known by")] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="the port in spark://host:port")] = 7077,
+    web_port: WebPort = 0,
+) -> None:
+    """Be the master of a Spark Standalone cluster, in the foreground. Whoever reaches its port may have programs run: keep it to a closed network."""
+    from streamgauge.platform import spark_daemons
+
+    _become(spark_daemons.master(Settings.from_environment(), host=host, port=port, web_port=web_port))
+
+
+def spark_worker(
+    master: Annotated[str, typer.Argument(help="spark://host:7077")],
+    host: Annotated[str | None, typer.Option(help="the name or address by which others find it; its own on the way to the master")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="how many it offers; all, without it", show_default=False)] = None,
+    memory: Annotated[str | None, typer.Option(help="how much it offers, such as 2g; all but 1 GB, without it", show_default=False)] = None,
+    web_port: WebPort = 0,
+) -> None:
+    """Be a worker of a Spark Standalone cluster, in the foreground. It needs this installation of Streamgauge, and the folders of the driver."""
+    from streamgauge.platform import spark_daemons
+
+    own = address_towards(master)
+    settings = Settings.from_environment()
+    _become(spark_daemons.worker(settings, master, host=host or own, cores=cores, memory=memory, web_port=web_port))
+
+
+def _become(daemon: "Daemon") -> None:
+    """Spark takes this process over, and with it the signals."""
+    import os
+
+    os.execve(daemon.command[0], list(daemon.command), {**os.environ, **daemon.environment})  # noqa: S606

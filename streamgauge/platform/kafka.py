@@ -1,0 +1,113 @@
+"""The embedded Kafka: one real Apache Kafka broker in KRaft mode, on loopback, set for a small machine."""
+
+import base64
+import subprocess
+import uuid
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from contract.errors import StreamgaugeError
+from contract.java import jars
+from contract.java.runtime import java_home
+from contract.kafka.cluster import KafkaCluster
+from contract.settings import Settings
+from contract.topics import LARGEST_RECORD_BYTES
+from streamgauge.platform.processes import PidFile
+from streamgauge.platform.server import HOST, EmbeddedServer, Launch
+
+_LOGGING = Path(__file__).with_name("kafka-log4j2.properties")
+_JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC")
+
+
+def answers(kafka: KafkaCluster, timeout_seconds: float = 2) -> bool:
+    """Whether a broker answers a metadata request."""
+    admin = kafka.admin()
+    try:
+        admin.list_topics(timeout=timeout_seconds)
+    except KafkaException:
+        return False
+    return True
+
+
+class EmbeddedKafka(EmbeddedServer):
+    """The broker of one STREAMGAUGE_HOME."""
+
+    name = "Kafka broker"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.folder = settings.home.absolute() / "kafka"
+        self.log = settings.logs.absolute() / "kafka.log"
+        self.pid_file = PidFile(self.folder / "broker.pid")
+        self.ports = (settings.kafka_port, settings.kafka_port + 1)
+        self.port_advice = (
+            "choose another port with STREAMGAUGE_KAFKA_PORT (it and the next one are used), or use that Kafka with KAFKA_BOOTSTRAP_SERVERS"
+        )
+        self.address = f"{HOST}:{settings.kafka_port}"
+
+    def answers(self) -> bool:
+        """Whether it answers a metadata request."""
+        return answers(KafkaCluster(self.address))
+
+    def _prepare(self) -> Launch:
+        java = str(java_home(self.settings) / "bin" / "java")
+        class_path = jars.class_path(jars.fetch("kafka", self.settings))
+        properties = self.folder / "server.properties"
+        properties.write_text("".join(f"{name}={value}\n" for name, value in self._server_properties().items()))
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format(java, class_path, properties)
+        flags = [*_JAVA_FLAGS, f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dstreamgauge.log={self.log}"]
+        command = [java, *flags, "-cp", class_path, "kafka.Kafka", str(properties)]
+        return Launch(command, {}, self.log.with_name("kafka.out"))
+
+    def _format(self, java: str, class_path: str, properties: Path) -> None:
+        cluster_id = "-"
+        while cluster_id.startswith("-"):  # the tool would take it for an option
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = [
+            java,
+            "-cp",
+            class_path,
+            "kafka.tools.StorageTool",
+            "format",
+            "--ignore-formatted",
+            "-t",
+            cluster_id,
+            "-c",
+            str(properties),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            msg = f"Kafka could not format {self.folder / 'data'}: {(done.stderr or done.stdout).strip().splitlines()[-1:]}; see that the folder can be written, or choose another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg)
+
+    def _server_properties(self) -> dict[str, str | int]:
+        port = self.settings.kafka_port
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@{HOST}:{port + 1}",
+            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{port + 1}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.folder / "data"),
+            "auto.create.topics.enable": "false",
+            "message.max.bytes": LARGEST_RECORD_BYTES,
+            "offsets.topic.num.partitions": 1,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.num.partitions": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            "num.network.threads": 2,
+            "num.io.threads": 2,
+            "log.cleaner.backoff.ms": 5000,
+            "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+            "log.retention.check.interval.ms": 60_000,
+        }

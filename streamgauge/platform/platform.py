@@ -1,0 +1,107 @@
+"""The platform as a whole: starts what is embedded, leaves alone what the user brought, creates the topics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from contract.kafka.create_topics import create_topics
+from contract.kafka.errors import KafkaAway, raise_if_kept_out
+from contract.process.waiting import Say, waiting
+from contract.settings import Settings
+from streamgauge.platform import registry
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.registry import EmbeddedRegistry
+from streamgauge.platform.server import EmbeddedServer
+
+NAME_WIDTH = 18
+"""The column of names in front of what is said of a service, as wide as the longest of the demo's."""
+
+
+@dataclass
+class Platform:
+    """What `up` starts and `down` stops. `say` is told what is waited for long.
+
+    with_registry: False for the broker alone, as if Avro did not exist.
+    """
+
+    settings: Settings
+    warnings: list[str] = field(default_factory=list)
+    with_registry: bool = True
+    say: Say = lambda _: None
+
+    def __post_init__(self) -> None:
+        self._kafka = None if self.settings.kafka_bootstrap_servers else EmbeddedKafka(self.settings)
+        self._registry = EmbeddedRegistry(self.settings) if self.with_registry and not self.settings.schema_registry_url else None
+
+    @property
+    def servers(self) -> list[EmbeddedServer]:
+        """Those that are started here, and not brought by the user."""
+        return [server for server in (self._kafka, self._registry) if server is not None]
+
+    def check_ports(self) -> None:
+        """Raises StreamgaugeError when a server that is to be started cannot have its ports."""
+        for server in self.servers:
+            server.check_ports()
+
+    def start(self, *, detached: bool, tell: Callable[[str], None] = lambda _: None) -> None:
+        """Starts what is not running, creates missing topics; `tell` is given a line for each service when it can be used.
+
+        `detached`: it stays when this process ends, and all of it is waited for. Otherwise only Kafka is: the registry comes up meanwhile, and
+        who needs it waits for it. Warnings about what the user brought are kept in `warnings`.
+        """
+        raise_if_kept_out(self.settings.kafka)
+        self.check_ports()
+        was_started = {server.name: server.launch(detached=detached, say=self.say) for server in self.servers}
+        if self._kafka is None:
+            tell(_line("Kafka", f"{self.settings.kafka} (yours, by KAFKA_BOOTSTRAP_SERVERS)"))
+        else:
+            self._kafka.wait_until_ready(self.say)
+            tell(_line("Kafka", f"{self.settings.kafka} ({_started(was_started[self._kafka.name])})"))
+        self._create_topics()
+        if self._registry is not None and detached:
+            self._registry.wait_until_ready(self.say)
+            tell(_line("Schema registry", f"{self.settings.registry} ({_started(was_started[self._registry.name])})"))
+        elif self.with_registry and self._registry is None:
+            tell(_line("Schema registry", f"{self.settings.registry} (yours, by SCHEMA_REGISTRY_URL)"))
+            if not registry.answers(self.settings.registry):
+                self.warnings.append(
+                    f"no schema registry answers at {self.settings.registry}; what needs one waits for it, or correct SCHEMA_REGISTRY_URL"
+                )
+
+    def _create_topics(self) -> None:
+        for _ in waiting(lambda: f"Kafka at {self.settings.kafka} to create its topics", self.say):
+            try:
+                self.warnings = create_topics(self.settings.kafka, say=self.say)
+            except KafkaAway:
+                if self._kafka is None or self._kafka.process is None:
+                    raise
+            else:
+                return
+
+    def stop(self) -> list[str]:
+        """Stops what was started here, by this process or by another; returns a line a service."""
+        lines = [_stopped("Kafka", self._kafka, "KAFKA_BOOTSTRAP_SERVERS")]
+        if self.with_registry:
+            lines.append(_stopped("Schema registry", self._registry, "SCHEMA_REGISTRY_URL"))
+        return lines
+
+    def stop_guarded(self) -> None:
+        """Stops what this process started with `detached=False`; what ran before stays."""
+        guarded = [server for server in self.servers if server.guarded is not None]
+        for server in guarded:
+            server.ask_to_stop()
+        for server in guarded:
+            server.stop()
+
+
+def _stopped(name: str, server: EmbeddedServer | None, setting: str) -> str:
+    if server is None:
+        return _line(name, f"left alone: it is yours, by {setting}")
+    return _line(name, "stopped" if server.stop() else "was not running")
+
+
+def _started(was_started: bool) -> str:  # noqa: FBT001 - the answer of `start`
+    return "started" if was_started else "was running"
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name:{NAME_WIDTH}} {text}"

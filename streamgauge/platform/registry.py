@@ -1,0 +1,84 @@
+"""The embedded schema registry: Apicurio Registry, which speaks Confluent's API, on loopback; ids are kept in a file."""
+
+import requests
+
+from contract.java import jars
+from contract.java.runtime import java_home
+from contract.registry.http import registry_session
+from contract.registry.server import RegistryServer
+from contract.settings import Settings
+from streamgauge.platform.processes import PidFile
+from streamgauge.platform.server import HOST, EmbeddedServer, Launch
+
+COMPATIBILITY = "BACKWARD"
+"""A new version of a schema has to be able to read what the one before has written; a registry that is new has no rule."""
+ANSWER_SECONDS = 5
+# Half the memory and half the time to start of Java's own choices; a registry of a few schemas has no hot code.
+_JAVA_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms32m", "-Xmx192m")
+
+
+class EmbeddedRegistry(EmbeddedServer):
+    """The schema registry of one STREAMGAUGE_HOME.
+
+    Records carry ids that only the registry can explain, so an id that it gave out is on disk before it is given out.
+    """
+
+    name = "schema registry"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.folder = settings.home.absolute() / "registry"
+        self.log = settings.logs.absolute() / "registry.log"
+        self.pid_file = PidFile(self.folder / "registry.pid")
+        self.ports = (settings.registry_port,)
+        self.port_advice = "choose another port with STREAMGAUGE_REGISTRY_PORT, or use that registry with SCHEMA_REGISTRY_URL"
+        self.address = settings.registry_url
+
+    def answers(self) -> bool:
+        """Whether it lists its subjects."""
+        return answers(RegistryServer(self.address))
+
+    def is_ready(self) -> bool:
+        """Whether it can be used, with its rule set if it is new."""
+        return super().is_ready() and self._has_a_rule()
+
+    def _prepare(self) -> Launch:
+        program = jars.unpacked("registry", self.settings)
+        (runner,) = program.glob("*-runner.jar")
+        java = str(java_home(self.settings) / "bin" / "java")
+        return Launch([java, *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log)
+
+    def _has_a_rule(self) -> bool:
+        with requests.Session() as session:
+            session.trust_env = False
+            try:
+                found = session.get(f"{self.address}/config", timeout=ANSWER_SECONDS)
+                if found.json().get("compatibilityLevel") == "NONE":
+                    session.put(f"{self.address}/config", json={"compatibility": COMPATIBILITY}, timeout=ANSWER_SECONDS).raise_for_status()
+            except (requests.RequestException, ValueError):
+                return False
+        return True
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "QUARKUS_HTTP_HOST": HOST,
+            "QUARKUS_HTTP_PORT": str(self.settings.registry_port),
+            "QUARKUS_HTTP_ACCESS_LOG_ENABLED": "false",
+            "APICURIO_STORAGE_KIND": "sql",
+            "APICURIO_STORAGE_SQL_KIND": "h2",
+            # H2 would write a commit half a second later, and a kill in between would give the same id out twice.
+            "APICURIO_DATASOURCE_URL": f"jdbc:h2:file:{self.folder / 'data' / 'registry'};WRITE_DELAY=0",
+            "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "1",
+            "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "1",
+            "APICURIO_DATASOURCE_JDBC_MAX_SIZE": "10",
+        }
+
+
+def answers(server: RegistryServer, timeout_seconds: float = 2) -> bool:
+    """Whether a Confluent-compatible registry lists its subjects."""
+    with registry_session(server) as session:
+        try:
+            return session.get(f"{server}/subjects", timeout=timeout_seconds).ok
+        except requests.RequestException:
+            return False

@@ -1,0 +1,204 @@
+"""What the embedded servers have in common: started once, found again by a pid file, waited for until they answer, stopped."""
+
+import contextlib
+import errno
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+from filelock import FileLock, Timeout
+
+from contract.errors import StreamgaugeError
+from contract.process.waiting import PORT_SECONDS, REQUEST_SECONDS, SERVER_STOP_SECONDS, STALL_SECONDS, Say, waiting
+from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_detached, stop_process
+
+HOST = "127.0.0.1"
+
+
+class Launch(NamedTuple):
+    """How a server is started: the command, what its environment has besides, and the file that its output goes to."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    output: Path
+
+
+class EmbeddedServer(ABC):
+    """A server of one STREAMGAUGE_HOME. Its data outlives it; one that was killed starts again with its data.
+
+    name: what messages call it. folder: its data. log: the file to look at when something is wrong. address: where it answers.
+    ports: those it listens on. port_advice: what a person can do when one of them is taken.
+    """
+
+    name: str
+    folder: Path
+    log: Path
+    pid_file: PidFile
+    ports: tuple[int, ...]
+    port_advice: str
+    address: str
+
+    def __init__(self) -> None:
+        self.guarded: GuardedProcess | None = None
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Whether it answers a request; soon, either way."""
+
+    def is_ready(self) -> bool:
+        """Whether it can be used: it listens, it answers, and it is as it is to be."""
+        return accepts_connections(HOST, self.ports[0]) and self.answers()
+
+    @abstractmethod
+    def _prepare(self) -> Launch:
+        """Fetches and writes whatever a start needs."""
+
+    @property
+    def process(self) -> psutil.Process | None:
+        """The running server (or the guard that it runs under), or None."""
+        return self.pid_file.process()
+
+    def check_ports(self) -> None:
+        """Raises StreamgaugeError when the server does not run, and another program has one of its ports."""
+        if self.process is None:
+            for port in self.ports:
+                refuse_a_taken_port(HOST, port, self.port_advice)
+
+    def start(self, *, detached: bool, say: Say = lambda _: None) -> bool:
+        """Starts the server and waits until it can be used; False if it was running already. `launch` and `wait_until_ready` in one."""
+        was_started = self.launch(detached=detached, say=say)
+        self.wait_until_ready(say)
+        return was_started
+
+    def launch(self, *, detached: bool, say: Say = lambda _: None) -> bool:
+        """Starts the server's process, without waiting for what becomes of it; False if it was running already.
+
+        `detached`: it outlives this process (`up`); otherwise it ends with it (`demo`). Raises StreamgaugeError when a port is taken.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / "start.lock")
+        for _ in waiting(lambda: f"another start of the {self.name} in {self.folder}", say):
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=0)
+                break
+        try:
+            if self.process is not None:
+                return False
+            self.check_ports()
+            command, environment, output = self._prepare()
+            if detached:
+                self.pid_file.write(start_detached(command, log=output, environment=environment).pid)
+            else:
+                self.guarded = GuardedProcess.start(
+                    self.folder.name, command, log=output, environment=environment, grace_seconds=SERVER_STOP_SECONDS
+                )
+                self.pid_file.write(self.guarded.pid)
+            return True
+        finally:
+            lock.release()
+
+    def wait_until_ready(self, say: Say = lambda _: None) -> None:
+        """Waits for as long as the server's process gets on with its start.
+
+        Raises StreamgaugeError when the process ends, or hangs: it has written no log and used no CPU for STALL_SECONDS.
+        """
+        effort, effort_at = (0, 0.0), 0.0
+        for seconds in waiting(lambda: f"the {self.name} to answer at {self.address}; its log is {self.log}", say):
+            if self.is_ready():
+                return
+            process = self.process
+            if process is None or (self.guarded and not self.guarded.is_running):
+                self.pid_file.remove()
+                msg = f"the {self.name} ended before it answered; the end of {self.log}:\n{log_tail(self.log)}"
+                raise StreamgaugeError(msg)
+            if (now := (self.log.stat().st_size if self.log.exists() else 0, _cpu_seconds(process))) != effort:
+                effort, effort_at = now, seconds
+            if seconds - effort_at > STALL_SECONDS:
+                msg = f"the {self.name} (pid {process.pid}) does not answer at {self.address} and has done nothing for {STALL_SECONDS} s; see {self.log}, or stop it with `streamgauge down`"
+                raise StreamgaugeError(msg)
+
+    def ask_to_stop(self) -> None:
+        """Tells a server that this process guards to stop, without waiting for it."""
+        if self.guarded is not None:
+            self.guarded.ask_to_stop()
+
+    def stop(self) -> bool:
+        """Stops the server; False if none was running."""
+        if self.guarded is not None:
+            self.guarded.stop()
+            self.guarded = None
+        process = self.process
+        if process is not None:
+            stop_process(process, SERVER_STOP_SECONDS)
+        self.pid_file.remove()
+        return process is not None
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    """What a process and those below it have used so far."""
+    with contextlib.suppress(psutil.Error):
+        return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
+    return 0
+
+
+def accepts_connections(host: str, port: int) -> bool:
+    """Whether someone listens on `port`. It costs a server far less than a request."""
+    try:
+        with socket.create_connection((host, port), REQUEST_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def refuse_a_taken_port(host: str, port: int, advice: str) -> None:
+    """Raises StreamgaugeError that names who has `port`, and the `advice`, when a server could not listen on it.
+
+    A process that was killed has its ports a moment longer, and is not to be seen any more: that moment is waited for.
+    """
+    for seconds in waiting(lambda: f"port {port} on {host}", lambda _: None):
+        error = _listening_error(host, port)
+        if error is None:
+            return
+        if error.errno != errno.EADDRINUSE:
+            msg = f"port {port} on {host} cannot be listened on ({error.strerror}); correct the address, or {advice}"
+            raise StreamgaugeError(msg)
+        if seconds > PORT_SECONDS or listener(port) is not None:
+            msg = f"port {port} on {host} is taken{_by_whom(port)}; stop that program, or {advice}"
+            raise StreamgaugeError(msg)
+
+
+def _by_whom(port: int) -> str:
+    process = listener(port)
+    try:
+        return f" by {process.name()}, pid {process.pid}" if process else ""
+    except psutil.Error:
+        return ""
+
+
+def listener(port: int) -> psutil.Process | None:
+    """The process that listens on `port`, as far as this user may see; None if none does, or it cannot be known."""
+    try:
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port and connection.pid:
+                return psutil.Process(connection.pid)
+    except psutil.Error:
+        return None
+    return None
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on `port`, on loopback."""
+    return _listening_error(HOST, port) is None
+
+
+def _listening_error(host: str, port: int) -> OSError | None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error
+    return None

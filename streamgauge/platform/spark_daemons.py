@@ -1,0 +1,73 @@
+"""Spark's own Standalone master and worker, as command lines, on the Java that the driver runs on here.
+
+Spark's scripts would do as well where JAVA_HOME names a Java 17 or 21; these need none, keep what they write out of the Python package that Spark
+came in, and keep to themselves: master and worker listen on the address that they are told, and nowhere else.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+from contract.java.runtime import java_home
+from contract.settings import Settings
+
+SPARK_HOME = Path(pyspark.__file__).parent
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+DAEMON_MEMORY = "128m"
+RECOVERY_SECONDS = 10
+"""How long a master that was started again waits for workers and applications that it knew, before it gives new ones any work."""
+FINISHED_SECONDS = 3600
+"""How long a worker keeps the jars and logs of an application that has ended."""
+
+
+class Daemon(NamedTuple):
+    """A command, and the variables that its environment has besides."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+
+def master(settings: Settings, *, host: str, port: int, web_port: int) -> Daemon:
+    """A master at spark://`host`:`port`; one that was killed knows its workers and applications again, by what it has noted in STREAMGAUGE_HOME."""
+    options = {
+        "spark.deploy.recoveryMode": "FILESYSTEM",
+        "spark.deploy.recoveryDirectory": str(settings.home.absolute() / "spark-master"),
+        "spark.deploy.recoveryTimeout": str(RECOVERY_SECONDS),
+    }
+    command = [*_spark_class(_MASTER), "--host", host, "--port", str(port), "--webui-port", str(web_port)]
+    return Daemon(command, _environment(settings, host) | {"SPARK_MASTER_OPTS": _flags(options)})
+
+
+def worker(settings: Settings, master_url: str, *, host: str, cores: int | None, memory: str | None, web_port: int) -> Daemon:
+    """A worker of the master at `master_url`, which finds it at `host`. Without `cores` and `memory`: all, less 1 GB."""
+    options = {"spark.worker.cleanup.enabled": "true", "spark.worker.cleanup.appDataTtl": str(FINISHED_SECONDS)}
+    limits = [*(["--cores", str(cores)] if cores else []), *(["--memory", memory] if memory else [])]
+    place = ["--work-dir", str(settings.logs.absolute() / f"spark-worker-{host}")]
+    command = [*_spark_class(_WORKER), "--host", host, "--webui-port", str(web_port), *limits, *place, master_url]
+    return Daemon(command, _environment(settings, host) | {"SPARK_WORKER_OPTS": _flags(options)})
+
+
+def _spark_class(name: str) -> list[str]:
+    return [str(SPARK_HOME / "bin" / "spark-class"), name]
+
+
+def _environment(settings: Settings, host: str) -> dict[str, str]:
+    return {
+        "SPARK_HOME": str(SPARK_HOME),
+        "JAVA_HOME": str(java_home(settings)),
+        "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
+        # Their web pages listen where they do.
+        "SPARK_LOCAL_IP": host,
+        # `python3`, where a task needs one, is this Python: Spark refuses another version than the driver's.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+    }
+
+
+def _flags(options: Mapping[str, str]) -> str:
+    return " ".join(f"-D{name}={value}" for name, value in options.items())
