@@ -15,9 +15,11 @@ from confluent_kafka import KafkaException
 from running import environment
 
 from benchmarks.measuring import ME, MIB, family, messages, own_settings, resident_bytes, say, say_machine
+from contract.domains.nest import NEST_CAMERA_STATS
+from contract.domains.taxi import TAXI_BOROUGH_STATS
+from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.java import jars
 from contract.settings import Settings
-from contract.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 
 FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
 SETTLE_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 30, 300, 8

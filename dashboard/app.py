@@ -1,10 +1,12 @@
 """The dashboard: names the pages. `dashboard.server` has the command that serves it."""
 
+from importlib import import_module
 from pathlib import Path
 
 import streamlit as st
 
-from dashboard.pages import health, nest, taxi, wikimedia
+from contract.domains import DOMAINS
+from dashboard.pages import health
 
 _HERE = Path(__file__).parent
 
@@ -12,9 +14,7 @@ _HERE = Path(__file__).parent
 st.set_page_config(page_title="Streamgauge", page_icon=str(_HERE / "icon.svg"), layout="wide")
 st.logo(str(_HERE / "logo.svg"), size="large")
 pages = [
-    st.Page(nest.page, title="Nest cameras", url_path="nest", default=True),
-    st.Page(taxi.page, title="NYC green taxi", url_path="taxi"),
-    st.Page(wikimedia.page, title="Wikimedia edits", url_path="wikimedia"),
+    *(st.Page(import_module(f"dashboard.pages.{domain.name}").page, title=domain.title, url_path=domain.name) for domain in DOMAINS),
     st.Page(health.page, title="Health", url_path="health"),
 ]
 st.navigation(pages, position="top").run()

@@ -1,12 +1,13 @@
-"""Every query: those of the stories, and those of topics that were ingested."""
+"""Every query: those of the domains, and those of topics that were ingested."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 
+from contract.domains import NAMES
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
-from pipeline.domains import nest, taxi, wikimedia
 from pipeline.ingest.queries import ingests
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
@@ -14,19 +15,19 @@ from pipeline.sinks.sinks import DeadLetterTopic, DeltaArchive, ParquetArchive
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of all stories, their archives as settings.delta_archives says, or all in Delta when the lake is in an object store.
+    """The queries of all domains, their archives as settings.delta_archives says, or all in Delta when the lake is in an object store.
 
     Raises StreamgaugeError when that names what is no archive.
     """
-    stories = _stories(settings)
-    archives = [query.name for query in stories if isinstance(query.sink, ParquetArchive)]
+    of_domains = _of_domains(settings)
+    archives = [query.name for query in of_domains if isinstance(query.sink, ParquetArchive)]
     is_all = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's sink of Parquet files is not safe in an object store
     wanted = archives if is_all else settings.delta_archives.replace(",", " ").split()
     unknown = [name for name in wanted if name not in archives]
     if unknown:
         msg = f"STREAMGAUGE_DELTA_ARCHIVES names {', '.join(unknown)}; the archives are {', '.join(archives)}, and all means each of them"
         raise StreamgaugeError(msg)
-    return tuple(in_delta(query) if query.name in wanted else query for query in stories)
+    return tuple(in_delta(query) if query.name in wanted else query for query in of_domains)
 
 
 def in_delta(query: Query) -> Query:
@@ -38,9 +39,9 @@ def in_delta(query: Query) -> Query:
 
 
 def known(settings: Settings) -> tuple[Query, ...]:
-    """All queries that have a name: those of the stories, with both forms of each archive, and those of topics that were ingested here."""
-    stories = _stories(settings)
-    return (*stories, *(in_delta(query) for query in stories if isinstance(query.sink, ParquetArchive)), *ingests(settings))
+    """All queries that have a name: those of the domains, with both forms of each archive, and those of topics that were ingested here."""
+    of_domains = _of_domains(settings)
+    return (*of_domains, *(in_delta(query) for query in of_domains if isinstance(query.sink, ParquetArchive)), *ingests(settings))
 
 
 def run_here(settings: Settings) -> tuple[Query, ...]:
@@ -53,7 +54,7 @@ def run_here(settings: Settings) -> tuple[Query, ...]:
 
 
 def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
-    """The queries named, those of all stories without names. A query brings along what keeps the dead letters of its source.
+    """The queries named, those of all domains without names. A query brings along what keeps the dead letters of its source.
 
     Raises StreamgaugeError for a name that there is not.
     """
@@ -72,5 +73,5 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
     ]
 
 
-def _stories(settings: Settings) -> tuple[Query, ...]:
-    return (*nest.queries(settings), *taxi.queries(settings), *wikimedia.queries(settings))
+def _of_domains(settings: Settings) -> tuple[Query, ...]:
+    return tuple(query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))

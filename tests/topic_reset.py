@@ -5,9 +5,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from running import eventually
 
+from contract.domains import TOPICS
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import create_topics, deviations
-from contract.topics import TOPICS
 from streamgauge.platform.registry import COMPATIBILITY
 
 ANSWER_SECONDS = 60

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
+from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import KafkaAway, is_forbidden, no_answer, raise_if_kept_out, reason
 from contract.process.waiting import REQUEST_SECONDS, Say, waiting
-from contract.topics import TOPICS, Topic
+from contract.topics import Topic
 
 TIMEOUT_SECONDS = 30
 

@@ -7,8 +7,8 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
 from contract.kafka.result_table import Row, decode_json
-from contract.topics import NEST_CAMERA_STATS
 from dashboard import charts, formats
 from dashboard.page_head import snapshot_under
 from dashboard.reading.reader import Snapshot
@@ -76,7 +76,7 @@ def over_time(sightings: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 @st.fragment(run_every="2s")
 def page() -> None:
     """Draws the page, and draws it again every two seconds."""
-    snapshot = snapshot_under("Nest cameras", TOPIC, decode, _WAITING)
+    snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
     if snapshot is None:
         return
     sightings = sightings_of(snapshot)

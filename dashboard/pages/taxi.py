@@ -9,8 +9,8 @@ from functools import lru_cache
 import pandas as pd
 import streamlit as st
 
+from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS
 from contract.kafka.result_table import Row, decode_json
-from contract.topics import TAXI_BOROUGH_STATS
 from dashboard import charts, formats
 from dashboard.page_head import snapshot_under
 from dashboard.reading.reader import Snapshot
@@ -73,7 +73,7 @@ def over_time(rides: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 @st.fragment(run_every="2s")
 def page() -> None:
     """Draws the page, and draws it again every two seconds."""
-    snapshot = snapshot_under("NYC green taxi", TOPIC, decode, _WAITING)
+    snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
     if snapshot is not None:
         _show(rides_of(snapshot))
 

@@ -11,12 +11,12 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.result_table import Decode, Row, decode_json
 from contract.registry.client import SchemaRegistry, avro_rows
 from contract.registry.server import RegistryServer
 from contract.settings import Settings
 from contract.text import duration, size_text
-from contract.topics import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from dashboard import charts, formats, page_head
 from dashboard.pages import wikimedia_stream
 from dashboard.reading.reader import Snapshot
@@ -141,7 +141,7 @@ def page() -> None:
     if settings is None:
         return
     decoders = {TOPIC: edits_decoder(settings.registry), WIKIS_TOPIC: decode_wiki}
-    snapshots = page_head.snapshots_under("Wikimedia edits", settings, decoders, _WAITING)
+    snapshots = page_head.snapshots_under(DOMAIN.title, settings, decoders, _WAITING)
     if not snapshots:
         return
     edits, wikis = (of(snapshot) if snapshot.rows else None for of, snapshot in zip((edits_of, wikis_of), snapshots, strict=True))

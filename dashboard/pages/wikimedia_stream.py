@@ -8,10 +8,11 @@ from typing import Literal
 import streamlit as st
 from confluent_kafka import Message
 
+from contract.domains.wikimedia import WIKIMEDIA
 from contract.kafka.result_table import decode_json
 from contract.settings import Settings
 from contract.text import duration
-from contract.topics import STREAMING_METRICS, WIKIMEDIA
+from contract.topics import STREAMING_METRICS
 from dashboard import formats
 from dashboard.reading.states import STALE_AFTER
 from dashboard.reading.tails import tail

@@ -9,8 +9,8 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
 from contract.settings import Settings
-from contract.topics import NEST_CAMERA_STATS, NEST_LOGS
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query

@@ -10,8 +10,8 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS
 from contract.settings import Settings
-from contract.topics import NYC_TAXI, TAXI_BOROUGH_STATS
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query

@@ -9,8 +9,8 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.settings import Settings
-from contract.topics import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.record_clock import latest_event

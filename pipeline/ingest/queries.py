@@ -2,8 +2,9 @@
 
 from functools import partial
 
+from contract.domains import TOPICS
 from contract.settings import Settings
-from contract.topics import TOPICS, Topic
+from contract.topics import Topic
 from pipeline.ingest.location import locations, query_name
 from pipeline.ingest.records import unusable
 from pipeline.ingest.upsert import UpsertTable

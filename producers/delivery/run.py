@@ -14,6 +14,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.record_clock import clock_header
 from contract.process.waiting import AWAY_SECONDS, FINISH_SECONDS
+from producers.delivery import options
 from producers.delivery.events import Event, Idle
 from producers.delivery.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
 from producers.delivery.pacing import paced, paced_by_event_time
@@ -79,7 +80,7 @@ class Run:
     is_simulated: bool = False
 
 
-def produce(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
+def send_all(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
     """Sends `events` until they end or a signal comes; returns what was sent, all of it acknowledged unless `undelivered` says otherwise.
 
     events: those of a stream that has to wait, for a server say, are given as what makes them when it is told how to wait.
@@ -119,12 +120,35 @@ def _send(delivery: Delivery, run: Run, event: Event, stop: Stop) -> bool:
     return delivery.send(topic, event.key, event.value, headers=headers, acknowledged=acknowledged, is_stopped=stop)
 
 
-def warn_of_short_stream(faults: Faults, event_time_seconds: float | None) -> str | None:
-    """A line for whoever asks for too-late records in a stream that is too short for them; None when all is well."""
+def deliver(
+    run: Run,
+    events: Iterable[Event],
+    facts: str,
+    meaning: str,
+    *,
+    as_json: bool,
+    counted: Callable[[Summary], Summary] = lambda summary: summary,
+) -> None:
+    """Sends `events` and prints the summary: as JSON on standard output, or as a table on standard error.
+
+    facts, meaning: what the events' facts are called in it, such as people_seen. counted: has the last word on the counts.
+    Raises StreamgaugeError as `send_all`, and when Kafka has not acknowledged everything.
+    """
+    summary = counted(send_all(run, events, options.err))
+    if as_json:
+        options.out.print(summary.as_json(facts), markup=False)
+    else:
+        summary.print_table(options.err, facts, meaning)
+    raise_if_undelivered(summary, run.kafka)
+
+
+def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:
+    """Warns the user who asks for too-late records in a stream that is too short for them."""
     needed = TOO_LATE_WATERMARKS * faults.watermark_seconds
-    if not faults.too_late or event_time_seconds is None or event_time_seconds > needed:
-        return None
-    return f"the stream is {event_time_seconds:.0f} s long in event time, and a record is held back for {needed:.0f} s to be too late: some will only be late; raise --limit or --speed-up"
+    if faults.too_late and event_time_seconds <= needed:
+        options.notice(
+            f"warning: the stream is {event_time_seconds:.0f} s long in event time, and a record is held back for {needed:.0f} s to be too late: some will only be late; raise --limit or --speed-up"
+        )
 
 
 def _flush(delivery: Delivery, stop: Stop) -> int:

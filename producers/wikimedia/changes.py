@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import orjson
 
+from contract.domains.wikimedia import WIKIMEDIA
 from contract.text import utc_text
-from contract.topics import DEAD_LETTERS, WIKIMEDIA
+from contract.topics import DEAD_LETTERS
 from producers.delivery.events import MS_PER_SECOND, Event
 from producers.wikimedia.avro import Encode
 from producers.wikimedia.edits import edit_event, is_canary

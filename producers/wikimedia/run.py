@@ -10,17 +10,16 @@ import orjson
 from filelock import FileLock, Timeout
 from rich.console import Console
 
+from contract.domains.wikimedia import WIKIMEDIA
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.recent_records import last_records
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
-from contract.topics import WIKIMEDIA
 from producers.delivery.events import Event, Idle
 from producers.delivery.faults import Faults
 from producers.delivery.resume import when_kafka_answers
-from producers.delivery.run import Run, raise_if_undelivered
-from producers.delivery.run import produce as run_producer
+from producers.delivery.run import Run, raise_if_undelivered, send_all
 from producers.delivery.summary import Summary
 from producers.wikimedia.avro import corrupt, encoder
 from producers.wikimedia.changes import EVENT_ID, Arrival, Changes, Source
@@ -79,7 +78,7 @@ class WikimediaRun:
                 acknowledged=told,
                 is_simulated=isinstance(order.stream, Simulation),
             )
-            summary = run_producer(run, self._events, self.console)
+            summary = send_all(run, self._events, self.console)
         raise_if_undelivered(summary, self.settings.kafka)
         return summary
 

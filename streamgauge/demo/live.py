@@ -7,9 +7,10 @@ import orjson
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from contract.domains import TOPICS
 from contract.process.waiting import REQUEST_SECONDS
 from contract.settings import Settings
-from contract.topics import STREAMING_METRICS, TOPICS
+from contract.topics import STREAMING_METRICS
 
 SOURCES = tuple(topic.name for topic in TOPICS if topic.is_source)
 RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)

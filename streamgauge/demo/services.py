@@ -4,15 +4,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from contract.domains import DOMAINS
+from contract.domains.domain import Domain
 from contract.process.waiting import STOP_SECONDS
 from contract.settings import Settings
-from contract.topics import NEST_LOGS, NYC_TAXI, WIKIMEDIA
 from dashboard.server import dashboard_url
 from streamgauge.demo.live import RESULTS, LiveFigures
 from streamgauge.platform.processes import GuardedProcess
 from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
 
 TRIGGER_SECONDS = 1.0
+COMMAND = (sys.executable, "-m", "streamgauge.cli")
+FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
 
 @dataclass(frozen=True)
@@ -32,27 +35,27 @@ class Service:
 
 def services(settings: Settings, *, dashboard: bool) -> list[Service]:
     """The producers, the pipeline and the dashboard, as commands."""
-    me = [sys.executable, "-m", "streamgauge.cli"]
-    faults = ["--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002"]
-    nest = ["nest", "--continue", "--rate", "100", "--speed-up", "60"]
-    taxi = ["taxi", "--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005"]
     # On a small machine, queries that run back to back would leave nothing for the page.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     chosen = [
-        Service("pipeline", [*me, "run"], "writes results", pause, RESULTS),
-        Service("produce-nest", [*me, "produce", *nest, *faults], "sends events", writes=[NEST_LOGS.name]),
-        Service("produce-taxi", [*me, "produce", *taxi, *faults], "sends events", writes=[NYC_TAXI.name]),
-        Service(
-            "produce-wikimedia", [*me, "produce", "wikimedia", "--live-or-simulated", *faults], "sends events", writes=[WIKIMEDIA.name]
-        ),
-        Service("expire", [*me, "expire", "--every", "1 hour"], "deletes old results every hour"),
+        Service("pipeline", [*COMMAND, "run"], "writes results", pause, RESULTS),
+        *(producer(domain) for domain in DOMAINS),
+        Service("expire", [*COMMAND, "expire", "--every", "1 hour"], "deletes old results every hour"),
         # Each round starts a Spark of its own, beside that of the pipeline: it is to be small.
-        Service("maintain", [*me, "maintain", "--every", "1 hour"], "compacts tables every hour", {"STREAMGAUGE_DRIVER_MEMORY": "512m"}),
+        Service(
+            "maintain", [*COMMAND, "maintain", "--every", "1 hour"], "compacts tables every hour", {"STREAMGAUGE_DRIVER_MEMORY": "512m"}
+        ),
     ]
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
-        chosen.append(Service("dashboard", [*me, "dashboard"], dashboard_url(settings), listens_at=address))
+        chosen.append(Service("dashboard", [*COMMAND, "dashboard"], dashboard_url(settings), listens_at=address))
     return chosen
+
+
+def producer(domain: Domain) -> Service:
+    """The producer of `domain`, as its declaration says for the demo, with a few of each fault."""
+    topics = [topic.name for topic in domain.sources]
+    return Service(f"produce-{domain.name}", [*COMMAND, "produce", domain.name, *domain.demo, *FAULTS], "sends events", writes=topics)
 
 
 class Child:

@@ -18,11 +18,12 @@ from typing import NamedTuple
 import orjson
 
 from contract import durations
+from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import delete_rows
 from contract.settings import Settings
-from contract.topics import TOPICS, Topic
+from contract.topics import Topic
 
 TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.is_compacted and '"window"' in topic.key)
 """The result topics that expire: those with a window in their key."""

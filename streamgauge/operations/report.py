@@ -3,37 +3,18 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from rich.table import Table
 
+from contract.domains import DOMAINS
+from contract.domains.domain import Report
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import Decode, Row, decode_json, read_to_end
 from contract.settings import Settings
-from contract.topics import NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, Topic
 
-
-@dataclass(frozen=True)
-class Report:
-    """What the report of one query shows. `group`: the columns of the key besides the window. `counted`: what --min-count bounds.
-
-    is_avro: whether the values are Avro in the Confluent wire format, and not JSON.
-    """
-
-    topic: Topic
-    group: tuple[str, ...]
-    counted: str
-    is_avro: bool = False
-
-
-REPORTS = {
-    "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
-    "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
-    "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", is_avro=True),
-    "wikimedia-wiki-stats": Report(WIKIMEDIA_WIKI_STATS, group=("wiki", "namespace"), counted="edits"),
-}
+REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
 
 
 def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]:

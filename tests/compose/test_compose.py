@@ -12,8 +12,8 @@ from plain import read_topic
 from running import eventually
 from sse_server import hold, serving
 
+from contract.domains import TOPICS
 from contract.settings import Settings
-from contract.topics import TOPICS
 from producers.wikimedia.simulation import Simulation, simulate
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]

@@ -16,8 +16,9 @@ from confluent_kafka.admin import AdminClient
 from playwright.sync_api import sync_playwright
 from running import RETRY_SECONDS, environment
 
+from contract.domains.nest import NEST_CAMERA_STATS
+from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.create_topics import create_topics
-from contract.topics import NEST_CAMERA_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from dashboard.pages import nest
 from dashboard.server import dashboard_command, dashboard_url
 from streamgauge.platform.processes import GuardedProcess, log_tail

@@ -8,11 +8,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from running import RETRY_SECONDS
 
+from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import create_topics
 from contract.kafka.result_table import read_to_end
-from contract.topics import NEST_CAMERA_STATS
 from dashboard.reading.reader import Follower
 from streamgauge.platform.platform import Platform
 from streamgauge.platform.ports import free_ports

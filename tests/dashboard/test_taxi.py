@@ -14,8 +14,8 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
+from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.kafka.create_topics import create_topics
-from contract.topics import TAXI_BOROUGH_STATS
 from dashboard.pages import taxi
 
 FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)

@@ -17,9 +17,10 @@ from pages import drawn
 from running import RETRY_SECONDS, free_ports
 from streamlit.testing.v1 import AppTest
 
+from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.create_topics import create_topics
 from contract.storage.data_files import data_file
-from contract.topics import STREAMING_METRICS, WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.topics import STREAMING_METRICS
 from dashboard.pages import wikimedia, wikimedia_stream
 from streamgauge.platform.registry import EmbeddedRegistry
 

@@ -26,7 +26,7 @@ from pipeline.catalog import chosen
 from pipeline.ingest.queries import queries_of
 from pipeline.runner import Runner, RunOptions
 from pipeline.session import running_session
-from streamgauge.settings import Settings
+from contract.settings import Settings
 
 settings = Settings.from_environment()
 names = sys.argv[1:]

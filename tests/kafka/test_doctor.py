@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
 from running import environment, eventually, free_ports, settings_on_free_ports, streamgauge
 
-from contract.topics import TOPICS
+from contract.domains import TOPICS
 from dashboard.server import dashboard_command
 from streamgauge.operations.doctor import kafka, machine, schemas
 from streamgauge.platform.kafka import EmbeddedKafka

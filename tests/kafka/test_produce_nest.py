@@ -17,9 +17,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from plain import read_topic
 from running import environment, eventually, settings_on_free_ports, streamgauge
 
+from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.topics import LARGEST_RECORD_BYTES, NEST_LOGS
+from contract.topics import LARGEST_RECORD_BYTES
 from producers.delivery.sending import Delivery
 from producers.nest.simulation import Simulation, simulate
 from streamgauge.platform.kafka import EmbeddedKafka

@@ -10,7 +10,7 @@ import pytest
 from plain import read_topic, write_topic
 from running import streamgauge
 
-from contract.topics import NYC_TAXI
+from contract.domains.taxi import NYC_TAXI
 from producers.taxi.simulation import Simulation, write_parquet
 from producers.taxi.stream import event_time_ms, simulate
 

@@ -234,7 +234,7 @@ def test_a_registry_that_is_away_is_waited_for_at_the_start_and_not_missed_later
 
 def test_options_that_contradict_each_other_are_one_sentence(registry, tmp_path):
     for arguments, message in (
-        (("--live", "--file", "x"), "--live and --file are both given"),
+        (("--live", "--file", "x"), "--live and --file exclude one another"),
         (("--url", "http://127.0.0.1:9", "--rate", "5"), "--rate is about simulated events"),
         (("--file", str(tmp_path / "none")), "cannot be read"),
         (("--schema", str(tmp_path / "none")), "cannot be read"),

@@ -188,7 +188,7 @@ def test_sigterm_lets_the_batch_under_way_finish(spark, platform):
 
 
 def test_a_query_with_nothing_to_do_lets_the_next_one_start(spark, platform, monkeypatch):
-    monkeypatch.setattr("pipeline.runner.FIRST_BATCH_SECONDS", 3600)
+    monkeypatch.setattr("pipeline.running.runner.FIRST_BATCH_SECONDS", 3600)
     source, result, said, stop = topic(platform), topic(platform), [], StopRequest()
 
     def say(line):

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from contract.domains import TOPICS
 from contract.kafka.cluster import GROUP_PREFIX
-from contract.topics import TOPICS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 OPERATIONS = ("READ", "WRITE", "DESCRIBE")

@@ -12,11 +12,11 @@ from messages import absent
 from plain import read_topic
 from running import RETRY_SECONDS, environment, one_line_error, streamgauge
 
+from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.java.runtime import java_home
 from contract.kafka.create_topics import create_topics
 from contract.settings import Settings
-from contract.topics import NEST_CAMERA_STATS, NEST_LOGS
 from streamgauge.platform.ports import free_ports
 from streamgauge.platform.server import Launch
 

@@ -8,10 +8,10 @@ from plain import read_topic, write_topic
 from rights import GROUPS, Right, documented
 from running import one_line_error, streamgauge
 
+from contract.domains import TOPICS
 from contract.kafka.create_topics import create_topics
 from contract.kafka.result_table import read_to_end
 from contract.kafka.topic_ends import TopicEnds
-from contract.topics import TOPICS
 
 RIGHTS = documented()
 PROGRAMS = {

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from contract.domains import TOPICS
 from contract.settings import Settings
-from contract.topics import TOPICS
 
 ROOT = Path(__file__).parents[2]
 

@@ -28,7 +28,7 @@ def a_page(status):
 
 def statuses(monkeypatch, *found):
     known = [SimpleNamespace(query=name, host=host, state=state, is_trouble=state != "running") for name, host, state in found]
-    monkeypatch.setattr("streamgauge.query_status.read_statuses", lambda _: known)
+    monkeypatch.setattr("contract.query_status.read_statuses", lambda _: known)
 
 
 def test_a_page_that_answers(settings):

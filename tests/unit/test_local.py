@@ -102,7 +102,7 @@ class TestJars:
     def test_ctrl_c_ends_it_though_the_server_says_nothing_more(self, settings, tmp_path):
         lock = tmp_path / "jars.lock"
         lock.write_text(LOCK.format(sha256="0" * 64))
-        fetch = f"from streamgauge.local import jars; from pathlib import Path; jars.fetch('test', jars.Settings.from_environment(), Path({str(lock)!r}))"
+        fetch = f"from contract.java import jars; from pathlib import Path; jars.fetch('test', jars.Settings.from_environment(), Path({str(lock)!r}))"
         with socket.create_server(("127.0.0.1", 0)) as silent:
             mute = replace(settings, maven_url=f"http://127.0.0.1:{silent.getsockname()[1]}")
             process = subprocess.Popen([sys.executable, "-c", fetch], env=environment(mute), stderr=subprocess.PIPE)

@@ -27,7 +27,7 @@ def test_either_signal_asks_for_the_stop_and_ends_nothing(number):
 def test_while_there_is_nothing_to_finish_either_ends_the_program_and_its_children_at_once(number):
     code = """
 import subprocess, sys, time
-from streamgauge.stop_signals import end_at_once
+from contract.process.stop_signals import end_at_once
 end_at_once()
 child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
 print(child.pid, flush=True)

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from contract.domains import TOPICS
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import Deviation, deviations
 from contract.kafka.errors import is_forbidden, is_hidden, reason, refusal
 from contract.security.client_security import VARIABLE
 from contract.settings import Settings
-from contract.topics import TOPICS
 from streamgauge.operations.doctor.findings import Finding, Level
 from streamgauge.platform.kafka import EmbeddedKafka
 

@@ -64,7 +64,7 @@ def sightings_of(value):
 
 def test_the_same_simulation_gives_the_same_bytes_in_another_process():
     program = (
-        "import hashlib; from datetime import UTC, datetime; from producers.nest import Simulation, simulate\n"
+        "import hashlib; from datetime import UTC, datetime; from producers.nest.simulation import Simulation, simulate\n"
         "digest = hashlib.sha256()\n"
         "for event in simulate(Simulation(datetime(2024, 3, 1, tzinfo=UTC), seed=9, limit=2000)): digest.update(event.key + event.value)\n"
         "print(digest.hexdigest())"

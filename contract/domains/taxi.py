@@ -1,0 +1,29 @@
+"""NYC green taxi: trips, fares and tips per borough and hour."""
+
+from contract.domains.domain import Domain, Report
+from contract.topics import A_WEEK, COMPACTED, Topic
+
+NYC_TAXI = Topic(
+    name="nyc-taxi",
+    partitions=3,
+    key="PULocationID of the trip as decimal digits, UTF-8, null if the trip has none; orders a zone's trips. Readers do not rely on it",
+    value="one green taxi trip, JSON of TLC's columns; times are ms since 1970 of New York's wall clock, taken as if it were UTC",
+    config=A_WEEK,
+    is_source=True,
+)
+
+TAXI_BOROUGH_STATS = Topic(
+    name="taxi-borough-stats",
+    partitions=1,
+    key='canonical JSON {"borough","window":{"end","start"}}, UTC',
+    value='JSON {"borough", "window": {"start", "end"}, "trips", "passenger_count_avg"}, and "_sum" and "_avg" of each of trip_distance, fare_amount, tip_amount, total_amount: the whole row',
+    config=COMPACTED,
+)
+
+DOMAIN = Domain(
+    name="taxi",
+    title="NYC green taxi",
+    topics=(NYC_TAXI, TAXI_BOROUGH_STATS),
+    reports={"taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips")},
+    demo=("--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005"),
+)

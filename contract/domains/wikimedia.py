@@ -1,0 +1,49 @@
+"""Wikimedia edits: edits by bots and people, and by wiki, per minute."""
+
+from contract.domains.domain import Domain, Report
+from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic
+
+WIKIMEDIA = Topic(
+    name="wikimedia",
+    partitions=3,
+    key='"<wiki>:<page title>", UTF-8, e.g. "enwiki:Talk:Kafka"; keeps the edits of a page in order. Readers do not rely on it',
+    value=(
+        "one change of a wiki, Avro in the Confluent wire format, subject wikimedia-value (data/schemas/wikimedia-value.avsc); "
+        'headers: source = "live" | "simulated" | "recorded", event_id = meta.id, both UTF-8'
+    ),
+    config={**A_WEEK, "max.message.bytes": str(LARGEST_RECORD_BYTES)},
+    is_source=True,
+)
+
+WIKIMEDIA_PROCESSED = Topic(
+    name="wikimedia.processed",
+    partitions=1,
+    key='canonical JSON {"requested_by","window":{"end","start"}}, UTC',
+    value=(
+        "edits by Bot or Human in that window, the whole row, Avro in the Confluent wire format, subject wikimedia.processed-value "
+        "(data/schemas/wikimedia.processed-value.avsc): window{start, end}, requested_by, counts"
+    ),
+    config=COMPACTED,
+)
+
+WIKIMEDIA_WIKI_STATS = Topic(
+    name="wikimedia-wiki-stats",
+    partitions=1,
+    key='canonical JSON {"namespace","wiki","window":{"end","start"}}, UTC',
+    value=(
+        'JSON {"wiki", "namespace", "window": {"start", "end"}, "edits", "bytes_added", "bytes_removed"}: '
+        "edits of that wiki and namespace in that minute, the whole row"
+    ),
+    config=COMPACTED,
+)
+
+DOMAIN = Domain(
+    name="wikimedia",
+    title="Wikimedia edits",
+    topics=(WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS),
+    reports={
+        "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", is_avro=True),
+        "wikimedia-wiki-stats": Report(WIKIMEDIA_WIKI_STATS, group=("wiki", "namespace"), counted="edits"),
+    },
+    demo=("--live-or-simulated",),
+)

@@ -1,0 +1,91 @@
+"""Options that the commands `streamgauge produce <domain>` share, and checks of what was given."""
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from contract import durations
+from contract.errors import StreamgaugeError
+from producers.delivery.faults import Faults
+
+out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+
+Unpaced = Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")]
+Limit = Annotated[
+    int | None, typer.Option(min=0, help="Events to send, before faults add to them.  [default: endless, or all recorded ones]")
+]
+Seed = Annotated[int, typer.Option(help="The same seed and --start give the same events; also decides on the faults.")]
+Start = Annotated[str | None, typer.Option(help="Event time of the first simulated event, ISO 8601, UTC.  [default: now]")]
+Continue = Annotated[bool, typer.Option("--continue", help="Begin after the newest event in the topic, if there is one.")]
+Late = Annotated[float, typer.Option(help="Fraction of the events sent late, but within the watermark.")]
+TooLate = Annotated[float, typer.Option(help="Fraction sent when they are two watermarks old.")]
+Duplicates = Annotated[float, typer.Option(help="Fraction sent twice.")]
+Corrupt = Annotated[float, typer.Option(help="Fraction of which a damaged copy is sent as well.")]
+Watermark = Annotated[str | None, typer.Option(help="What late is measured by.  [default: the query's watermark]")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON on standard output.")]
+
+
+def notice(line: str) -> None:
+    """Prints a line for the user on standard error."""
+    err.print(line, markup=False)
+
+
+def faults(
+    late: float,
+    too_late: float,
+    duplicates: float,
+    corrupt: float,
+    *,
+    seed: int,
+    watermark: str | None,
+    default: str,
+    variable: str = "STREAMGAUGE_WATERMARK",
+) -> Faults:
+    """The faults that the options ask for. watermark: the option; else `default`, the value of the setting `variable`."""
+    seconds = durations.seconds(watermark or default, "--watermark" if watermark else variable)
+    return Faults(late, too_late, duplicates, corrupt, seconds, seed)
+
+
+def check_positive(**options: float) -> None:
+    """Raises StreamgaugeError for an option that is not above 0."""
+    for name, value in options.items():
+        if not (value > 0 and math.isfinite(value)):
+            msg = f"--{name.replace('_', '-')} is {value:g}; expected a number above 0"
+            raise StreamgaugeError(msg)
+
+
+def at_most_one(options: dict[str, object]) -> None:
+    """Raises StreamgaugeError when more than one of the options, by name, is given."""
+    given = [name for name, value in options.items() if value]
+    if len(given) > 1:
+        msg = f"{' and '.join(given)} exclude one another; leave out {'one' if len(given) == 2 else 'all but one'} of them"  # noqa: PLR2004
+        raise StreamgaugeError(msg)
+
+
+def start_time(text: str | None) -> datetime:
+    """The time in --start, UTC; now without one. Raises StreamgaugeError for another text."""
+    if text is None:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        start = datetime.fromisoformat(text)
+    except ValueError as error:
+        msg = f"--start is {text!r}; expected a time in ISO 8601, such as 2024-03-01T08:00:00Z"
+        raise StreamgaugeError(msg) from error
+    return start if start.tzinfo else start.replace(tzinfo=UTC)
+
+
+def refuse_options(context: typer.Context, options: dict[str, str], why: str = "a file holds recorded ones") -> None:
+    """Raises StreamgaugeError when one of `options` (parameter: option) was given and does not apply."""
+    for name, option in options.items():
+        if is_given(context, name):
+            msg = f"{option} is about simulated events, {why}; leave one of the two out"
+            raise StreamgaugeError(msg)
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the option was on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -1,0 +1,61 @@
+"""`streamgauge produce nest`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contract.settings import Settings
+from producers.delivery import options
+from producers.delivery.options import AsJson, Continue, Corrupt, Duplicates, Late, Limit, Seed, Start, TooLate, Unpaced, Watermark
+
+_ONLY_SIMULATED = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "--start"}
+
+
+def produce(  # noqa: PLR0913 - one parameter an option
+    context: typer.Context,
+    *,
+    cameras: Annotated[int, typer.Option(help="Simulated cameras; data/device_locations.csv locates the first 800.")] = 500,
+    rate: Annotated[float, typer.Option(help="Documents a second.")] = 100.0,
+    speed_up: Annotated[
+        float, typer.Option(help="Seconds of event time a second of --rate: documents are speed-up / rate seconds apart.")
+    ] = 60.0,
+    unpaced: Unpaced = False,
+    limit: Limit = None,
+    seed: Seed = 0,
+    start: Start = None,
+    go_on: Continue = False,
+    file: Annotated[Path | None, typer.Option(help="Replay recorded documents instead, one JSON a line.")] = None,
+    late: Late = 0.0,
+    too_late: TooLate = 0.0,
+    duplicates: Duplicates = 0.0,
+    corrupt: Corrupt = 0.0,
+    watermark: Watermark = None,
+    json: AsJson = False,
+) -> None:
+    """Cameras that see people: simulated Works-with-Nest documents, or recorded ones."""
+    from contract.domains.nest import NEST_LOGS
+    from producers.delivery.resume import newest_event_ms
+    from producers.delivery.run import Run, deliver, warn_of_short_stream
+    from producers.nest import simulation
+    from producers.nest.recording import event_time_ms, replay
+
+    settings = Settings.from_environment()
+    options.check_positive(rate=rate, speed_up=speed_up)
+    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
+    if file:
+        options.refuse_options(context, _ONLY_SIMULATED)
+        events, is_finite = replay(file, limit), True
+    else:
+        memory_seconds = min(simulation.MEMORY_SECONDS, faults.watermark_seconds / 2)
+        newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms, options.notice) if go_on else None
+        begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + speed_up / rate, UTC)
+        events = simulation.simulate(simulation.Simulation(begin, seed, cameras, speed_up / rate, limit, memory_seconds))
+        is_finite = limit is not None
+        if limit is not None:
+            warn_of_short_stream(faults, limit * speed_up / rate)
+    run = Run(
+        settings.kafka, NEST_LOGS.name, faults, simulation.corrupt, None if unpaced else rate, limit, is_finite, is_simulated=file is None
+    )
+    deliver(run, events, "people_seen", "distinct sightings: device_id, start_time", as_json=json)

@@ -1,0 +1,62 @@
+"""`streamgauge produce taxi`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contract.settings import Settings
+from producers.delivery import options
+from producers.delivery.options import AsJson, Continue, Corrupt, Duplicates, Late, Limit, Seed, TooLate, Unpaced, Watermark
+
+_ONLY_SIMULATED = {"start": "--start", "odd": "--odd", "go_on": "--continue"}
+
+
+def produce(  # noqa: PLR0913 - one parameter an option
+    context: typer.Context,
+    *,
+    file: Annotated[Path | None, typer.Option(help="Replay a Parquet file of TLC's green taxi trips, in order of drop-off.")] = None,
+    month: Annotated[str | None, typer.Option(help="Fetch that month from TLC, once, and replay it: 2024-03.")] = None,
+    speed_up: Annotated[float, typer.Option(help="Seconds of event time a second: 3600 plays an hour a second.")] = 3600.0,
+    rate: Annotated[float | None, typer.Option(help="Trips a second, whatever their times, instead of --speed-up.")] = None,
+    unpaced: Unpaced = False,
+    limit: Limit = None,
+    seed: Seed = 0,
+    start: Annotated[str, typer.Option(help="Event time of the first simulated drop-off, ISO 8601, UTC.")] = "2024-03-01T00:00:00Z",
+    go_on: Continue = False,
+    odd: Annotated[float, typer.Option(help="Fraction of the simulated trips that are odd: refunds, no codes, unknown zones.")] = 0.0,
+    late: Late = 0.0,
+    too_late: TooLate = 0.0,
+    duplicates: Duplicates = 0.0,
+    corrupt: Corrupt = 0.0,
+    watermark: Watermark = None,
+    json: AsJson = False,
+) -> None:
+    """Green taxi trips of New York: simulated, or TLC's own."""
+    from contract.domains.taxi import NYC_TAXI
+    from producers.delivery.resume import newest_event_ms
+    from producers.delivery.run import Run, deliver, warn_of_short_stream
+    from producers.taxi import stream
+    from producers.taxi.simulation import SECONDS_A_TRIP, Simulation
+
+    settings = Settings.from_environment()
+    options.check_positive(speed_up=speed_up, rate=1.0 if rate is None else rate)
+    options.at_most_one({"--file": file, "--month": month})
+    options.at_most_one({"--speed-up": options.is_given(context, "speed_up"), "--rate": rate, "--unpaced": unpaced})
+    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
+    if file or month:
+        from producers.taxi.download import fetch_month
+
+        options.refuse_options(context, _ONLY_SIMULATED)
+        path = file or fetch_month(month or "", settings.cache, options.err)
+        events, is_finite = stream.replay(path, options.notice, limit), True
+    else:
+        newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, options.notice) if go_on else None
+        begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
+        events, is_finite = stream.simulate(Simulation(begin, seed, limit, odd, newest_ms is None)), limit is not None
+        if limit is not None:
+            warn_of_short_stream(faults, limit * SECONDS_A_TRIP)
+    clock_factor = None if unpaced or rate else speed_up
+    run = Run(settings.kafka, NYC_TAXI.name, faults, stream.corrupt, rate, limit, is_finite, clock_factor, is_simulated=not (file or month))
+    deliver(run, events, "trips", "trips, each of them once", as_json=json, counted=stream.with_trips)

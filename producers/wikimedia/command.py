@@ -1,0 +1,78 @@
+"""`streamgauge produce wikimedia`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contract.settings import Settings
+from contract.text import without_credentials
+from producers.delivery import options
+from producers.delivery.options import AsJson, Corrupt, Duplicates, Late, Limit, Seed, Start, TooLate, Unpaced, Watermark
+
+_ONLY_SIMULATED = {"speed_up": "--speed-up", "start": "--start"}
+_ONLY_PACED = {"rate": "--rate", "unpaced": "--unpaced"}
+_CONNECT_SECONDS = 5.0
+
+
+def produce(  # noqa: PLR0913 - one parameter an option
+    context: typer.Context,
+    *,
+    live: Annotated[bool, typer.Option("--live", help="The real stream, WIKIMEDIA_URL; going on where the last run ended.")] = False,
+    live_or_simulated: Annotated[
+        bool, typer.Option("--live-or-simulated", help="The real stream, without faults, if it comes within seconds; else a simulation.")
+    ] = False,
+    url: Annotated[str | None, typer.Option(help="A live stream of server-sent events from elsewhere.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Replay recorded changes: server-sent events, or one JSON object a line.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]")] = None,
+    rate: Annotated[float, typer.Option(help="Changes a second, simulated or recorded.")] = 50.0,
+    speed_up: Annotated[
+        float, typer.Option(help="Seconds of event time a second of --rate: simulated ones are speed-up / rate seconds apart.")
+    ] = 1.0,
+    unpaced: Unpaced = False,
+    limit: Limit = None,
+    seed: Seed = 0,
+    start: Start = None,
+    late: Late = 0.0,
+    too_late: TooLate = 0.0,
+    duplicates: Duplicates = 0.0,
+    corrupt: Corrupt = 0.0,
+    watermark: Watermark = None,
+    json: AsJson = False,
+) -> None:
+    """Changes of the world's wikis, in Avro: simulated ones, or live, or recorded."""
+    from contract.storage.data_files import data_file
+    from producers.delivery.faults import Faults
+    from producers.delivery.run import warn_of_short_stream
+    from producers.wikimedia.avro import schema_text
+    from producers.wikimedia.live import unreachable
+    from producers.wikimedia.run import Order, WikimediaRun
+    from producers.wikimedia.simulation import Simulation
+
+    settings = Settings.from_environment()
+    options.check_positive(rate=rate, speed_up=speed_up)
+    options.at_most_one({"--live": live, "--live-or-simulated": live_or_simulated, "--url": url, "--file": file})
+    default, variable = settings.wikimedia_watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK"
+    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=default, variable=variable)
+    address = url or (settings.wikimedia_url if live or live_or_simulated else None)
+    if live_or_simulated and address is not None:
+        reason, shown = unreachable(address, settings.wikimedia_user_agent, _CONNECT_SECONDS), without_credentials(address)
+        if reason is None:
+            options.notice(f"live changes from {shown}")
+            faults = Faults(watermark_seconds=faults.watermark_seconds)
+        else:
+            options.notice(f"cannot reach {shown} ({reason}): simulated changes")
+            address = None
+    elif address or file:
+        only = _ONLY_SIMULATED | (_ONLY_PACED if address else {})
+        options.refuse_options(context, only, "live and recorded ones come with their own times")
+    stream = address or file or Simulation(options.start_time(start), seed, speed_up / rate, limit)
+    if isinstance(stream, Simulation) and limit is not None:
+        warn_of_short_stream(faults, limit * speed_up / rate)
+    written_by = schema_text(schema or data_file("schemas/wikimedia-value.avsc"))
+    run = WikimediaRun(settings, Order(stream, written_by, faults, None if unpaced or address else rate, limit), options.err)
+    summary = run.produce()
+    if json:
+        options.out.print(run.as_json(summary), markup=False)
+    else:
+        run.print_table(summary)
