@@ -24,8 +24,8 @@ import sys
 from dataclasses import replace
 from pipeline.catalog import chosen
 from pipeline.ingest.queries import queries_of
-from pipeline.runner import Runner, RunOptions
-from pipeline.session import running_session
+from pipeline.running.runner import Runner, RunOptions
+from pipeline.spark.session import running_session
 from contract.settings import Settings
 
 settings = Settings.from_environment()
