@@ -62,7 +62,7 @@ def measure_pipeline(settings: Settings) -> None:
         seconds = time.monotonic() - started
         say(f"pipeline, start included, {' and '.join(names)}, and dead letters: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
     from pipeline.domains.nest import queries
-    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.running.runner import Runner
     from pipeline.spark.session import spark_session
 
     spark = spark_session(settings)
@@ -70,7 +70,7 @@ def measure_pipeline(settings: Settings) -> None:
     for what in ("first in its process", "warm", "warm, again"):
         own = replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
         started = time.monotonic()
-        Runner(spark, own, RunOptions(once=True)).run(stats)
+        Runner(spark, own, once=True).run(stats)
         seconds = time.monotonic() - started
         say(f"pipeline, {what}, nest-camera-stats alone: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
     spark.stop()

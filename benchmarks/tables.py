@@ -29,7 +29,7 @@ from pipeline.ingest.location import Location
 from pipeline.ingest.queries import queries_of
 from pipeline.lake.maintenance import DELTA_RETENTION_SECONDS, maintain_delta
 from pipeline.lake.tables import LakeTable
-from pipeline.running.runner import Runner, RunOptions
+from pipeline.running.runner import Runner
 from pipeline.sources.kafka import records_from
 from pipeline.spark.session import spark_session
 
@@ -63,7 +63,7 @@ def measure_ingest(spark: SparkSession, settings: Settings) -> None:
     for attempt, batches in enumerate(BATCHES):
         own = replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")), max_offsets_per_trigger=-(-RECORDS // batches))
         list(infer(spark, Location.of(TOPIC, own), own))
-        seconds = timed(lambda own=own: Runner(spark, own, RunOptions(once=True)).run(queries_of(TOPIC)[:1]))  # type: ignore[misc]
+        seconds = timed(lambda own=own: Runner(spark, own, once=True).run(queries_of(TOPIC)[:1]))  # type: ignore[misc]
         what = "the first of its process" if attempt == 0 else "warm"
         say(f"ingest, {batches} batches, {what}: {RECORDS / seconds:,.0f} records/s ({seconds:.1f} s, {seconds / batches:.1f} s a batch)")
     table = LakeTable(TOPIC, Location.of(TOPIC, own).table, "delta")
@@ -75,7 +75,7 @@ def measure_archive(spark: SparkSession, settings: Settings) -> None:
     """People seen by camera, over the documents as JSON lines, and over the archive's columns: the same answer, the best of TIMES."""
     command = [*ME, "produce", "nest", "--unpaced", "--limit", str(DOCUMENTS), "--start", "2026-01-01T00:00:00Z"]
     subprocess.run(command, env=environment(settings), check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    Runner(spark, settings, RunOptions(once=True)).run(queries_named(["nest-archive"], settings)[:1])
+    Runner(spark, settings, once=True).run(queries_named(["nest-archive"], settings)[:1])
     raw, archive = settings.home / "raw", settings.lake / "nest" / "cameras"
     records_from(spark, settings, "nest-logs", "earliest").select(F.col("value").cast("string")).write.text(str(raw))
 

@@ -98,14 +98,14 @@ def measure_pipeline(settings: Settings) -> None:
     from pipeline.domains.wikimedia import CHANGES as SUBJECT
     from pipeline.domains.wikimedia import changes, edits, queries
     from pipeline.formats.schema_book import SchemaBook
-    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.running.runner import Runner
     from pipeline.sources.kafka import records_from
     from pipeline.spark.session import spark_session
 
     spark = spark_session(settings)
     stats = [query for query in queries(settings) if query.name == QUERY]
     for what in ("first in its process", "warm", "warm, again"):
-        runner = Runner(spark, another_home(settings), RunOptions(once=True))
+        runner = Runner(spark, another_home(settings), once=True)
         seconds = seconds_of(lambda runner=runner: runner.run(stats))
         say(f"pipeline, {what}, {QUERY} alone: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
     records = records_from(spark, settings, "wikimedia", "earliest")

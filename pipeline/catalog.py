@@ -11,7 +11,8 @@ from contract.storage.checkpoint_names import checkpoints
 from pipeline.ingest.queries import ingests
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
-from pipeline.sinks.sinks import DeadLetterTopic, DeltaArchive, ParquetArchive
+from pipeline.sinks.archives import DeltaArchive, ParquetArchive
+from pipeline.sinks.topics import DeadLetterTopic
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:

@@ -27,7 +27,7 @@ def run(
     """Run queries: continuously, or --once."""
     from contract.kafka.errors import raise_if_kept_out
     from pipeline.catalog import chosen
-    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.running.runner import Runner
     from pipeline.sinks.console import on_console
     from pipeline.spark.session import running_session
 
@@ -39,6 +39,8 @@ def run(
     to_run = chosen(query or [], settings)
     if mode is not None:
         to_run = [replace(one, mode=mode) if one.name in (query or []) else one for one in to_run]  # type: ignore[arg-type]
+    if topic_pattern is not None:
+        to_run = [replace(one, source=one.source.matching(topic_pattern)) for one in to_run]
     if console:
         to_run = [on_console(one) for one in to_run if one.name in (query or [])]
     raise_if_kept_out(settings.kafka)
@@ -46,7 +48,7 @@ def run(
     stop = StopRequest()
     with running_session(settings, stop.is_set) as spark:
         stop_requested(stop)
-        Runner(spark, settings, RunOptions(once=once, pattern=topic_pattern), lambda line: err.print(line, markup=False), stop).run(to_run)
+        Runner(spark, settings, lambda line: err.print(line, markup=False), stop, once=once).run(to_run)
 
 
 def ingest(
@@ -59,7 +61,7 @@ def ingest(
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
     from pipeline.ingest.queries import queries_of
-    from pipeline.running.runner import Runner, RunOptions
+    from pipeline.running.runner import Runner
     from pipeline.sources.kafka import source_partitions
     from pipeline.spark.session import running_session
 
@@ -81,7 +83,7 @@ def ingest(
         if debug:
             for line in sample(spark, location, settings):
                 say(line)
-        Runner(spark, settings, RunOptions(once=once), say, stop).run(to_run)
+        Runner(spark, settings, say, stop, once=once).run(to_run)
 
 
 def reset(
@@ -120,7 +122,6 @@ def verify(
 ) -> None:
     """Prove that sinks hold what their source says: recount from the start, compare every row. Exit code 1 when one is wrong."""
     from pipeline.catalog import chosen, run_here
-    from pipeline.sources.inputs import input_of
     from pipeline.spark.session import running_session
     from pipeline.verification.show import as_json, show
     from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
@@ -134,7 +135,7 @@ def verify(
     if mode is not None:
         to_verify = [replace(one, mode=mode) for one in to_verify]  # type: ignore[arg-type]
     raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
-    input_of(to_verify[0]).partitions(settings)  # before Spark starts: whether there is a Kafka
+    to_verify[0].source.partitions(settings)  # before Spark starts: whether there is a Kafka
     outcomes = []
     try:
         with running_session(settings) as spark:

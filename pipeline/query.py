@@ -8,12 +8,11 @@ from pyspark.sql import DataFrame
 
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName
-from contract.topics import Topic
 from pipeline.checkpoint.contents import Partition
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.running.watermarks import with_partition_watermarks
-from pipeline.sinks.sinks import Sink
-from pipeline.sources.files import Files
+from pipeline.sinks.sink import Sink
+from pipeline.sources.source import Source
 from pipeline.sources.static_tables import StaticTable
 
 OutputMode = Literal["append", "update", "complete"]
@@ -31,7 +30,7 @@ class Query:
     The rows of `source` go through `decode`, a watermark on `event_time` if one is named, and `transform`, which is also handed the
     `static_tables`; all three are lazy and free of side effects, so a batch over the same records gives the same rows.
 
-    decode: records (columns of sources.RECORD), and WriterSchemas if `subject` is named -> rows; it keeps `topic`, `partition` and `offset`
+    decode: records (columns of sources.kafka.RECORD), and WriterSchemas if `subject` is named -> rows; it keeps `topic`, `partition` and `offset`
     when `event_time` is named.
     transform: rows, static tables -> result rows, as the sink takes them.
     subject: of the source's values, when they are Avro in the Confluent wire format.
@@ -43,7 +42,7 @@ class Query:
     """
 
     name: str
-    source: Topic | Files
+    source: Source
     decode: Callable[..., DataFrame]
     sink: Sink
     mode: OutputMode

@@ -31,7 +31,7 @@ from pipeline.checkpoint.contents import Checkpoint
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.measures import measures
 from pipeline.query import Query
-from pipeline.sinks.sinks import CompactedAvroTopic, CompactedTopic, keyed_rows
+from pipeline.sinks.topics import CompactedTopic, keyed_rows
 
 Row = dict[str, Any]
 Value = bytes | Mapping[str, Any] | None
@@ -154,7 +154,7 @@ class Stream:
         branches = Checkpoint(self._checkpoint).sources
         rows = self._query.streamed(files, self._settings, self._partitions, branches, self._schemas)
         match self._query.sink:
-            case CompactedTopic(key=key) | CompactedAvroTopic(key=key):
+            case CompactedTopic(key=key):
                 return keyed_rows(rows, key)
         return rows
 

@@ -4,11 +4,13 @@ import os
 import shutil
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import typer
 
 from contract.errors import StreamgaugeError
+from contract.storage.paths import StoragePath, asking, files_below
 
 _BLOCK_BYTES = 512
 
@@ -26,11 +28,15 @@ def is_agreed(question: str, *, yes: bool) -> bool:
     return typer.confirm(question, default=False, err=True)
 
 
-def remove(path: Path) -> None:
+def remove(path: StoragePath) -> None:
     """Removes a file, a folder with all that is in it, or a link without what it leads to; nothing there is fine.
 
     Raises StreamgaugeError for what cannot be removed.
     """
+    if not isinstance(path, Path):
+        with suppress(FileNotFoundError), asking(path):
+            path.fs.rm(path.path, recursive=True)
+        return
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -43,8 +49,10 @@ def remove(path: Path) -> None:
         raise StreamgaugeError(msg) from error
 
 
-def bytes_on_disk(path: Path) -> int:
+def bytes_on_disk(path: StoragePath) -> int:
     """What removing `path` gives back: the blocks of its files, and not the length of those with holes in them, as Kafka's indexes."""
+    if not isinstance(path, Path):
+        return sum(file.bytes for file in files_below(path))
     if not path.is_dir() or path.is_symlink():
         return _blocks(path)
     return sum(_blocks(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)

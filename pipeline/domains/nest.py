@@ -14,9 +14,11 @@ from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
-from pipeline.sinks.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
+from pipeline.sinks.archives import ParquetArchive
+from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 from pipeline.sources.files import Files
 from pipeline.sources.static_tables import StaticTable, fields_of
+from pipeline.sources.topic import KafkaTopic
 
 DEVICE_LOCATIONS = StaticTable("device_locations.csv", schema="device_id string, zip_code string", unique="device_id")
 UNKNOWN = "unknown"
@@ -44,7 +46,7 @@ _CORRUPT = "_corrupt"
 def sightings(records: DataFrame, future: str) -> DataFrame:
     """Reports of a person.
 
-    records: columns of sources.RECORD. future: how far ahead of its record an event may be, e.g. "10 minutes".
+    records: columns of sources.kafka.RECORD. future: how far ahead of its record an event may be, e.g. "10 minutes".
     Returns topic, partition, offset, device_id, start_time; a row a report, so an event may come repeatedly.
     Only the fields that are used are parsed, which is most of what a batch takes.
     """
@@ -74,7 +76,7 @@ def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
 def cameras(records: DataFrame) -> DataFrame:
     """Every camera of every document, flat but for last_event and activity_zones.
 
-    records: columns of sources.RECORD. Returns topic, partition, offset, reported_at (Kafka's timestamp), date (its day, UTC),
+    records: columns of sources.kafka.RECORD. Returns topic, partition, offset, reported_at (Kafka's timestamp), date (its day, UTC),
     and the columns of CAMERA, where is_audio_input_enabled stands for both of its spellings.
     """
     fields = [name for name in fields_of(CAMERA).names if not name.startswith("is_audio_input") and name != "device_id"]
@@ -134,7 +136,7 @@ def _device_id() -> Column:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this story, on the source that `settings.nest_source` names."""
-    query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else NEST_LOGS)
+    query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else KafkaTopic(NEST_LOGS.name))
     return (
         query(
             "nest-camera-stats",

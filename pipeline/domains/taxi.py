@@ -15,8 +15,10 @@ from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
-from pipeline.sinks.sinks import CompactedTopic, DeadLetterTopic, ParquetArchive
+from pipeline.sinks.archives import ParquetArchive
+from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 from pipeline.sources.static_tables import StaticTable, fields_of
+from pipeline.sources.topic import KafkaTopic
 
 ZONES = StaticTable("taxi_zone_lookup.csv", schema="LocationID int, Borough string, Zone string", unique="LocationID")
 UNKNOWN = "Unknown"
@@ -38,7 +40,7 @@ _CORRUPT = "_corrupt"
 def trips(records: DataFrame, future: str) -> DataFrame:
     """The trips that can be placed in time.
 
-    records: columns of sources.RECORD. future: how far ahead of its record a drop-off may be, e.g. "10 minutes".
+    records: columns of sources.kafka.RECORD. future: how far ahead of its record a drop-off may be, e.g. "10 minutes".
     Returns topic, partition, offset, fingerprint (SHA-256 of the value), pickup and dropoff (timestamps), and the other columns of TRIP.
     """
     others = [name for name in fields_of(TRIP).names if name not in _TIMES]
@@ -133,7 +135,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     return (
         Query(
             "taxi-borough-stats",
-            source=NYC_TAXI,
+            source=KafkaTopic(NYC_TAXI.name),
             decode=decode,
             event_time="dropoff",
             event_key=_EVENT_KEY,
@@ -145,7 +147,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         ),
         Query(
             "taxi-archive",
-            source=NYC_TAXI,
+            source=KafkaTopic(NYC_TAXI.name),
             decode=decode,
             transform=with_zones,
             static_tables=(ZONES,),
@@ -155,7 +157,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         ),
         Query(
             "taxi-dead-letters",
-            source=NYC_TAXI,
+            source=KafkaTopic(NYC_TAXI.name),
             decode=partial(unusable, future=settings.future),
             sink=DeadLetterTopic(),
             mode="append",

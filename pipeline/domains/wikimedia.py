@@ -15,7 +15,9 @@ from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, eve
 from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
-from pipeline.sinks.sinks import CompactedAvroTopic, CompactedTopic, DeadLetterTopic, ParquetArchive
+from pipeline.sinks.archives import ParquetArchive
+from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic, DeadLetterTopic
+from pipeline.sources.topic import KafkaTopic
 
 CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
 PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
@@ -31,7 +33,7 @@ _LARGEST_PAGE_BYTES = 2**40  # far above any page; sums of it stay within a long
 def edits(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
     """Reports of an edit.
 
-    records: columns of sources.RECORD, with values by `schemas`. future: how far ahead of its record an edit may be, e.g. "10 minutes".
+    records: columns of sources.kafka.RECORD, with values by `schemas`. future: how far ahead of its record an edit may be, e.g. "10 minutes".
     Returns topic, partition, offset, event_id, edited_at (the event's own time), requested_by ("Bot" or "Human"), wiki, namespace (long),
     bytes (long, by how much the page grew; 0 where it is not told); a row a report, so an edit may come repeatedly. Only the fields that
     are used are read, which is most of what a batch takes.
@@ -90,7 +92,7 @@ def wiki_stats(edits: DataFrame) -> DataFrame:
 def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
     """Every change that can be read, of whatever type.
 
-    records: columns of sources.RECORD, with values by `schemas`. Returns kafka_topic, kafka_partition, kafka_offset, kafka_timestamp,
+    records: columns of sources.kafka.RECORD, with values by `schemas`. Returns kafka_topic, kafka_partition, kafka_offset, kafka_timestamp,
     changed_at (the event's own time, or null), date (its day, UTC, or that of kafka_timestamp) and all fields of schemas.reader; one
     that is named like one of these columns is called event_<name>.
     """
@@ -146,7 +148,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this story, with windows and watermark as the settings have them."""
     stats = partial(
         Query,
-        source=WIKIMEDIA,
+        source=KafkaTopic(WIKIMEDIA.name),
         subject=CHANGES,
         decode=partial(edits, future=settings.future),
         event_time="edited_at",
@@ -154,7 +156,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         watermark=settings.wikimedia_watermark,
         mode="update",
     )
-    copies = partial(Query, source=WIKIMEDIA, subject=CHANGES, mode="append")
+    copies = partial(Query, source=KafkaTopic(WIKIMEDIA.name), subject=CHANGES, mode="append")
     return (
         stats(
             "wikimedia-edit-stats",

@@ -10,7 +10,7 @@ from pipeline.sources.files import PROBLEM
 def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:
     """The records that have a reason, as topic `dead-letters` takes them.
 
-    records: columns of sources.RECORD, and PROBLEM when they are of files; that goes before `reason`. reason: string, null for a record that is fine. reader: who could not use them, for a topic that more
+    records: columns of sources.kafka.RECORD, and PROBLEM when they are of files; that goes before `reason`. reason: string, null for a record that is fine. reader: who could not use them, for a topic that more
     than its story reads; it is part of the key then, so that the letters of one reader do not replace another's.
     Returns key (string), value (binary, the raw bytes), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
     """

@@ -49,7 +49,7 @@ class Location:
     @classmethod
     def by_convention(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
         """As `of`, of a topic that is known to have the table."""
-        name, lake = re.sub(r"\W", "_", topic, flags=re.ASCII) + ("_debug" if debug else ""), settings.lake
+        name, lake = table_name(topic, debug=debug), settings.lake
         return cls(topic, debug, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
 
     @property
@@ -61,6 +61,11 @@ class Location:
     def query(self) -> str:
         """The name of the query that writes the table."""
         return query_name(self.topic, debug=self.debug)
+
+
+def table_name(topic: str, *, debug: bool) -> str:
+    """The name of the table of `topic`."""
+    return re.sub(r"\W", "_", topic, flags=re.ASCII) + ("_debug" if debug else "")
 
 
 def query_name(topic: str, *, debug: bool) -> str:

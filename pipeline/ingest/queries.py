@@ -2,22 +2,18 @@
 
 from functools import partial
 
-from contract.domains import TOPICS
 from contract.settings import Settings
-from contract.topics import Topic
 from pipeline.ingest.location import locations, query_name
 from pipeline.ingest.records import unusable
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query, unchanged
-from pipeline.sinks.sinks import DeadLetterTopic
-
-ANY_TOPIC = {"partitions": 0, "key": "the row's key, UTF-8", "value": "a JSON object; null deletes the row"}
+from pipeline.sinks.topics import DeadLetterTopic
+from pipeline.sources.topic import KafkaTopic
 
 
 def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
     """What `streamgauge ingest` runs for `topic`: first what writes the table. For debugging it writes no dead letters."""
-    source = next((known for known in TOPICS if known.name == topic), Topic(name=topic, **ANY_TOPIC))  # type: ignore[arg-type]
-    name = query_name(topic, debug=debug)
+    source, name = KafkaTopic(topic), query_name(topic, debug=debug)
     upserts = Query(name, source=source, decode=unchanged, sink=UpsertTable(topic, debug), mode="append")
     letters = Query(
         f"{name}-dead-letters",

@@ -14,7 +14,7 @@ from pipeline.ingest.json_types import RESERVED
 def usable(records: DataFrame) -> DataFrame:
     """The records that a table can take.
 
-    records: columns of sources.RECORD. Returns the columns of json_types.RESERVED, and `document`: JSON text, null for a deletion.
+    records: columns of sources.kafka.RECORD. Returns the columns of json_types.RESERVED, and `document`: JSON text, null for a deletion.
     """
     return records.where(_reason().isNull()).select(
         F.col("key").cast("string").alias("kafka_key"),

@@ -5,6 +5,7 @@ An older record never replaces a newer one, and deletions are remembered, so a b
 
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -13,9 +14,15 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.settings import Settings
+from contract.storage.paths import StoragePath
 from pipeline.ingest.json_types import RESERVED, Notes, TypeChanged, paths, settled, widened
-from pipeline.ingest.location import Location, TableSchema
+from pipeline.ingest.location import Location, TableSchema, table_name
 from pipeline.ingest.records import newest, parsed, seen_type, usable
+from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
+
+if TYPE_CHECKING:
+    from pipeline.verification.check import Check
+    from pipeline.verification.outcome import Outcome
 
 ORIGIN = T.StructType(
     [
@@ -29,7 +36,7 @@ _SPECIAL = set(" ,;{}()\n\t=")
 
 
 @dataclass(frozen=True)
-class UpsertTable:
+class UpsertTable(Sink):
     """A Delta table that holds the newest record of each key of `topic`; a record with a null value deletes the row.
 
     debug: the table is the one that `ingest --debug` has for itself.
@@ -38,14 +45,34 @@ class UpsertTable:
     topic: str
     debug: bool = False
 
+    @property
+    def place(self) -> str:
+        """The folder in the lake."""
+        return f"lake/{table_name(self.topic, debug=self.debug)}"
+
     def location(self, settings: Settings) -> Location:
         """Where the table is."""
         return Location.of(self.topic, settings, debug=self.debug)
 
     def writer(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer of records (columns of sources.RECORD), which it merges a batch at a time."""
+        """A writer of records (columns of sources.kafka.RECORD), which it merges a batch at a time."""
         location = self.location(settings)
         return records.writeStream.foreachBatch(lambda batch, _: merge(batch, location, take_new_fields=settings.take_new_fields))
+
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the row of each key with the newest record."""
+        from pipeline.verification.upserts import verify
+
+        return verify(check, self.location(check.settings))
+
+    def deletions(self, settings: Settings) -> list[Deletion]:
+        """The table, the deletions that it remembers, and its schema."""
+        location = self.location(settings)
+        return [deletion for path in (location.table, location.deletions, location.schema) for deletion in deletion_of_table(path)]
+
+    def delta_table(self, settings: Settings) -> StoragePath:
+        """The table."""
+        return self.location(settings).table
 
 
 def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:

@@ -17,11 +17,9 @@ from contract.storage.paths import StoragePath, StoredFile, files_below
 from contract.text import size_text
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS
-from pipeline.ingest.upsert import UpsertTable
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.running.reset import checkpoints_held
-from pipeline.sinks.sinks import DeltaArchive
 from pipeline.spark.log import path_of
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
@@ -105,16 +103,7 @@ def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack
 
 def writer_of(table: LakeTable, settings: Settings) -> Query | None:
     """The query whose sink the table is."""
-    return next((one for one in known(settings) if _written_by(one, settings) == table.path), None)
-
-
-def _written_by(query: Query, settings: Settings) -> StoragePath | None:
-    match query.sink:
-        case DeltaArchive():
-            return query.sink.folder(settings)
-        case UpsertTable():
-            return query.sink.location(settings).table
-    return None
+    return next((one for one in known(settings) if one.sink.delta_table(settings) == table.path), None)
 
 
 def _optimize(table: LakeTable, spark: SparkSession) -> None:

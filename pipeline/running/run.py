@@ -20,8 +20,7 @@ from pipeline.formats.confluent_avro import schema_ids
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
-from pipeline.sources.inputs import Input, input_of
-from pipeline.sources.kafka import records_from
+from pipeline.sources.topic import KafkaTopic
 from pipeline.spark.session import is_alive
 
 
@@ -85,10 +84,9 @@ class Starter:
         say: Callable[[str], None],
         *,
         once: bool = False,
-        pattern: str | None = None,
     ) -> None:
-        """once: runs take what is there and end. pattern: a regular expression of topics to read instead of a query's source."""
-        self._spark, self._settings, self._progress, self._say, self._once, self._pattern = spark, settings, progress, say, once, pattern
+        """once: runs take what is there and end."""
+        self._spark, self._settings, self._progress, self._say, self._once = spark, settings, progress, say, once
         self._schemas = SchemaBook(SchemaRegistry(settings.registry))
 
     def start(self, query: Query, unknown_ids: frozenset[int] = frozenset()) -> Run:
@@ -101,7 +99,7 @@ class Starter:
         if query.subject is not None:
             self._schemas.learn(query.subject, unknown_ids)
             schemas = self._schemas.of(query.subject)
-        checkpoint, source = CheckpointUse.of(query, self._settings), self._input(query)
+        checkpoint, source = CheckpointUse.of(query, self._settings), query.source
         partitions = source.partitions(self._settings)
         source.check(checkpoint, partitions, self._settings)
         others = checkpoint.of_other_versions(self._settings) if checkpoint.is_new else []
@@ -131,15 +129,17 @@ class Starter:
 
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaAway or StoreAway when one that `query` needs does not answer; another StreamgaugeError as `start` does."""
-        self._input(query).partitions(self._settings)
+        query.source.partitions(self._settings)
         _ = CheckpointUse.of(query, self._settings).is_new
 
     def schema_ids_ahead(self, query: Query, failed: Run) -> set[int]:
         """All schema ids from where the failed run stands to the topic's end: however many are unknown, one restart will do."""
+        if not isinstance(query.source, KafkaTopic):
+            return set()
         try:
             offsets = failed.running._jsq.exception().get().startOffset()
             start = offsets if offsets.startswith("{") else "earliest"
-            return schema_ids(records_from(self._spark, self._settings, query.source.name, start, pattern=self._pattern))
+            return schema_ids(query.source.batch_from(self._spark, self._settings, start))
         except (PySparkException, Py4JJavaError):  # Kafka is away, say; the one id that is known will do for a restart
             return set()
 
@@ -147,6 +147,3 @@ class Starter:
     def is_alive(self) -> bool:
         """Whether Spark's JVM still runs."""
         return is_alive(self._spark)
-
-    def _input(self, query: Query) -> Input:
-        return input_of(query, self._pattern)

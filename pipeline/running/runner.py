@@ -4,7 +4,6 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -27,17 +26,6 @@ from pipeline.running.run import Starter
 FIRST_BATCH_SECONDS = 20
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How queries are run, beyond what they are.
-
-    once: take what is there and end. pattern: a regular expression of topics to read instead of the query's source.
-    """
-
-    once: bool = False
-    pattern: str | None = None
-
-
 class Runner:
     """Runs queries on one Spark session until they end, are given up, or a stop is requested: then it ends after the batches under way.
 
@@ -49,11 +37,13 @@ class Runner:
         self,
         spark: SparkSession,
         settings: Settings,
-        options: RunOptions,
         say: Callable[[str], None] = lambda _: None,
         stop_requested: StopRequest | None = None,
+        *,
+        once: bool = False,
     ) -> None:
-        self.spark, self.settings, self.options, self.say = spark, settings, options, say
+        """once: take what is there and end."""
+        self.spark, self.settings, self.say, self.once = spark, settings, say, once
         self.stop_requested = stop_requested or StopRequest()
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lives: dict[str, QueryLife] = {}
@@ -91,13 +81,13 @@ class Runner:
             at_end.callback(self._unless_jvm_gone, self._do_the_rest)
             at_end.callback(progress.close)
             at_end.callback(self._unless_jvm_gone, self._stop_all)
-            starter = Starter(self.spark, self.settings, progress, self.say, once=self.options.once, pattern=self.options.pattern)
-            yield Surroundings(self.settings, starter, alerts, progress, self.say, self._calls.put, self.options.once)
+            starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
+            yield Surroundings(self.settings, starter, alerts, progress, self.say, self._calls.put, self.once)
 
     def _begin(self, life: QueryLife) -> None:
         """Goes on until the query has begun, or with --once until it is over."""
         # One after the other: cold and side by side they would take each other's cores, and the first row would come last.
-        if self.options.once:
+        if self.once:
             self._go_on_until(lambda: life.is_over)
         else:
             self._go_on_until(lambda: not life.is_starting, FIRST_BATCH_SECONDS)

@@ -7,15 +7,21 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.settings import Settings
 from pipeline.query import Query
+from pipeline.sinks.sink import Sink
 
 MOST_ROWS = 200
 
 
 @dataclass(frozen=True)
-class Console:
+class Console(Sink):
     """Prints the rows of each batch that has any, by window if they have one; at most MOST_ROWS."""
 
     name: str
+
+    @property
+    def place(self) -> str:
+        """Standard output."""
+        return "the console"
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:  # noqa: ARG002 - as every sink
         """Prints on the driver's standard output."""

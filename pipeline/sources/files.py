@@ -1,9 +1,9 @@
 """A folder of files as a source: Spark's own file source finds the new ones, each once; their documents become records."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,8 +11,15 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace
+from contract.topics import DEAD_LETTERS
+from pipeline.checkpoint.contents import Partition
 from pipeline.sources.documents import Line, lines_of
-from pipeline.sources.kafka import RECORD
+from pipeline.sources.kafka import RECORD, source_partitions
+
+if TYPE_CHECKING:
+    from pipeline.checkpoint.use import CheckpointUse
+    from pipeline.verification.taken import Taken
 
 SCHEME = "files:"
 PROBLEM = "problem"
@@ -45,6 +52,7 @@ class Files:
     """
 
     folder: Path
+    is_in_kafka: ClassVar[bool] = False
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -56,7 +64,32 @@ class Files:
         """As settings, reports and dead letters write it."""
         return topic_of(self.folder)
 
-    def check(self) -> None:
+    def matching(self, pattern: str) -> Self:
+        """Raises StreamgaugeError."""
+        msg = f"--topic-pattern {pattern} is for topics, and the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave the pattern out"
+        raise StreamgaugeError(msg)
+
+    def partitions(self, settings: Settings) -> list[Partition]:
+        """One, as the order of files is one. Results and dead letters go to Kafka, so a run waits for it as well."""
+        source_partitions(settings, DEAD_LETTERS.name)
+        self.check_folder()
+        return [(self.name, 0)]
+
+    def check(self, checkpoint: "CheckpointUse", partitions: Sequence[Partition], settings: Settings) -> None:  # noqa: ARG002 - as every source
+        """Goes by the folder's path."""
+        checkpoint.check_files(self.name)
+
+    def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":  # noqa: ARG002 - as every source
+        """The files that Spark's file source remembers."""
+        from pipeline.verification.files import TakenFiles
+
+        return TakenFiles(spark, self, place)
+
+    def reset_notes(self, settings: Settings) -> list[str]:  # noqa: ARG002 - as every source
+        """Says what the next run reads."""
+        return [f"the next run reads all files that are in {self.folder} then"]
+
+    def check_folder(self) -> None:
         """Raises StreamgaugeError when there is no such folder, or it cannot be listed."""
         try:
             next(self.folder.iterdir(), None)
@@ -65,7 +98,7 @@ class Files:
             raise StreamgaugeError(msg) from error
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
-        """A stream of the columns of sources.RECORD, and PROBLEM."""
+        """A stream of the columns of sources.kafka.RECORD, and PROBLEM."""
         options = {
             "pathGlobFilter": NAMES,
             "recursiveFileLookup": "true",

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pipeline.checkpoint.contents import Offsets
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.query import Query
-from pipeline.sinks.sinks import keyed_rows
+from pipeline.sinks.topics import keyed_rows
 from pipeline.verification.lateness import (
     IS_AHEAD,
     LATE,

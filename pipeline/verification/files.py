@@ -104,7 +104,7 @@ class TakenFiles:
         )
 
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
-        """Columns of sources.RECORD, and PROBLEM: the lines of each file from that in `starts` to before that in `ends`."""
+        """Columns of sources.kafka.RECORD, and PROBLEM: the lines of each file from that in `starts` to before that in `ends`."""
         ranges = {which: (starts.get(which, 0), end) for which, end in ends.items() if starts.get(which, 0) < end}
         by_partition = {_partition(file): file for file in self._found}
         records = records_of(

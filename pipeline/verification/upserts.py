@@ -17,10 +17,23 @@ from pipeline.ingest.location import Location
 from pipeline.ingest.records import newest, rows, usable
 from pipeline.ingest.upsert import ORIGIN
 from pipeline.sources.kafka import first_and_end_offsets, records_between
-from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, RowCounts
-from pipeline.verification.prefix import Prefix
+from pipeline.verification.check import Check
+from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Outcome, RowCounts
+from pipeline.verification.prefix import Prefix, looked_at, prefix_of
 
 _WRONG = ("missing", "extra", "different")
+
+
+def verify(check: Check, location: Location) -> Outcome:
+    """What was found of the table at `location`."""
+    table = HeldTable(check.spark, check.settings, location)
+    committed, planned, version = looked_at(check.place, table.version)
+    prefix = prefix_of(check.place, check.settings, committed, planned)
+    comparison = table.compare(version, prefix, prefix.ends)
+    if comparison.counts.wrong and planned > committed:
+        ahead = table.compare(version, prefix, prefix.planned_ends)
+        comparison = comparison if ahead.counts.wrong else ahead
+    return check.found(prefix, rows=comparison.counts, differences=comparison.differences, faults=comparison.faults)
 
 
 class UpsertComparison(NamedTuple):

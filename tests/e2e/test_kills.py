@@ -24,7 +24,7 @@ import sys
 from dataclasses import replace
 from pipeline.catalog import chosen
 from pipeline.ingest.queries import queries_of
-from pipeline.running.runner import Runner, RunOptions
+from pipeline.running.runner import Runner
 from pipeline.spark.session import running_session
 from contract.settings import Settings
 
@@ -32,7 +32,7 @@ settings = Settings.from_environment()
 names = sys.argv[1:]
 queries = [*(query for query in chosen(names, settings) if query.name in names), queries_of("nest-logs")[0]]
 with running_session(settings) as spark:
-    Runner(spark, settings, RunOptions()).run([replace(query, trigger_seconds=0) for query in queries])
+    Runner(spark, settings).run([replace(query, trigger_seconds=0) for query in queries])
 """
 """Every kind of sink at once, each batch right after the one before it, so that all of them can be killed in the middle of a batch."""
 

@@ -18,8 +18,9 @@ from contract.topics import Topic
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.checkpoint.journal import known_batches
 from pipeline.query import Query
-from pipeline.running.runner import Runner, RunOptions
-from pipeline.sinks.sinks import CompactedTopic
+from pipeline.running.runner import Runner
+from pipeline.sinks.topics import CompactedTopic
+from pipeline.sources.topic import KafkaTopic
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def copying(source, result, name="copies", transform=lambda rows: rows):
     """A query that writes each value of `source` as a row of `result`."""
     return Query(
         name,
-        source=source,
+        source=KafkaTopic(source.name),
         decode=lambda records: records.selectExpr("cast(value AS string) AS value"),
         transform=transform,
         sink=CompactedTopic(result, ("value",)),
@@ -52,7 +53,7 @@ def run_once(spark, platform, *queries):
     """Runs the queries over what is there; gives what the runner said, and last the error that it ended with."""
     said = []
     try:
-        Runner(spark, platform, RunOptions(once=True), said.append).run(queries)
+        Runner(spark, platform, said.append, once=True).run(queries)
     except StreamgaugeError as error:
         said.append(f"error: {error}")
     return said
@@ -125,7 +126,7 @@ def test_a_result_topic_that_is_created_in_time_is_written(spark, platform):
         said.append(line)
         create_topics(platform.kafka, [late])
 
-    Runner(spark, platform, RunOptions(once=True), say).run([copying(source, late)])
+    Runner(spark, platform, say, once=True).run([copying(source, late)])
     assert values(platform, late) == ["a"]
     assert f"has no topic {late.name}" in said[0]
 
@@ -178,7 +179,7 @@ def test_sigterm_lets_the_batch_under_way_finish(spark, platform):
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     threading.Thread(target=terminate, daemon=True).start()
     try:
-        Runner(spark, platform, RunOptions(), say, stop_requested()).run([query])
+        Runner(spark, platform, say, stop_requested()).run([query])
     finally:
         for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
             signal.signal(number, handler)
@@ -196,7 +197,7 @@ def test_a_query_with_nothing_to_do_lets_the_next_one_start(spark, platform, mon
         if line == "second runs":
             stop.set()
 
-    Runner(spark, platform, RunOptions(), say, stop).run([copying(source, result, "first"), copying(source, result, "second")])
+    Runner(spark, platform, say, stop).run([copying(source, result, "first"), copying(source, result, "second")])
     assert said[:2] == ["first runs", "second runs"]
 
 

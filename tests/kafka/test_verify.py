@@ -20,7 +20,7 @@ from topic_reset import delete_subjects, empty_topics
 
 from contract.storage.checkpoint_names import CheckpointName
 from pipeline.catalog import chosen
-from pipeline.running.runner import Runner, RunOptions
+from pipeline.running.runner import Runner
 from pipeline.verification.verifier import Verifier
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def few_batches_kept(spark):
 def run_once(spark, settings, *names, mode=None, **changes):
     settings = replace(settings, **changes)
     queries = [query for query in chosen(names, settings) if not names or query.name in names]
-    Runner(spark, settings, RunOptions(once=True)).run([replace(query, mode=mode or query.mode) for query in queries])
+    Runner(spark, settings, once=True).run([replace(query, mode=mode or query.mode) for query in queries])
 
 
 def verified(spark, settings, *names, mode=None):

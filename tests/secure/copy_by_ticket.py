@@ -5,7 +5,7 @@ import tempfile
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
 from contract.settings import Settings
-from pipeline.sinks.sinks import keyed_rows
+from pipeline.sinks.topics import keyed_rows
 from pipeline.sources.kafka import kafka_options, records_from, stream_of_records
 from pipeline.spark.session import spark_session
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
-from pipeline.running.runner import Runner, RunOptions
+from pipeline.running.runner import Runner
 from streamgauge.platform.ports import free_ports
 
 
@@ -25,6 +25,6 @@ def test_alerts_are_sent_to_the_last_also_when_sparks_jvm_has_been_killed(tmp_pa
     stop.set()
     (port,) = free_ports(1)
     before = set(threading.enumerate())
-    Runner(KilledSpark(), Settings(home=tmp_path, kafka_port=port), RunOptions(), stop_requested=stop).run([])
+    Runner(KilledSpark(), Settings(home=tmp_path, kafka_port=port), stop_requested=stop).run([])
     left = [thread.name for thread in threading.enumerate() if thread not in before]
     assert left == [], "the threads that send end when all that waited is sent"

@@ -1,47 +1,63 @@
-"""Where result rows go: a compacted topic in JSON or Avro, the dead letters, an archive of Parquet files or in Delta."""
+"""Topics as sinks: compacted ones in JSON or Avro, which hold a table, and the dead letters."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
+import orjson
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from contract.errors import StreamgaugeError
-from contract.registry.client import SchemaRegistry
+from contract.kafka.result_table import read_keys
+from contract.kafka.tombstones import delete_rows
+from contract.registry.client import SchemaRegistry, avro_rows
 from contract.settings import Settings
-from contract.storage.paths import StoragePath
 from contract.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import Subject, encoded
 from pipeline.formats.json_format import canonical_json, row_json
+from pipeline.sinks.sink import Deletion, Sink
 from pipeline.sources.kafka import kafka_options, source_partitions
 
-
-class Sink(Protocol):
-    """Turns a stream of result rows into a writer that the runner starts."""
-
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer of `rows`, without output mode, trigger and checkpoint. Raises TopicMissing when the topic that it writes to is gone."""
+if TYPE_CHECKING:
+    from pipeline.verification.check import Check
+    from pipeline.verification.outcome import Outcome
 
 
 @dataclass(frozen=True)
-class CompactedTopic:
+class CompactedTopic(Sink):
     """The last row of each key, in a compacted topic. Writing a row again changes nothing."""
 
     topic: Topic
     key: tuple[str, ...]
 
+    @property
+    def place(self) -> str:
+        """The topic."""
+        return f"topic {self.topic.name}"
+
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """Key: canonical JSON of the columns `key`. Value: JSON of all columns."""
         return _to_kafka(keyed_rows(rows, self.key), self.topic, settings)
 
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the last row of each key."""
+        from pipeline.verification.compacted_topic import verify
+        from pipeline.verification.tables import json_row
+
+        return verify(check, self.topic.name, json_row, json_row)
+
+    def deletions(self, settings: Settings) -> list[Deletion]:
+        """A null value for each key."""
+        keys = read_keys(settings.kafka, self.topic.name)
+        what = f"topic {self.topic.name}: its {len(keys)} rows, by null values"
+        return [Deletion(what, partial(delete_rows, settings.kafka, self.topic.name, keys))] if keys else []
+
 
 @dataclass(frozen=True)
-class CompactedAvroTopic:
+class CompactedAvroTopic(CompactedTopic):
     """As CompactedTopic, with values in Avro, in the Confluent wire format; the project's schema of `subject` is registered at each start."""
 
-    topic: Topic
-    key: tuple[str, ...]
     subject: Subject
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
@@ -53,60 +69,41 @@ class CompactedAvroTopic:
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), self.topic, settings)
 
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the last row of each key, decoded."""
+        from pipeline.verification.compacted_topic import verify
+
+        return verify(check, self.topic.name, avro_rows(check.registry), orjson.loads)
+
 
 @dataclass(frozen=True)
-class DeadLetterTopic:
+class DeadLetterTopic(Sink):
     """Rows of dead_letters.dead_letters, to topic `dead-letters`. A batch that runs again writes the same keys again.
 
-    reader: as the letters name it.
+    reader: the query that could not use the records, when that is part of their key.
     """
 
     topic: Topic = DEAD_LETTERS
     reader: str = ""
 
+    @property
+    def place(self) -> str:
+        """The topic."""
+        return f"topic {self.topic.name}"
+
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """Key, value and headers as they are."""
         return _to_kafka(rows, self.topic, settings)
 
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the dead letters of each record."""
+        from pipeline.verification.by_origin import verify_letters
 
-@dataclass(frozen=True)
-class Archive:
-    """A folder under the lake to which rows are only added, each exactly once, with a folder a value of `partition_by`.
+        return verify_letters(check, self.topic.name, self.reader)
 
-    Columns topic, partition and offset, by these names behind `origin_prefix`, say which record a row comes from.
-    """
-
-    path: str
-    partition_by: str
-    origin_prefix: str = ""
-
-    def folder(self, settings: Settings) -> StoragePath:
-        """Where the files are."""
-        return settings.lake / self.path
-
-    def _writer(self, rows: DataFrame, settings: Settings, form: str) -> DataStreamWriter:
-        return rows.writeStream.format(form).option("path", str(self.folder(settings))).partitionBy(self.partition_by)
-
-
-@dataclass(frozen=True)
-class ParquetArchive(Archive):
-    """Parquet files; exactly once holds for readers that go by Spark's metadata log."""
-
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Files of all columns. Raises StreamgaugeError for a lake in an object store."""
-        if settings.is_lake_remote:
-            msg = f"Spark's sink of Parquet files relies on renames that are one step, which {self.folder(settings)} has not; the archive's other form is safe there: run the query of the same name with -delta, as `streamgauge run` does by itself"
-            raise StreamgaugeError(msg)
-        return self._writer(rows, settings, "parquet")
-
-
-@dataclass(frozen=True)
-class DeltaArchive(Archive):
-    """A Delta table; exactly once holds for every reader of Delta."""
-
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """All columns; one that the table lacks, as the code has become newer, is added."""
-        return self._writer(rows, settings, "delta").option("mergeSchema", "true")
+    def reset_notes(self) -> list[str]:
+        """The dead letters stay."""
+        return [f"the dead letters stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
 
 
 def keyed_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:

@@ -8,10 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import Offsets
-from pipeline.query import Query
-from pipeline.sources.files import Files
 from pipeline.sources.kafka import records_between
-from pipeline.verification.files import TakenFiles
 from pipeline.verification.prefix import Prefix, prefix_of
 
 
@@ -41,17 +38,9 @@ class TakenRecords:
         return prefix_of(self.checkpoint, self.settings, committed, planned)
 
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
-        """Columns of sources.RECORD."""
+        """Columns of sources.kafka.RECORD."""
         return records_between(self.spark, self.settings, starts, ends)
 
     def strangers(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as files do
         """None that the comparison does not find: a row behind the prefix is of a partition that Kafka has."""
         return []
-
-
-def taken_by(query: Query, spark: SparkSession, settings: Settings) -> Taken:
-    """What the query has taken, by its checkpoint."""
-    place = query.checkpoint_name.place(settings)
-    if isinstance(query.source, Files):
-        return TakenFiles(spark, query.source, place)
-    return TakenRecords(spark, settings, place)

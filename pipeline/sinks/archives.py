@@ -1,0 +1,82 @@
+"""Archives as sinks: folders of Parquet files and Delta tables to which rows are only added."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.paths import StoragePath
+from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
+
+if TYPE_CHECKING:
+    from pipeline.verification.check import Check
+    from pipeline.verification.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Archive(Sink):
+    """A folder under the lake to which rows are only added, each exactly once, with a folder a value of `partition_by`.
+
+    Columns topic, partition and offset, by these names behind `origin_prefix`, say which record a row comes from.
+    """
+
+    path: str
+    partition_by: str
+    origin_prefix: str = ""
+
+    @property
+    def place(self) -> str:
+        """The folder in the lake."""
+        return f"lake/{self.path}"
+
+    def folder(self, settings: Settings) -> StoragePath:
+        """Where the files are."""
+        return settings.lake / self.path
+
+    def deletions(self, settings: Settings) -> list[Deletion]:
+        """The folder."""
+        return deletion_of_table(self.folder(settings))
+
+    def _writer(self, rows: DataFrame, settings: Settings, form: str) -> DataStreamWriter:
+        return rows.writeStream.format(form).option("path", str(self.folder(settings))).partitionBy(self.partition_by)
+
+
+@dataclass(frozen=True)
+class ParquetArchive(Archive):
+    """Parquet files; exactly once holds for readers that go by Spark's metadata log."""
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Files of all columns. Raises StreamgaugeError for a lake in an object store."""
+        if settings.is_lake_remote:
+            msg = f"Spark's sink of Parquet files relies on renames that are one step, which {self.folder(settings)} has not; the archive's other form is safe there: run the query of the same name with -delta, as `streamgauge run` does by itself"
+            raise StreamgaugeError(msg)
+        return self._writer(rows, settings, "parquet")
+
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the rows of each record; names files that are gone or damaged."""
+        from pipeline.verification.by_origin import verify_parquet
+
+        return verify_parquet(check, Path(str(self.folder(check.settings))), self.origin_prefix)
+
+
+@dataclass(frozen=True)
+class DeltaArchive(Archive):
+    """A Delta table; exactly once holds for every reader of Delta."""
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """All columns; one that the table lacks, as the code has become newer, is added."""
+        return self._writer(rows, settings, "delta").option("mergeSchema", "true")
+
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the rows of each record."""
+        from pipeline.verification.by_origin import verify_delta
+
+        return verify_delta(check, str(self.folder(check.settings)), self.origin_prefix)
+
+    def delta_table(self, settings: Settings) -> StoragePath:
+        """The folder."""
+        return self.folder(settings)

@@ -1,0 +1,74 @@
+"""What a sink is, and what it can do besides taking rows: be verified, reset and maintained."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.paths import StoragePath
+from contract.storage.removal import bytes_on_disk, remove
+from contract.text import size_text
+
+if TYPE_CHECKING:
+    from pipeline.verification.check import Check
+    from pipeline.verification.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """One thing that a reset deletes. what: a line about it."""
+
+    what: str
+    do: Callable[[], object]
+
+
+def deletion_of_table(folder: StoragePath) -> list[Deletion]:
+    """The deletion of the table in that folder; none if it is not there. Raises StreamgaugeError for a symbolic link."""
+    if not isinstance(folder, Path):
+        return [Deletion(f"table {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))] if folder.exists() else []
+    if folder.is_symlink():
+        msg = f"{folder} is a link to {folder.readlink()}; a reset follows no link: delete that folder by hand, and then reset"
+        raise StreamgaugeError(msg)
+    if not folder.exists():
+        return []
+    return [Deletion(f"{'table' if folder.is_dir() else 'file'} {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
+
+
+class Sink(ABC):
+    """Where result rows go."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """As reports name it: `topic nest-camera-stats`, `lake/nest/cameras`."""
+
+    @abstractmethod
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """A writer of `rows` that the runner starts, without output mode, trigger and checkpoint.
+
+        Raises TopicMissing when the topic that it writes to is gone.
+        """
+
+    def verify(self, check: "Check") -> "Outcome":  # noqa: ARG002 - of a sink that cannot be
+        """What was found of the query of `check`. Raises StreamgaugeError when it cannot be checked."""
+        msg = f"{self.place} cannot be verified"
+        raise StreamgaugeError(msg)
+
+    def deletions(self, settings: Settings) -> list[Deletion]:  # noqa: ARG002 - of a sink that keeps nothing
+        """What a reset deletes; nothing when it holds nothing. Raises StreamgaugeError when it cannot be reached."""
+        return []
+
+    def reset_notes(self) -> list[str]:
+        """What a person should know before a reset."""
+        return []
+
+    def delta_table(self, settings: Settings) -> StoragePath | None:  # noqa: ARG002 - of a sink without one
+        """The Delta table that it writes and `maintain` compacts; None if there is none."""
+        return None

@@ -1,0 +1,75 @@
+"""A Kafka topic as a source."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace
+from pipeline.checkpoint.contents import Partition
+from pipeline.checkpoint.use import CheckpointUse
+from pipeline.sources.kafka import records_from, source_partitions, stream_of_records
+
+if TYPE_CHECKING:
+    from pipeline.verification.taken import Taken
+
+ANSWER_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class KafkaTopic:
+    """A topic, or with `pattern`, a regular expression, all topics that match."""
+
+    name: str
+    pattern: str | None = None
+    is_in_kafka: ClassVar[bool] = True
+
+    def matching(self, pattern: str) -> Self:
+        """All topics that match a regular expression."""
+        return replace(self, pattern=pattern)
+
+    def partitions(self, settings: Settings) -> list[Partition]:
+        """Those of all its topics."""
+        return source_partitions(settings, self.name, pattern=self.pattern)
+
+    def check(self, checkpoint: CheckpointUse, partitions: Sequence[Partition], settings: Settings) -> None:
+        """Goes by Kafka's own ids of the topics."""
+        checkpoint.check_topics({topic for topic, _ in partitions}, settings)
+
+    def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
+        """The columns of kafka.RECORD."""
+        return stream_of_records(spark, settings, self.name, pattern=self.pattern)
+
+    def batch_from(self, spark: SparkSession, settings: Settings, offsets: str) -> DataFrame:
+        """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to the end as it is now."""
+        return records_from(spark, settings, self.name, offsets, pattern=self.pattern)
+
+    def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":
+        """As Kafka has it now."""
+        from pipeline.verification.taken import TakenRecords
+
+        return TakenRecords(spark, settings, place)
+
+    def reset_notes(self, settings: Settings) -> list[str]:
+        """Says what the topic has lost, and where the next run starts."""
+        notes = []
+        if gone := self._records_gone(settings):
+            notes.append(f"topic {self.name} no longer has its first {gone} records: their results are not computed again")
+        if settings.starting_offsets != "earliest":
+            notes.append(f"the next run starts at STREAMGAUGE_STARTING_OFFSETS={settings.starting_offsets}, and not at the earliest record")
+        return notes
+
+    def _records_gone(self, settings: Settings) -> int:
+        """How many records the topic has lost; 0 if Kafka does not say."""
+        admin = settings.kafka.admin()
+        try:
+            partitions = admin.list_topics(self.name, timeout=ANSWER_SECONDS).topics[self.name].partitions
+            earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+            asked = {TopicPartition(self.name, number): earliest for number in partitions}
+            return sum(first.result(ANSWER_SECONDS).offset for first in admin.list_offsets(asked, request_timeout=ANSWER_SECONDS).values())
+        except (KafkaException, TimeoutError):
+            return 0

@@ -1,0 +1,52 @@
+"""One check of one query: what every sink's verification starts from."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.registry.client import SchemaRegistry
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace
+from pipeline.checkpoint.contents import Checkpoint, Offsets
+from pipeline.formats.confluent_avro import WriterSchemas
+from pipeline.query import Query
+from pipeline.verification.outcome import Outcome
+from pipeline.verification.prefix import Prefix
+from pipeline.verification.taken import Taken
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is checked. schemas: of the source's values, when they are Avro. outcome: what is known of it already."""
+
+    spark: SparkSession
+    settings: Settings
+    registry: SchemaRegistry
+    query: Query
+    schemas: WriterSchemas | None
+    outcome: Outcome
+
+    @property
+    def place(self) -> CheckpointPlace:
+        """The query's checkpoint."""
+        return self.query.checkpoint_name.place(self.settings)
+
+    @cached_property
+    def taken(self) -> Taken:
+        """What the query has taken from its source."""
+        return self.query.source.taken(self.place, self.spark, self.settings)
+
+    def committed(self) -> Prefix:
+        """The prefix at the last committed batch."""
+        committed = Checkpoint(self.place.folder).last_committed
+        return self.taken.prefix(committed, committed)
+
+    def result(self, starts: Offsets, ends: Offsets) -> DataFrame:
+        """The result rows of the records between `starts` and `ends`."""
+        return self.query.result(self.taken.between(starts, ends), self.schemas)
+
+    def found(self, prefix: Prefix, **found: object) -> Outcome:
+        """The outcome, with the fields in `found`."""
+        notes = [*self.outcome.notes, *prefix.notes, *found.pop("notes", ())]  # type: ignore[misc]
+        return replace(self.outcome, batch=prefix.committed, records=prefix.records, cuts=prefix.cuts, notes=notes, **found)  # type: ignore[arg-type]

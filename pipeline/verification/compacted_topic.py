@@ -1,0 +1,81 @@
+"""Verifies a compacted topic: the last row of each key against a recount."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+
+from contract import durations
+from pipeline.checkpoint.contents import Partition
+from pipeline.sources.kafka import first_and_end_offsets, source_partitions
+from pipeline.verification.check import Check
+from pipeline.verification.expectation import Expectation
+from pipeline.verification.outcome import Lateness, Outcome
+from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms
+from pipeline.verification.tables import Comparison, Excuses, Row, Tables
+from pipeline.verification.topic_table import TopicTable, read_table
+
+ATTEMPTS = 3
+Decode = Callable[[bytes], Row]
+
+
+def verify(check: Check, topic: str, decode: Decode, decode_expected: Decode) -> Outcome:
+    """What was found. decode: of the topic's values. decode_expected: of the recount's, which are JSON."""
+    query, settings = check.query, check.settings
+
+    def ends() -> dict[Partition, int]:
+        return {which: end for which, (_, end) in first_and_end_offsets(settings, source_partitions(settings, topic)).items()}
+
+    for attempt in range(ATTEMPTS):
+        committed, planned, limits = looked_at(check.place, ends)
+        table = read_table(settings, limits)
+        prefix = check.taken.prefix(committed, planned)
+        lateness, comparison = _compare(check, prefix, table, decode, decode_expected)
+        if not comparison.unsettled or attempt == ATTEMPTS - 1:
+            break
+    faults = [f"{table.keyless} records without a key, which belong to no row"] if table.keyless else []
+    if lateness is not None and lateness.wrongly_late_events:
+        faults.append(
+            f"{lateness.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {query.name}`"
+        )
+    rows, differences = comparison.counts, comparison.differences
+    return check.found(prefix, lateness=lateness, rows=rows, differences=differences, faults=faults, notes=_gaps(prefix, lateness))
+
+
+def _compare(
+    check: Check, prefix: Prefix, found: TopicTable, decode: Decode, decode_expected: Decode
+) -> tuple[Lateness | None, Comparison]:
+    query, settings = check.query, check.settings
+    cut_until_ms = newest_cut_ms(prefix, check.place, check.spark, query, settings)
+    delay = query.watermark or settings.watermark
+    expectation = Expectation(query, check.taken.between, prefix, check.schemas, delay=delay, cut_until_ms=cut_until_ms)
+    try:
+        lateness = expectation.lateness()
+        excuses = Excuses(
+            untold=expectation.untold_keys() if lateness and lateness.untold_rows else frozenset(),
+            is_cut=prefix.is_cut,
+            newest_cut_ms=cut_until_ms,
+            growing=query.growing,
+            kept_for=timedelta(seconds=durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
+        )
+        tables = Tables(
+            expectation.rows(),
+            found.values,
+            decode=decode,
+            decode_expected=decode_expected,
+            expected_ahead=(lambda: expectation.rows(ahead=True)) if prefix.planned > prefix.committed else None,
+            newer=found.newer,
+        )
+        return lateness, tables.compare(excuses)
+    finally:
+        expectation.close()
+
+
+def _gaps(prefix: Prefix, lateness: Lateness | None) -> list[str]:
+    if lateness is None or not lateness.untold_rows:
+        return []
+    numbers = [-1, *(batch.number for batch in prefix.batches)]
+    gaps = [(one + 1, other - 1) for one, other in pairwise(numbers) if other > one + 1]
+    named_gaps = ", ".join(f"{one} to {other}" if one < other else f"{one}" for one, other in gaps[:3])
+    return [
+        f"batches {named_gaps} are not in the journal: of {lateness.untold_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
+    ]
