@@ -6,7 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from contract.domains import DOMAINS
-from dashboard.pages import health
+from dashboard.health import page as health
 
 _HERE = Path(__file__).parent
 
@@ -14,7 +14,7 @@ _HERE = Path(__file__).parent
 st.set_page_config(page_title="Streamgauge", page_icon=str(_HERE / "icon.svg"), layout="wide")
 st.logo(str(_HERE / "logo.svg"), size="large")
 pages = [
-    *(st.Page(import_module(f"dashboard.pages.{domain.name}").page, title=domain.title, url_path=domain.name) for domain in DOMAINS),
+    *(st.Page(import_module(f"dashboard.domains.{domain.name}").page, title=domain.title, url_path=domain.name) for domain in DOMAINS),
     st.Page(health.page, title="Health", url_path="health"),
 ]
 st.navigation(pages, position="top").run()

@@ -22,7 +22,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain by its `name`: that of `streamgauge produce <name>` and of its modules producers.<name>, pipeline.domains.<name> and dashboard.pages.<name>.
+    """A domain by its `name`: that of `streamgauge produce <name>` and of its modules producers.<name>, pipeline.domains.<name> and dashboard.domains.<name>.
 
     title: of its page. reports: by query. demo: options of `streamgauge produce <name>` in the demo.
     """

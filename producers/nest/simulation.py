@@ -7,7 +7,7 @@ times, and is one *sighting* when a person was in it: the fact (device_id, start
 
 import heapq
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -15,6 +15,7 @@ from itertools import count
 import orjson
 
 from contract.errors import StreamgaugeError
+from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.events import MS_PER_SECOND, Event
 from producers.nest.homes import homes
 from producers.nest.reports import CameraState, HomeState
@@ -145,15 +146,6 @@ class _Neighbourhood:
         heapq.heappush(self._agenda, (due_ms, next(self._entries), camera))
 
 
-def _truncated(value: bytes) -> bytes:
-    return value[: len(value) // 2]
-
-
-def _invalid_utf8(value: bytes) -> bytes:
-    # In front, so that a reader that replaces what it cannot decode has no JSON either.
-    return b"\xff\xfe" + value
-
-
 def _not_json(value: bytes) -> bytes:
     return b"<html>502 Bad Gateway, %d bytes</html>" % len(value)
 
@@ -163,13 +155,6 @@ def _without_devices(value: bytes) -> bytes:
     return orjson.dumps({name: part for name, part in document.items() if name != "devices"})
 
 
-def _empty(_: bytes) -> bytes:
-    return b""
-
-
-DAMAGES: tuple[Callable[[bytes], bytes], ...] = (_truncated, _invalid_utf8, _not_json, _without_devices, _empty)
-
-
-def corrupt(value: bytes, number: int) -> bytes:
-    """A damaged copy of the document `value`; the kinds of damage take turns by `number`. None of them is a usable document."""
-    return DAMAGES[number % len(DAMAGES)](value)
+DAMAGES = (truncated, invalid_utf8, _not_json, _without_devices, empty)
+corrupt = damaged_by(*DAMAGES)
+"""Makes a damaged copy of a document. None of them is usable."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 
 from contract.errors import StreamgaugeError
+from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.events import Event
 from producers.delivery.summary import Summary
 from producers.taxi.files import read_trips
@@ -46,15 +47,6 @@ def with_trips(summary: Summary) -> Summary:
     return replace(summary, facts=summary.distinct_events, facts_too_late=summary.too_late)
 
 
-def _truncated(value: bytes) -> bytes:
-    return value[: len(value) // 2]
-
-
-def _invalid_utf8(value: bytes) -> bytes:
-    # In front, so that a reader that replaces what it cannot decode has no JSON either.
-    return b"\xff\xfe" + value
-
-
 def _comma_separated(value: bytes) -> bytes:
     return b",".join(str(field).encode() for field in orjson.loads(value).values())
 
@@ -63,13 +55,6 @@ def _without_dropoff_time(value: bytes) -> bytes:
     return orjson.dumps({**orjson.loads(value), DROPOFF: None})
 
 
-def _empty(_: bytes) -> bytes:
-    return b""
-
-
-DAMAGES: tuple[Callable[[bytes], bytes], ...] = (_truncated, _invalid_utf8, _comma_separated, _without_dropoff_time, _empty)
-
-
-def corrupt(value: bytes, number: int) -> bytes:
-    """A damaged copy of the trip `value`; the kinds of damage take turns by `number`. None of them is a usable trip."""
-    return DAMAGES[number % len(DAMAGES)](value)
+DAMAGES = (truncated, invalid_utf8, _comma_separated, _without_dropoff_time, empty)
+corrupt = damaged_by(*DAMAGES)
+"""Makes a damaged copy of a trip. None of them is usable."""

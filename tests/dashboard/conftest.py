@@ -15,11 +15,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from playwright.sync_api import sync_playwright
 from running import RETRY_SECONDS, environment
+from topic_reset import empty_topics
 
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.create_topics import create_topics
-from dashboard.pages import nest
+from dashboard.domains import nest
 from dashboard.server import dashboard_command, dashboard_url
 from streamgauge.platform.processes import GuardedProcess, log_tail
 
@@ -116,7 +117,8 @@ def browser():
 
 @pytest.fixture(scope="module")
 def dashboard(settings, until, tmp_path_factory):
-    """The served dashboard's address."""
+    """The served dashboard's address. It begins with empty tables, whatever earlier tests have written."""
+    empty_topics(settings.kafka)
     log, url = tmp_path_factory.mktemp("dashboard") / "dashboard.log", dashboard_url(settings)
     process = GuardedProcess.start("dashboard", dashboard_command(settings), log=log, environment=environment(settings))
 

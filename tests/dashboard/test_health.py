@@ -16,7 +16,8 @@ from streamlit.testing.v1 import AppTest
 
 from contract.kafka.create_topics import create_topics
 from contract.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
-from dashboard.pages import health, health_dead_letters
+from dashboard.health import dead_letters as health_dead_letters
+from dashboard.health import page as health
 
 MARKUP = "<b>**bold** ![image](http://127.0.0.1/)</b>"
 
@@ -104,7 +105,7 @@ def page_with(until):
     """The page, run again until `shows(page)` holds."""
 
     def script():
-        from dashboard.pages import health
+        from dashboard.health import page as health
 
         health.page()
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from dashboard.pages.health_history import decode_point, history_of
+from dashboard.health.history import decode_point, history_of
 from dashboard.reading.reader import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from dashboard import charts
-from dashboard.pages import nest
+from dashboard.domains import nest
 from dashboard.reading.reader import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.kafka.create_topics import create_topics
-from dashboard.pages import taxi
+from dashboard.domains import taxi
 
 FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
 
@@ -50,7 +50,7 @@ def page_with(until, shows):
     """The page, run again until `shows(page)` holds."""
 
     def script():
-        from dashboard.pages import taxi
+        from dashboard.domains import taxi
 
         taxi.page()
 

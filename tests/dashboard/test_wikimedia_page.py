@@ -21,7 +21,7 @@ from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA
 from contract.kafka.create_topics import create_topics
 from contract.storage.data_files import data_file
 from contract.topics import STREAMING_METRICS
-from dashboard.pages import wikimedia, wikimedia_stream
+from dashboard.domains import wikimedia, wikimedia_stream
 from streamgauge.platform.registry import EmbeddedRegistry
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -90,7 +90,7 @@ def own_registry(settings, tmp_path):
 class Page:
     def __init__(self, retry):
         def script():
-            from dashboard.pages import wikimedia
+            from dashboard.domains import wikimedia
 
             wikimedia.page()
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.pages.wikimedia_stream import lag_of, newest_report, sources_of
+from dashboard.domains.wikimedia_stream import lag_of, newest_report, sources_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -35,3 +35,9 @@ def test_links_between_documents_lead_somewhere():
 def test_the_readme_stays_short():
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 100, "move what is reference to docs/"
+
+
+def test_the_walk_to_a_new_domain_quotes_its_files():
+    code = "\n".join(path.read_text() for path in (ROOT / "tests" / "weather").rglob("*.py"))
+    for quoted in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "add-a-domain.md").read_text(), re.DOTALL):
+        assert quoted in code, f"no file in tests/weather has:\n{quoted}"

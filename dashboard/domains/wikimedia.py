@@ -18,7 +18,7 @@ from contract.registry.server import RegistryServer
 from contract.settings import Settings
 from contract.text import duration, size_text
 from dashboard import charts, formats, page_head
-from dashboard.pages import wikimedia_stream
+from dashboard.domains import wikimedia_stream
 from dashboard.reading.reader import Snapshot
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name

@@ -13,9 +13,9 @@ from contract.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryS
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS
 from dashboard import charts, formats
+from dashboard.health.dead_letters import dead_letters, letters_snapshot
+from dashboard.health.history import HISTORY, RECENT, decode_point, history_of
 from dashboard.page_head import snapshot_under
-from dashboard.pages.health_dead_letters import dead_letters, letters_snapshot
-from dashboard.pages.health_history import HISTORY, RECENT, decode_point, history_of
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.source_ends import source_ends
 

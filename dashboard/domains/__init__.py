@@ -1,0 +1,1 @@
+"""A domain a file: its page."""

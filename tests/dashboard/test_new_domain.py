@@ -1,0 +1,81 @@
+"""A fourth domain, as docs/add-a-domain.md adds it: its files and one line, from the producer to the page."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from running import PATIENCE_MS, PROCESS_SECONDS, environment
+
+from dashboard.server import dashboard_url
+from streamgauge.platform.processes import GuardedProcess
+
+ROOT = Path(__file__).parents[2]
+FILES = ROOT / "tests" / "weather"
+LINE = ('    "wikimedia",\n', '    "wikimedia",\n    "weather",\n')
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """The project with the files of the domain and its line."""
+    tree = tmp_path / "tree"
+    for room in ("contract", "producers", "pipeline", "dashboard", "streamgauge", "data"):
+        shutil.copytree(ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(FILES, tree, dirs_exist_ok=True)
+    names = tree / "contract" / "domains" / "__init__.py"
+    assert LINE[0] in names.read_text(), f"{names} has no longer the line that this test changes"
+    names.write_text(names.read_text().replace(*LINE))
+    return tree
+
+
+def test_it_is_produced_counted_verified_reported_and_shown(tree, fresh_registry, browser, until):
+    own = {
+        "KAFKA_BOOTSTRAP_SERVERS": fresh_registry.bootstrap_servers,
+        "SCHEMA_REGISTRY_URL": fresh_registry.registry_url,
+        "PYTHONPATH": str(tree),
+        "PYTHONSAFEPATH": "1",  # the working directory holds the project without the domain
+    }
+
+    def streamgauge(*arguments):
+        command = [sys.executable, "-m", "streamgauge.cli", *arguments]
+        variables = environment(fresh_registry, **own)
+        done = subprocess.run(command, cwd=tree, env=variables, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False)
+        assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    streamgauge("up")
+    sent = json.loads(
+        streamgauge("produce", "weather", "--rate", "500", "--limit", "500", "--duplicates", "0.1", "--corrupt", "0.1", "--json")
+    )
+    streamgauge("run", "weather-city-stats", "--once")
+    verdicts = {one["query"]: one for one in json.loads(streamgauge("verify", "--format", "json"))}
+    assert {query: one["verdict"] for query, one in verdicts.items() if query.startswith("weather")} == {
+        "weather-city-stats": "right",
+        "weather-dead-letters": "right",
+    }
+    assert verdicts["weather-dead-letters"]["rows"]["equal"] == sent["corrupt"] > 0
+    rows = json.loads(streamgauge("report", "weather-city-stats", "--format", "json"))
+    assert sum(row["readings"] for row in rows) == sent["readings"] == 500
+    assert {row["city"] for row in rows} == {"Bergen", "Lisbon", "Tartu", "Trieste", "unknown"}
+
+    url = dashboard_url(fresh_registry)
+    command = [sys.executable, "-m", "streamgauge.cli", "dashboard"]
+    served = GuardedProcess.start("dashboard", command, log=tree / "dashboard.log", environment=environment(fresh_registry, **own))
+    page = browser.new_page()
+    try:
+
+        def answers():
+            try:
+                return "" if page.goto(url) else "no answer"
+            except Exception as error:  # whatever Chromium calls it while nobody listens
+                return str(error)
+
+        until(answers, "".__eq__, f"the dashboard was to answer at {url}")
+        page.get_by_role("link", name="Weather").click(timeout=PATIENCE_MS)
+        page.get_by_role("heading", name="Weather").wait_for(timeout=PATIENCE_MS)
+        page.get_by_test_id("stDataFrame").wait_for(timeout=PATIENCE_MS)
+    finally:
+        page.close()
+        served.stop()

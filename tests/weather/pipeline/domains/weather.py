@@ -1,0 +1,71 @@
+"""Weather stations: the average temperature per city and hour."""
+
+from functools import partial
+
+from contract.domains.weather import CITY_STATS, READINGS
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from contract.settings import Settings
+from pipeline.formats.dead_letters import dead_letters, json_reason
+from pipeline.formats.record_clock import latest_event
+from pipeline.query import Query
+from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
+from pipeline.sources.static_tables import StaticTable
+from pipeline.sources.topic import KafkaTopic
+
+STATIONS = StaticTable("weather_stations.csv", schema="station string, city string", unique="station")
+_READING = "station string, time timestamp, celsius decimal(5, 1)"
+_EVENT_KEY = ("station", "time")
+
+
+def readings(records: DataFrame, future: str) -> DataFrame:
+    """The usable readings. Returns topic, partition, offset, station, time, celsius (decimal, degrees)."""
+    usable = _parsed(records).where(_reason(future).isNull())
+    return usable.select("topic", "partition", "offset", "reading.*")
+
+
+def city_stats(rows: DataFrame, stations: DataFrame) -> DataFrame:
+    """Readings per city and hour. Returns city, window{start, end}, readings (long), celsius_avg (decimal, degrees)."""
+    located = rows.dropDuplicates(list(_EVENT_KEY)).join(F.broadcast(stations), "station", how="left")
+    return (
+        located.groupBy(F.coalesce("city", F.lit("unknown")).alias("city"), F.window("time", "1 hour"))
+        .agg(F.count("*").alias("readings"), F.avg("celsius").alias("celsius_avg"))
+        .select("city", "window", "readings", "celsius_avg")
+    )
+
+
+def unusable(records: DataFrame, future: str) -> DataFrame:
+    """The other records, as dead letters."""
+    return dead_letters(_parsed(records), _reason(future))
+
+
+def _parsed(records: DataFrame) -> DataFrame:
+    return records.withColumn("reading", F.from_json(F.col("value").cast("string"), _READING))
+
+
+def _reason(future: str) -> Column:
+    time = F.col("reading.time")
+    return F.coalesce(
+        json_reason(F.col("value").cast("string"), parsed=time.isNotNull()),
+        F.when(time.isNull(), "no time").when(time > latest_event(future), "time is in the future"),
+    )
+
+
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """The queries of the domain."""
+    query = partial(Query, source=KafkaTopic(READINGS.name))
+    return (
+        query(
+            "weather-city-stats",
+            decode=partial(readings, future=settings.future),
+            event_time="time",
+            event_key=_EVENT_KEY,
+            growing=("readings",),
+            transform=city_stats,
+            static_tables=(STATIONS,),
+            sink=CompactedTopic(CITY_STATS, key=("city", "window")),
+            mode="update",
+        ),
+        query("weather-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), mode="append"),
+    )

@@ -1,0 +1,52 @@
+"""Weather stations: simulated readings."""
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count, islice
+from typing import Annotated
+
+import orjson
+import typer
+from contract.domains.weather import READINGS
+
+from contract.settings import Settings
+from producers.delivery import options
+from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
+from producers.delivery.events import Event
+from producers.delivery.options import AsJson, Corrupt, Duplicates, Late, Limit, Seed, TooLate, Watermark
+
+STATIONS = [f"station-{number:02}" for number in range(12)]
+
+
+def readings(start: datetime, step: timedelta, seed: int) -> Iterator[Event]:
+    """An endless stream of readings, `step` apart, in order of time. The same start, step and seed give the same readings."""
+    chance = random.Random(seed)
+    for number in count():
+        time, station = start + number * step, chance.choice(STATIONS)
+        time_ms = int(time.timestamp() * 1000)
+        value = {"station": station, "time": time.isoformat(timespec="milliseconds"), "celsius": round(chance.gauss(12, 6), 1)}
+        yield Event(time_ms, time_ms, station.encode(), orjson.dumps(value), facts=((station, time_ms),))
+
+
+def produce(
+    *,
+    rate: Annotated[float, typer.Option(help="Readings a second.")] = 20.0,
+    limit: Limit = None,
+    seed: Seed = 0,
+    late: Late = 0.0,
+    too_late: TooLate = 0.0,
+    duplicates: Duplicates = 0.0,
+    corrupt: Corrupt = 0.0,
+    watermark: Watermark = None,
+    json: AsJson = False,
+) -> None:
+    """Weather stations: simulated readings, one a minute of event time."""
+    from producers.delivery.run import Run, deliver
+
+    settings = Settings.from_environment()
+    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
+    damage = damaged_by(truncated, invalid_utf8, empty)
+    run = Run(settings.kafka, READINGS.name, faults, damage, rate, limit, limit is not None, is_simulated=True)
+    events = islice(readings(datetime.now(UTC), timedelta(minutes=1), seed), limit)
+    deliver(run, events, "readings", "distinct readings: station, time", as_json=json)
