@@ -1,7 +1,6 @@
 """The embedded Kafka: one real Apache Kafka broker in KRaft mode, on loopback, set for a small machine."""
 
 import base64
-import subprocess
 import uuid
 from pathlib import Path
 
@@ -12,11 +11,13 @@ from contract.java import jars
 from contract.java.runtime import java_home
 from contract.kafka.cluster import KafkaCluster
 from contract.settings import Settings
+from contract.storage.paths import write_whole
 from contract.topics import LARGEST_RECORD_BYTES
 from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import HOST, EmbeddedServer, Launch
 
 _LOGGING = Path(__file__).with_name("kafka-log4j2.properties")
+NODE_ID = 1
 _JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC")
 
 
@@ -39,6 +40,7 @@ class EmbeddedKafka(EmbeddedServer):
         super().__init__()
         self.settings = settings
         self.folder = settings.home.absolute() / "kafka"
+        self._node = self.folder / "data" / "meta.properties"
         self.log = settings.logs.absolute() / "kafka.log"
         self.pid_file = PidFile(self.folder / "broker.pid")
         self.ports = (settings.kafka_port, settings.kafka_port + 1)
@@ -56,39 +58,27 @@ class EmbeddedKafka(EmbeddedServer):
         class_path = jars.class_path(jars.fetch("kafka", self.settings))
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._server_properties().items()))
-        if not (self.folder / "data" / "meta.properties").exists():
-            self._format(java, class_path, properties)
+        if not self._node.exists():
+            self._name_node()
         flags = [*_JAVA_FLAGS, f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dstreamgauge.log={self.log}"]
         command = [java, *flags, "-cp", class_path, "kafka.Kafka", str(properties)]
         return Launch(command, {}, self.log.with_name("kafka.out"))
 
-    def _format(self, java: str, class_path: str, properties: Path) -> None:
-        cluster_id = "-"
-        while cluster_id.startswith("-"):  # the tool would take it for an option
-            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = [
-            java,
-            "-cp",
-            class_path,
-            "kafka.tools.StorageTool",
-            "format",
-            "--ignore-formatted",
-            "-t",
-            cluster_id,
-            "-c",
-            str(properties),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            msg = f"Kafka could not format {self.folder / 'data'}: {(done.stderr or done.stdout).strip().splitlines()[-1:]}; see that the folder can be written, or choose another STREAMGAUGE_HOME"
-            raise StreamgaugeError(msg)
+    def _name_node(self) -> None:
+        """Writes what `kafka-storage format` would: which node of which cluster the folder belongs to. The broker makes the rest at its first start."""
+        ids = {name: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for name in ("cluster.id", "directory.id")}
+        try:
+            write_whole(self._node, "".join(f"{name}={value}\n" for name, value in {"version": 1, "node.id": NODE_ID, **ids}.items()))
+        except OSError as error:
+            msg = f"could not write {self._node}: {error.strerror}; see that the folder can be written, or choose another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg) from error
 
     def _server_properties(self) -> dict[str, str | int]:
         port = self.settings.kafka_port
         return {
             "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@{HOST}:{port + 1}",
+            "node.id": NODE_ID,
+            "controller.quorum.voters": f"{NODE_ID}@{HOST}:{port + 1}",
             "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{port + 1}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
