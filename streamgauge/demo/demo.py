@@ -18,6 +18,7 @@ from contract.settings import Settings
 from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import Child, Server, Service
 from streamgauge.demo.supervision import Supervised
+from streamgauge.demo.upkeep import upkeep
 from streamgauge.platform.guard import signal_pipe
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import NAME_WIDTH, Platform
@@ -35,6 +36,7 @@ class Demo:
         self.platform = Platform(settings, say=self._say)
         self.figures = LiveFigures(settings)
         self.children = [Child(service, settings, self.figures) for service in chosen]
+        self.upkeep = upkeep(settings, self._say)
         self._began = time.monotonic()
 
     def run(self, seconds: float | None = None) -> None:
@@ -79,6 +81,8 @@ class Demo:
                     os.read(children_end, 64)
                 self.figures.ask()
                 self._look(supervised)
+                for task in self.upkeep:
+                    task.look()
                 self._show(supervised, status, shown)
         self._say(self.figures.line())
 
@@ -106,7 +110,8 @@ class Demo:
             raise StreamgaugeError(msg)
 
     def _stop(self) -> None:
-        processes = [child.process for child in self.children if child.process is not None]
+        of_children, of_upkeep = [child.process for child in self.children], [task.process for task in self.upkeep]
+        processes = [process for process in (*of_children, *of_upkeep) if process is not None]
         if not processes and all(server.guarded is None for server in self.platform.servers):
             return
         self._say("stopping ...")

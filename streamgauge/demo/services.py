@@ -40,11 +40,6 @@ def services(settings: Settings, *, dashboard: bool) -> list[Service]:
     chosen = [
         Service("pipeline", [*COMMAND, "run"], "writes results", pause, RESULTS),
         *(producer(domain) for domain in DOMAINS),
-        Service("expire", [*COMMAND, "expire", "--every", "1 hour"], "deletes old results every hour"),
-        # Each round starts a Spark of its own, beside that of the pipeline: it is to be small.
-        Service(
-            "maintain", [*COMMAND, "maintain", "--every", "1 hour"], "compacts tables every hour", {"STREAMGAUGE_DRIVER_MEMORY": "512m"}
-        ),
     ]
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port

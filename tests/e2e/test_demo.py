@@ -14,7 +14,7 @@ from running import environment, eventually, settings_on_free_ports, streamgauge
 from contract.process.waiting import SERVER_STOP_SECONDS, STOP_SECONDS
 from streamgauge.platform.platform import NAME_WIDTH
 
-PARTS = ("Kafka", "schema registry", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia", "expire", "maintain", "dashboard")
+PARTS = ("Kafka", "schema registry", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia", "dashboard")
 RESULTS = ("nest-camera-stats", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats")
 
 

@@ -1,0 +1,67 @@
+"""What the demo does once an hour: it deletes old results and compacts tables. Nothing runs in between."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from contract.errors import StreamgaugeError
+from contract.process.waiting import STOP_SECONDS, Say
+from contract.settings import Settings
+from pipeline.lake.folders import table_folders
+from streamgauge.demo.services import COMMAND
+from streamgauge.platform.processes import GuardedProcess, log_tail
+
+FIRST_SECONDS = 600
+"""The first round begins so long after the start, when the machine has less to do."""
+EVERY_SECONDS = 3600
+
+
+class Upkeep:
+    """A command that runs to its end, again and again. is_needed: asked before each round."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        settings: Settings,
+        say: Say,
+        *,
+        environment: Mapping[str, str] | None = None,
+        is_needed: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = command[0]
+        self._command, self._settings, self._say, self._environment, self._clock = command, settings, say, environment, clock
+        self._is_needed, self._due = is_needed, clock() + FIRST_SECONDS
+        self.process: GuardedProcess | None = None
+
+    def look(self) -> None:
+        """Starts a round that is due; says so when one has failed."""
+        log = self._settings.logs / f"{self.name}.out"
+        if self.process is not None and (code := self.process.popen.poll()) is not None:
+            self.process = None
+            if code:
+                self._say(f"{self.name} failed: {log_tail(log, 1).removeprefix('error: ')}; it is tried again in an hour")
+        if self.process is None and self._clock() >= self._due:
+            self._due = self._clock() + EVERY_SECONDS
+            try:
+                if self._is_needed():
+                    command = [*COMMAND, *self._command]
+                    self.process = GuardedProcess.start(
+                        self.name, command, log=log, environment=self._environment, grace_seconds=STOP_SECONDS
+                    )
+            except StreamgaugeError as error:  # the object store of the tables is away
+                self._say(f"{self.name} failed: {error}; it is tried again in an hour")
+
+
+def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
+    """Expiry of results, and maintenance of Delta tables once there are some."""
+    return [
+        Upkeep(["expire"], settings, say),
+        # A round starts a Spark of its own, beside that of the pipeline: it is to be small.
+        Upkeep(
+            ["maintain"], settings, say, environment={"STREAMGAUGE_DRIVER_MEMORY": "512m"}, is_needed=lambda: _has_delta_tables(settings)
+        ),
+    ]
+
+
+def _has_delta_tables(settings: Settings) -> bool:
+    return any(form == "delta" for _, form in table_folders(settings.lake))
