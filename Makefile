@@ -78,7 +78,7 @@ bench: .venv/.dev ## figures of this machine; takes some minutes
 	$(BENCH)neighbours
 	$(BENCH)demo
 
-jars-lock: .venv/.ready ## make contract/java/jars.lock anew (needs Maven)
+jars-lock: .venv/.ready ## regenerate contract/java/jars.lock (needs Maven)
 	$(RUN)python -m contract.java.lock_jars
 
 clean: ## everything that was made here: environment, data, caches of tools

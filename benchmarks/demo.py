@@ -1,6 +1,6 @@
 """Measures `streamgauge demo` on this machine: `PYTHONPATH=tests python -m benchmarks.demo`. Everything is fetched before, so that no download is timed.
 
-Prints the seconds from the command to the first row of each story's result topic, what all its processes hold in memory half a minute
+Prints the seconds from the command to the first row of each domain's result topic, what all its processes hold in memory half a minute
 later, and the seconds that it takes to end after Ctrl-C.
 """
 

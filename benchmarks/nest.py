@@ -1,4 +1,4 @@
-"""Measures the Nest story on this machine: `PYTHONPATH=tests python -m benchmarks.nest [producer pipeline latency]`, all of them by default.
+"""Measures the Nest domain on this machine: `PYTHONPATH=tests python -m benchmarks.nest [producer pipeline latency]`, all of them by default.
 
 producer  documents/s into the broker, of 1,000,000 of about 1.6 kB
 pipeline  documents/s from the earliest to the last result, with the start of the process, and warm; alone, and with the archive

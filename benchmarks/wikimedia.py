@@ -1,4 +1,4 @@
-"""Measures the Wikimedia story on this machine: `PYTHONPATH=tests python -m benchmarks.wikimedia [registry producer pipeline]`, all of them by default.
+"""Measures the Wikimedia domain on this machine: `PYTHONPATH=tests python -m benchmarks.wikimedia [registry producer pipeline]`, all of them by default.
 
 registry  seconds from the start of the schema registry's process to its first answer, and its memory, with all of it unpacked before
 producer  changes/s into the broker, in Avro, of CHANGES simulated ones; and what simulating and encoding alone would allow

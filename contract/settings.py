@@ -215,7 +215,7 @@ class Settings:
     wikimedia_silence_seconds: int = _setting(
         "WIKIMEDIA_SILENCE_SECONDS",
         30,
-        "how long the live stream may be silent before the connection is made anew",
+        "how long the live stream may be silent before the connection is reopened",
         read=_count,
         expected="a whole number from 1",
     )

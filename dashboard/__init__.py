@@ -1,1 +1,1 @@
-"""Streamlit: shows the result topics, and knows nothing else. A story is one file here with the name that it has everywhere."""
+"""Streamlit: shows the result topics, and knows nothing else. A domain is one file here with the name that it has everywhere."""

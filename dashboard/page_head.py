@@ -1,4 +1,4 @@
-"""The head that every page of a story has: its title, how fresh its tables are, and what is wrong if something is."""
+"""The head that every page of a domain has: its title, how fresh its tables are, and what is wrong if something is."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Changes of wikis as confluent-kafka writes them: what the tests of the Wikimedia story start from."""
+"""Changes of wikis as confluent-kafka writes them: what the tests of the Wikimedia domain start from."""
 
 import io
 import json

@@ -62,7 +62,7 @@ class ResultTable:
     def apply(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> None:
         """Folds one record in. `timestamp_ms`: Kafka's, since 1970; a record without a key belongs to no row and is unreadable.
 
-        Raises the StreamgaugeError of a `decode` that can read nothing at present; the table is then to be read anew.
+        Raises the StreamgaugeError of a `decode` that can read nothing at present; the table must then be read again.
         """
         if timestamp_ms is not None:
             self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
@@ -140,7 +140,7 @@ class TableReader:
         """Takes what has arrived, waiting for it at most `timeout_seconds`; returns whether a record was folded into `table`.
 
         Raises StreamgaugeError when Kafka has gone, the topic can no longer be read, or `decode` can read nothing: the table is then to
-        be read anew.
+        be read again.
         """
         applied, taken = False, 0
         message = self._consumer.poll(timeout_seconds)
@@ -164,11 +164,11 @@ class TableReader:
     def check(self) -> None:
         """Asks Kafka whether it still has the topic that was read; a consumer alone notices a deletion late, and a hanging broker too.
 
-        Raises StreamgaugeError when Kafka does not answer, the topic is gone, or it was created anew.
+        Raises StreamgaugeError when Kafka does not answer, the topic is gone, or it was recreated.
         """
         ends = {partition: end for partition, (_, end) in self._first_and_end_offsets().items()}
         if any(ends.get(partition, 0) < offset for partition, offset in self._next_offsets.items()):
-            msg = f"topic {self._topic} at {self._kafka} was created anew; it is to be read anew"
+            msg = f"topic {self._topic} at {self._kafka} was recreated; read it again from the start"
             raise StreamgaugeError(msg)
 
     def _start(self) -> None:
@@ -206,7 +206,7 @@ class TableReader:
         elif not_allowed := unreadable(self._kafka, self._topic, error):
             raise not_allowed
         else:
-            msg = f"topic {self._topic} at {self._kafka} can no longer be read: {error.str()}; it is to be read anew"
+            msg = f"topic {self._topic} at {self._kafka} can no longer be read: {error.str()}; read it again from the start"
             raise StreamgaugeError(msg)
         if is_at_end:
             self._ends_ahead.pop(partition, None)

@@ -24,7 +24,7 @@ from dashboard.reading.reader import Snapshot
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
 BOT, HUMAN = "Bot", "Human"
 HORIZON = timedelta(hours=24)
-"""How far back the page looks, from the newest window; the topics keep every window for ever."""
+"""How far back the page looks, from the newest window; the topics keep every window until it expires."""
 LARGEST_RANKING = 10
 _MINUTES = {"15 minutes": 15, "1 hour": 60, "6 hours": 360, "24 hours": 1440}
 _LINES = {HUMAN: "humans", BOT: "bots"}
@@ -195,7 +195,7 @@ def _last_whole(over: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def _begun(start: datetime, now: datetime) -> str:
-    """How far behind the clock the newest window is: it begins anew every slide, so a current stream's is never much older than that."""
+    """How far behind the clock the newest window is: it starts again every slide, so a current stream's is never much older than that."""
     return f"begun {duration(now - start)} ago" if start <= now else f"ahead of the clock by {duration(start - now)}"
 
 

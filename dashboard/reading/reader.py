@@ -45,7 +45,7 @@ class Snapshot:
 
 
 class Follower:
-    """Reads one topic in a thread, for ever: as a table, or by what `open_reader` opens. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
+    """Reads one topic in a thread, until the process ends: as a table, or by what `open_reader` opens. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
 
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
         self._open_reader = open_reader or (lambda: TableReader(kafka, topic, decode).opened())

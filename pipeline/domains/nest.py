@@ -135,7 +135,7 @@ def _device_id() -> Column:
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of this story, on the source that `settings.nest_source` names."""
+    """The queries of this domain, on the source that `settings.nest_source` names."""
     query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else KafkaTopic(NEST_LOGS.name))
     return (
         query(

@@ -130,7 +130,7 @@ def _timestamp(milliseconds: str) -> Column:
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of the story, with the slide of the window and what counts as future from `settings`."""
+    """The queries of this domain, with the slide of the window and what counts as future from `settings`."""
     decode = partial(trips, future=settings.future)
     return (
         Query(

@@ -145,7 +145,7 @@ def _each_once(edits: DataFrame) -> DataFrame:
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of this story, with windows and watermark as the settings have them."""
+    """The queries of this domain, with windows and watermark as the settings have them."""
     stats = partial(
         Query,
         source=KafkaTopic(WIKIMEDIA.name),

@@ -58,7 +58,7 @@ class WriterSchemas:
     def event(self, value: Column, fields: Iterable[str] | None = None) -> Column:
         """The value as a struct of the reader's schema, or of `fields` only, and IS_READ; every field is null when it cannot be read.
 
-        Name the column once: each mention reads the value anew. Evaluating it fails for an id that is neither known nor absent.
+        Name the column once: each mention reads the value again. Evaluating it fails for an id that is neither known nor absent.
         """
         reader = with_marker(self.reader if fields is None else with_fields(self.reader, fields), IS_READ)
         options = {"mode": "PERMISSIVE", "avroSchema": reader}

@@ -11,7 +11,7 @@ def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFr
     """The records that have a reason, as topic `dead-letters` takes them.
 
     records: columns of sources.kafka.RECORD, and PROBLEM when they are of files; that goes before `reason`. reason: string, null for a record that is fine. reader: who could not use them, for a topic that more
-    than its story reads; it is part of the key then, so that the letters of one reader do not replace another's.
+    than its domain reads; it is part of the key then, so that the letters of one reader do not replace another's.
     Returns key (string), value (binary, the raw bytes), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
     """
     key = ("offset", "partition", *(("reader",) if reader else ()), "topic")

@@ -92,7 +92,7 @@ class TableSchema:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            msg = f"{path} is no schema of a table ({type(error).__name__}: {error}); bring it back from a copy, or delete it: it is inferred anew"
+            msg = f"{path} is no schema of a table ({type(error).__name__}: {error}); bring it back from a copy, or delete it: it is then inferred again"
             raise StreamgaugeError(msg) from error
 
     def write(self, path: StoragePath) -> None:

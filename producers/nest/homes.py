@@ -1,7 +1,7 @@
 """The homes that the simulation reports on, and the table of where their cameras are.
 
 Homes are the same in every run: camera n is always the same device in the same home, so that `data/device_locations.csv` fits every seed.
-`python -m producers.nest_homes` writes that table anew.
+`python -m producers.nest.homes` writes that table.
 """
 
 import csv

@@ -30,7 +30,7 @@ class _Report(NamedTuple):
 
 
 class CameraState:
-    """One camera as the hours pass. Its report is kept as bytes, and made anew only when something about it changes."""
+    """One camera as the hours pass. Its report is kept as bytes, and made again only when something about it changes."""
 
     def __init__(self, home: "HomeState", camera: Camera, since_ms: int) -> None:
         self.home, self.camera = home, camera

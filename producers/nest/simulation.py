@@ -1,4 +1,4 @@
-"""The Nest story: cameras that see people, simulated or replayed from a recording.
+"""Nest cameras: cameras that see people, simulated or replayed from a recording.
 
 A document reports one home with all its cameras. It is sent because something happened at one of them: an event began, goes on (it has no
 end_time then), or ended; the camera went offline or came back; or it is the regular report. The same event is therefore reported several

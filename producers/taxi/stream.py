@@ -1,4 +1,4 @@
-"""The taxi story: trips of New York's green taxis, simulated or replayed from TLC's Parquet files, in order of drop-off."""
+"""Green taxis: trips of New York's green taxis, simulated or replayed from TLC's Parquet files, in order of drop-off."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The Wikimedia story: every change of the world's wikis - live, recorded or simulated - as an event in Avro.
+"""Wikimedia edits: every change of the world's wikis - live, recorded or simulated - as an event in Avro.
 
 All three kinds take the same way: JSON text, brought to the schema's fields (`edit_event`), encoded. Text that tells no change goes to the
 dead letters with its reason. The record's key is "<wiki>:<page title>", so the changes of a page stay in order; its fact, what a count of

@@ -56,7 +56,7 @@ def clean(
         out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay", markup=False)
     if settings.lake_uri and settings.lake.exists():
         out.print(
-            f"the tables in {settings.lake} stay: delete them too before queries run anew, or their rows come a second time", markup=False
+            f"the tables in {settings.lake} stay: delete them too before queries run again, or their rows come a second time", markup=False
         )
     if settings.checkpoint_uri and checkpoints(settings):
         out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query", markup=False)

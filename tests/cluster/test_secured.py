@@ -1,4 +1,4 @@
-"""A Standalone cluster whose executors come to a Kafka that asks who is there."""
+"""A Standalone cluster whose executors come to a Kafka that requires authentication."""
 
 import contextlib
 import json

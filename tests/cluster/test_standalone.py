@@ -1,4 +1,4 @@
-"""All stories on a Standalone cluster: each result is right, though a worker is killed with -9 in the middle of it."""
+"""All domains on a Standalone cluster: each result is right, though a worker is killed with -9 in the middle of it."""
 
 import json
 import subprocess
@@ -24,16 +24,16 @@ NO_PYTHON = {"PYSPARK_PYTHON": "/no/python/on/workers"}
 QUERIES = ("nest-camera-stats", "taxi-borough-stats", "wikimedia-edit-stats", "nest-archive")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SUBMITTED = Path(__file__).parents[2] / "deploy" / "streamgauge_submit.py"
-STORIES = ("nest", "taxi", "wikimedia")
+DOMAINS = ("nest", "taxi", "wikimedia")
 
 
 def produce(settings, seed):
-    """Sends so many events of each story, with faults; the three at once."""
+    """Sends so many events of each domain, with faults; the three at once."""
     faults = ["--late", "0.05", "--duplicates", "0.02", "--corrupt", "0.01"]
     rest = ["--unpaced", "--limit", str(EVENTS), "--seed", str(seed), *faults]
     running = [
-        subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "produce", story, *rest], env=environment(settings), stderr=subprocess.PIPE, text=True)
-        for story in STORIES
+        subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "produce", domain, *rest], env=environment(settings), stderr=subprocess.PIPE, text=True)
+        for domain in DOMAINS
     ]  # fmt: skip
     for process in running:
         said = process.communicate()[1]
@@ -48,7 +48,7 @@ def verified(settings):
     return found
 
 
-def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
+def test_every_domain_is_right_also_when_a_worker_is_killed(cluster):
     produce(cluster.settings, seed=1)
     log = cluster.settings.home / "run.txt"
     command = [sys.executable, "-m", "streamgauge.cli", "run", *QUERIES, "--once"]
@@ -57,7 +57,7 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
         subprocess.Popen(command, env=environment(cluster.settings, **BATCHES, **NO_PYTHON), stderr=said) as pipeline,
     ):
         checkpoint = Checkpoint(CheckpointName("taxi-borough-stats", 1, "update").folder(cluster.settings))
-        eventually(lambda: checkpoint.last_committed >= 1 or pipeline.poll() is not None, "two batches of the second story")
+        eventually(lambda: checkpoint.last_committed >= 1 or pipeline.poll() is not None, "two batches of the second domain")
         cluster.kill_worker(0)
         assert pipeline.poll() is None, (
             f"the pipeline was through before the worker was killed, so that this test shows nothing: {log.read_text()}"
@@ -66,7 +66,7 @@ def test_every_story_is_right_also_when_a_worker_is_killed(cluster):
     assert cluster.state()["aliveworkers"] == 1
     found = verified(cluster.settings)
     assert set(QUERIES) <= set(found)
-    assert all(one["records"] >= EVENTS for one in found.values()), "each story should have been read to its end"
+    assert all(one["records"] >= EVENTS for one in found.values()), "each domain should have been read to its end"
 
 
 @pytest.mark.long

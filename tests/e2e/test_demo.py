@@ -58,7 +58,7 @@ def still_there(processes):
 
 def test_it_ends_in_time_and_leaves_nothing(idle):
     demo = start_demo(idle)
-    eventually(lambda: without_rows(idle) == [], "a row in each story's result topics")
+    eventually(lambda: without_rows(idle) == [], "a row in each domain's result topics")
     children = offspring(demo.pid)
     assert len([child for child in children if child.name() == "java"]) >= 3, "a broker, a schema registry and a Spark driver were expected"
     demo.terminate()

@@ -54,7 +54,7 @@ def archived(settings):
     )
 
 
-def test_of_one_story_all_kinds_of_results_are_made_again_as_at_first_and_those_of_others_stay(fresh):
+def test_of_one_domain_all_kinds_of_results_are_made_again_as_at_first_and_those_of_others_stay(fresh):
     write_topic(fresh, "nest-logs", [*(one_camera(*sighting) for sighting in SIGHTINGS), b"rubbish", None, b"{}"])
     write_topic(fresh, "nyc-taxi", [b"no trip", b'{"lpep_dropoff_datetime": 1709290800000, "PULocationID": 74}'])
     ok(streamgauge("run", "nest-camera-stats", "nest-archive", "taxi-borough-stats", "--once", settings=fresh))

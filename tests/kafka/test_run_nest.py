@@ -21,7 +21,7 @@ def produced(settings, *arguments):
 
 
 def run_once(settings, *queries, **variables):
-    """Those queries, or all of this story; the others would wait for a schema registry."""
+    """Those queries, or all of this domain; the others would wait for a schema registry."""
     done = streamgauge("run", *(queries or NEST), "--once", settings=settings, **variables)
     assert done.returncode == 0, done.stderr
     return done

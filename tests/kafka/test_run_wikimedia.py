@@ -230,11 +230,11 @@ def test_registry_and_broker_go_away_and_come_back(own_registry):
     registry.stop()
 
 
-def test_without_a_registry_the_other_stories_run(without_registry):
+def test_without_a_registry_the_other_domains_run(without_registry):
     with running(without_registry, "nest-camera-stats", EDIT_STATS) as log:
         eventually(lambda: "waits for the schema registry" in log.read_text(), "the query to say that it waits")
         assert "start one with `streamgauge up`" in log.read_text()
-        eventually(lambda: "nest-camera-stats runs" in log.read_text(), "the other story to run")
+        eventually(lambda: "nest-camera-stats runs" in log.read_text(), "the other domain to run")
 
 
 def test_what_the_documentation_shows_runs_and_gives_the_same_numbers(fresh_registry):

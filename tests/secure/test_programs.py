@@ -135,7 +135,7 @@ def holders(folder, secrets):
             yield path
 
 
-def test_all_stories_are_right_with_these_rights(secured, tmp_path):
+def test_all_domains_are_right_with_these_rights(secured, tmp_path):
     secured = replace(secured, admin=replace(secured.admin, schema_registry_url=""))  # an embedded one, that runs
 
     def done(name, *arguments):
@@ -146,8 +146,8 @@ def test_all_stories_are_right_with_these_rights(secured, tmp_path):
     registry = EmbeddedRegistry(secured.admin)
     registry.start(detached=False)
     try:
-        for story in ("nest", "taxi", "wikimedia"):
-            done(f"produce {story}", "produce", story, "--limit", "500", "--unpaced")
+        for domain in ("nest", "taxi", "wikimedia"):
+            done(f"produce {domain}", "produce", domain, "--limit", "500", "--unpaced")
         done("run", "run", "--once")
         verified = done("verify", "verify", "--format", "json")
     finally:
@@ -155,7 +155,7 @@ def test_all_stories_are_right_with_these_rights(secured, tmp_path):
     found = {one["query"]: one for one in json.loads(verified.stdout) if one["verdict"] != "not run"}
     assert {"nest-camera-stats", "taxi-borough-stats", "wikimedia-wiki-stats"} <= set(found)
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(found, "right")
-    assert all(one["records"] >= 500 for one in found.values()), "each story should have been read to its end"
+    assert all(one["records"] >= 500 for one in found.values()), "each domain should have been read to its end"
 
 
 @pytest.mark.parametrize("lacking", [Right("READ", "nest-logs"), Right("WRITE", "nest-camera-stats")])

@@ -142,7 +142,7 @@ def _no_kafka(settings: Settings, reason: str) -> Finding:
     own = None if settings.kafka_bootstrap_servers else EmbeddedKafka(settings)
     if own is not None and own.process is not None:
         message = f"the embedded broker (pid {own.process.pid}) takes connections at {settings.kafka} and does not answer: {reason}"
-        return Finding("kafka", "problem", message, f"see {own.log}; `streamgauge down` and `streamgauge up` start it anew, with its data")
+        return Finding("kafka", "problem", message, f"see {own.log}; `streamgauge down` and `streamgauge up` start it again, with its data")
     advice = "correct KAFKA_BOOTSTRAP_SERVERS" if own is None else own.port_advice
     return Finding("kafka", "problem", f"what listens at {settings.kafka} does not answer as Kafka: {reason}", advice)
 

@@ -66,7 +66,7 @@ def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]
                 "memory",
                 "warning",
                 f"{shown}, and {TOTAL_BYTES / 1e9:.0f} GB in all are expected",
-                "run one story: `streamgauge run nest-camera-stats`",
+                "run one query: `streamgauge run nest-camera-stats`",
             )
         ]
     if found.available < DEMO_BYTES and EmbeddedKafka(settings).process is None:
@@ -117,7 +117,7 @@ def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
     if damaged:
         names = ", ".join(artifact.coordinate.file_name for artifact in damaged[:3]) + (", ..." if len(damaged) > 3 else "")  # noqa: PLR2004
         message = f"{len(damaged)} of {len(locked)} files {where} are not what jars.lock names: {names}"
-        findings.append(Finding("jars", "warning", message, "the next start fetches them anew; if that repeats, look at the disk"))
+        findings.append(Finding("jars", "warning", message, "the next start fetches them again; if that repeats, look at the disk"))
     if missing:
         size = size_text(sum(artifact.bytes for artifact in missing))
         message = f"{len(missing)} of {len(locked)} files are not {where} yet"
