@@ -1,4 +1,4 @@
-"""Work that repeats until the program is told to stop: the option `--every`."""
+"""Repeats work at an interval until the program is stopped: the option `--every`."""
 
 from collections.abc import Callable
 from threading import Event

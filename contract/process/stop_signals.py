@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as an event that a program looks at where it can end in an orderly way."""
+"""SIGTERM and SIGINT as an event that a program checks where it can stop cleanly."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import psutil
 
 
 class StopRequest(threading.Event):
-    """An event, which calls `wake` when it is set: for a program that waits for something else. A signal may set it: `wake` must not block."""
+    """An event that calls `wake` when it is set. A signal handler may set it, so `wake` must not block."""
 
     wake: Callable[[], None] = staticmethod(lambda: None)
 
@@ -20,7 +20,7 @@ class StopRequest(threading.Event):
 
 
 def stop_requested(event: StopRequest | None = None) -> StopRequest:
-    """An event, or this one, that either signal sets, from now on, instead of ending the program."""
+    """Makes either signal set an event, `event` if given, instead of ending the program."""
     event = event or StopRequest()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: event.set())
@@ -28,7 +28,7 @@ def stop_requested(event: StopRequest | None = None) -> StopRequest:
 
 
 def end_at_once() -> None:
-    """Has either signal end the program, and what it has started, from now on: there is nothing to finish yet."""
+    """Makes either signal end the program and its children at once: there is nothing to finish yet."""
 
     def end(*_: object) -> None:
         for process in psutil.Process().children(recursive=True):

@@ -1,37 +1,37 @@
-"""How long things are waited for, and what is said meanwhile: what comes up is waited for as long as it gets on, and after a while that is said."""
+"""How long programs wait, and what they print meanwhile. A wait does not end while the thing waited for makes progress."""
 
 import time
 from collections.abc import Callable, Iterator
 
 REMIND_SECONDS = 30
-"""So often something that is still waited for is named."""
+"""After this, and then again after each such interval, a wait says what it is for."""
 RETRY_SECONDS = 0.1
 STALL_SECONDS = 60
-"""A server that starts, and writes no log and uses no CPU for so long, hangs."""
+"""A starting server that has written no log and used no CPU for this long hangs."""
 PORT_SECONDS = 5
-"""How long a port that nobody is seen to listen on may still be taken, by a process that was killed."""
+"""How long the port of a killed process may stay taken."""
 REQUEST_SECONDS = 2
-"""How long one question may take when it is asked again anyway; Ctrl-C has its effect between two."""
+"""The timeout of a request that is repeated anyway. Ctrl-C takes effect between two of them."""
 AWAY_SECONDS = 300
-"""How long a producer waits for a Kafka that does not answer, or has gone away."""
+"""How long a producer waits for a Kafka that does not answer."""
 FINISH_SECONDS = 10
-"""How long what is stopped may take to finish: a query its batch, a producer what it has sent."""
+"""How long a program that is being stopped may take to finish: a query its batch, a producer its deliveries."""
 STOP_SECONDS = FINISH_SECONDS + 15
-"""How long a process may take to end before it is killed: what it finishes, and the stop of Spark (its own limit is 10 s) if it has one."""
+"""How long a process may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
 SERVER_STOP_SECONDS = 8
 """The same for a broker or a registry."""
 BACK_OFF_SECONDS = 30
-"""The demo starts again what has ended after 1, 2, 4 ... seconds, and no more than these."""
+"""The demo restarts a part that has ended after 1, 2, 4 ... seconds, and at most after this many."""
 STEADY_SECONDS = 60
-"""After so long a time without an end, the next one is the first again."""
+"""A part that has run this long is restarted after one second again."""
 REFUSED_STARTS = 3
-"""So often in a row a process may be impossible to start, because its port is taken, say, before the demo ends."""
+"""How often in a row a part may fail to start, for example because its port is taken, before the demo ends."""
 
 Say = Callable[[str], None]
 
 
 class Reminder:
-    """Is due each time that REMIND_SECONDS have passed."""
+    """Is due every REMIND_SECONDS."""
 
     def __init__(self) -> None:
         self._started = self._last = time.monotonic()
@@ -50,7 +50,7 @@ class Reminder:
 
 
 def waiting(what: Callable[[], str], say: Say) -> Iterator[float]:
-    """Yields the seconds waited so far, RETRY_SECONDS apart, until whoever iterates breaks off; says now and then `what` is waited for."""
+    """Yields the seconds waited so far, every RETRY_SECONDS, until the caller breaks. Calls `say` with what it waits for when a reminder is due."""
     reminder = Reminder()
     while True:
         yield reminder.seconds

@@ -1,4 +1,4 @@
-"""What keeps the parts of the demo running: one that ends is started again, after 1, 2, 4 ... 30 s."""
+"""Restarts the parts of the demo when they end, after 1, 2, 4 ... 30 seconds."""
 
 import signal
 import time
@@ -12,25 +12,25 @@ from streamgauge.platform.processes import log_tail
 
 
 class Part(Protocol):
-    """What can be started, again and again. does: what a person is told when it is ready."""
+    """A part of the demo. does: what the demo prints when it is ready."""
 
     name: str
     does: str
     log: Path
 
     def start(self) -> None:
-        """Starts it, without waiting until it is ready. Raises StreamgaugeError when it cannot be started."""
+        """Starts the part and returns at once. Raises StreamgaugeError when it cannot be started."""
 
     @property
     def exit_code(self) -> int | None:
-        """How its process has ended, as Popen says it; None while it runs."""
+        """The exit code of its process, as Popen returns it; None while it runs."""
 
     def measure(self) -> int:
-        """A number that has grown since the start when the part does what it is for."""
+        """A number that grows once the part does its work, such as records written."""
 
 
 class Supervised:
-    """A part, and what becomes of it. `say` is given a line when it has ended. is_ready: of one that is started already."""
+    """A part and its restarts. say: called with a line when the part has ended. is_ready: True for a part that runs already."""
 
     def __init__(self, part: Part, say: Say, clock: Callable[[], float] = time.monotonic, *, is_ready: bool = False) -> None:
         self.part, self._say, self._clock = part, say, clock
@@ -46,9 +46,9 @@ class Supervised:
         self._refused = 0
 
     def look(self) -> bool:
-        """Starts the part again if it has ended and its time has come; returns whether it has become ready since the last look.
+        """Restarts the part when its restart is due. Returns whether it has become ready since the last call.
 
-        Raises StreamgaugeError when it could not even be started, REFUSED_STARTS times in a row.
+        Raises StreamgaugeError when it could not be started REFUSED_STARTS times in a row.
         """
         if self._restart_at is not None:
             if self._clock() >= self._restart_at:
@@ -64,7 +64,7 @@ class Supervised:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process runs, as far as the last look has shown."""
+        """Whether its process ran at the last call of `look`."""
         return self._restart_at is None
 
     def _start_again(self) -> None:
