@@ -1,1 +1,1 @@
-"""Spark: from source topics to result topics and tables. Knows the topics, knows nothing of producers or dashboard."""
+"""Spark: from source topics to result topics and tables. Independent of producers and dashboard."""

@@ -1,4 +1,4 @@
-"""Every query: those of the domains, and those of topics that were ingested."""
+"""All queries: those of the domains, and those of ingested topics."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,13 +16,13 @@ from pipeline.sinks.topics import DeadLetterTopic
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of all domains, their archives as settings.delta_archives says, or all in Delta when the lake is in an object store.
+    """The queries of all domains. The archives that settings.delta_archives names are Delta tables; all are if the lake is an object store.
 
-    Raises StreamgaugeError when that names what is no archive.
+    Raises StreamgaugeError when settings.delta_archives names an unknown archive.
     """
     of_domains = _of_domains(settings)
     archives = [query.name for query in of_domains if isinstance(query.sink, ParquetArchive)]
-    is_all = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's sink of Parquet files is not safe in an object store
+    is_all = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's Parquet sink is not safe in an object store
     wanted = archives if is_all else settings.delta_archives.replace(",", " ").split()
     unknown = [name for name in wanted if name not in archives]
     if unknown:
@@ -32,7 +32,10 @@ def queries(settings: Settings) -> tuple[Query, ...]:
 
 
 def in_delta(query: Query) -> Query:
-    """An archive as a Delta table: a query of its own, `<name>-delta`, with its own checkpoint, in a folder beside the other's."""
+    """The archive as a Delta table: a separate query, `<name>-delta`, with its own checkpoint and folder.
+
+    Raises TypeError for a query that is not a Parquet archive.
+    """
     sink = query.sink
     if not isinstance(sink, ParquetArchive):
         raise TypeError(sink)
@@ -40,13 +43,13 @@ def in_delta(query: Query) -> Query:
 
 
 def known(settings: Settings) -> tuple[Query, ...]:
-    """All queries that have a name: those of the domains, with both forms of each archive, and those of topics that were ingested here."""
+    """All named queries: those of the domains, with both forms of each archive, and those of topics ingested here."""
     of_domains = _of_domains(settings)
     return (*of_domains, *(in_delta(query) for query in of_domains if isinstance(query.sink, ParquetArchive)), *ingests(settings))
 
 
 def run_here(settings: Settings) -> tuple[Query, ...]:
-    """Those that `streamgauge run` runs, and others that have run here."""
+    """The queries that `streamgauge run` runs by default, and all others that have run here."""
     by_default = queries(settings)
     names = {query.name for query in by_default}
     have_run = {place.name for place in checkpoints(settings)}
@@ -55,9 +58,9 @@ def run_here(settings: Settings) -> tuple[Query, ...]:
 
 
 def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
-    """The queries named, those of all domains without names. A query brings along what keeps the dead letters of its source.
+    """The named queries, or all queries of the domains if `names` is empty. Adds the dead-letter query of each query's source.
 
-    Raises StreamgaugeError for a name that there is not.
+    Raises StreamgaugeError for an unknown name.
     """
     by_name = {query.name: query for query in known(settings)}
     unknown = [name for name in names if name not in by_name]

@@ -44,7 +44,7 @@ def run(
     if console:
         to_run = [on_console(one) for one in to_run if one.name in (query or [])]
     raise_if_kept_out(settings.kafka)
-    end_at_once()  # and Spark's JVM with it
+    end_at_once()  # Spark's JVM too
     stop = StopRequest()
     with running_session(settings, stop.is_set) as spark:
         stop_requested(stop)
@@ -70,7 +70,7 @@ def ingest(
 
     settings = Settings.from_environment()
     location, to_run = Location.of(topic, settings, debug=debug), queries_of(topic, debug=debug)
-    source_partitions(settings, topic)  # before Spark starts: whether there is a Kafka, and the topic
+    source_partitions(settings, topic)  # fail before Spark starts if Kafka cannot be reached, or the topic is missing
     for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
         say(line)
     end_at_once()
@@ -135,7 +135,7 @@ def verify(
     if mode is not None:
         to_verify = [replace(one, mode=mode) for one in to_verify]  # type: ignore[arg-type]
     raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
-    to_verify[0].source.partitions(settings)  # before Spark starts: whether there is a Kafka
+    to_verify[0].source.partitions(settings)  # fail before Spark starts if Kafka cannot be reached
     outcomes = []
     try:
         with running_session(settings) as spark:
@@ -144,7 +144,7 @@ def verify(
                 with err.status(f"{one.name}: recounting from the start"):
                     outcomes.append(verifier.verify(one))
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None  # 1 would say that something is wrong
+        raise typer.Exit(130) from None  # exit code 1 means a wrong result
     if output_format is Format.JSON:
         sys.stdout.write(as_json(outcomes) + "\n")
     else:

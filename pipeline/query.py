@@ -1,4 +1,4 @@
-"""What a query is. Queries are data; the runner starts them all the same way."""
+"""The definition of a query. Queries are data; the runner starts all of them the same way."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,26 +19,28 @@ OutputMode = Literal["append", "update", "complete"]
 
 
 def unchanged(rows: DataFrame) -> DataFrame:
-    """`rows`."""
+    """Returns `rows`."""
     return rows
 
 
 @dataclass(frozen=True)
 class Query:
-    """From a source, a topic or a folder of files, to a sink.
+    """A query from a source (a topic or a folder of files) to a sink.
 
-    The rows of `source` go through `decode`, a watermark on `event_time` if one is named, and `transform`, which is also handed the
-    `static_tables`; all three are lazy and free of side effects, so a batch over the same records gives the same rows.
+    Rows pass from `source` through `decode`, a watermark on `event_time` if set, and `transform`. These steps are lazy and free of side
+    effects, so a batch that runs again on the same records gives the same rows.
 
-    decode: records (columns of sources.kafka.RECORD), and WriterSchemas if `subject` is named -> rows; it keeps `topic`, `partition` and `offset`
-    when `event_time` is named.
-    transform: rows, static tables -> result rows, as the sink takes them.
-    subject: of the source's values, when they are Avro in the Confluent wire format.
-    watermark: how late a row may be, e.g. "60 seconds"; None: as the settings say for all.
-    version: part of the checkpoint's path; raise it when the state that the query keeps changes.
-    event_key: columns of the rows, `event_time` among them, by which `transform` tells two events apart: rows that agree in them count once.
-    growing: columns of the result that more records can only raise. Both are what `verify` goes by.
-    trigger_seconds: a batch starts this long after the one before it began, or at once when that took longer.
+    decode: records (columns of sources.kafka.RECORD), and WriterSchemas if `subject` is set -> rows. It must keep `topic`, `partition` and
+    `offset` if `event_time` is set.
+    transform: rows, static tables -> result rows for the sink.
+    subject: the schema registry subject of the source's values, if they are Avro in the Confluent wire format.
+    event_time: the column for the watermark.
+    watermark: how late a row may be, e.g. "60 seconds"; None uses the setting for all queries.
+    version: part of the checkpoint's path. Increase it when the query's state changes.
+    event_key: the columns that identify an event, including `event_time`; `transform` counts rows with equal keys once. Used by `verify`.
+    growing: the result columns that never decrease as records arrive. Used by `verify`.
+    static_tables: the tables that `transform` joins.
+    trigger_seconds: the interval between the starts of two micro-batches. The next one starts immediately if a batch takes longer.
     """
 
     name: str
@@ -58,11 +60,11 @@ class Query:
 
     @property
     def checkpoint_name(self) -> CheckpointName:
-        """The name of its checkpoint, another one for each version and mode."""
+        """The checkpoint's name; each version and mode has its own."""
         return CheckpointName(self.name, self.version, self.mode)
 
     def result(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
-        """The result rows of `records`. schemas: of the values, for a query with a subject."""
+        """The result rows of a batch of `records`. schemas: the writer schemas, for a query with a subject."""
         return self.transformed(self.decoded(records, schemas))
 
     def streamed(
@@ -73,9 +75,10 @@ class Query:
         branches: int | None = None,
         schemas: WriterSchemas | None = None,
     ) -> DataFrame:
-        """The result rows of a stream of `records`, which has `partitions`: as `result`, and late by the watermark of the query or of `settings`.
+        """The result rows of a stream of `records`: like `result`, with the watermark of the query or of `settings`.
 
-        branches: how many sources the checkpoint is for, see `with_partition_watermarks`; None for a new one.
+        partitions: the partitions of the source.
+        branches: the number of sources in the checkpoint, see `with_partition_watermarks`; None for a new checkpoint.
         """
         rows = self.decoded(records, schemas)
         if self.event_time is not None:
@@ -84,9 +87,9 @@ class Query:
         return self.transformed(rows)
 
     def decoded(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
-        """The first half of `result`: the rows of `records`."""
+        """The first half of `result`: `records` decoded into rows."""
         return self.decode(records) if schemas is None else self.decode(records, schemas)
 
     def transformed(self, rows: DataFrame) -> DataFrame:
-        """The second half of `result`: what becomes of `rows`."""
+        """The second half of `result`: `rows` transformed, with the static tables."""
         return self.transform(rows, *(table.load(rows.sparkSession) for table in self.static_tables))

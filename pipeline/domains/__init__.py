@@ -1,1 +1,1 @@
-"""A domain a file: schema, transforms, queries."""
+"""One file per domain: schema, transforms, queries."""

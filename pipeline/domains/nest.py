@@ -1,7 +1,7 @@
-"""Nest security cameras: who is seen where, from Works-with-Nest documents.
+"""Nest security cameras: people seen per zip code and hour, from Works with Nest documents.
 
-A document reports a home: devices{cameras{id: camera}}. A camera's `last_event` says what it saw; a person seen by one camera
-from one start_time on is one sighting, however often it is reported.
+A document reports one home: devices{cameras{id: camera}}. A camera's `last_event` describes what it saw last. Several documents
+may report the same event, so a sighting is identified by device_id and start_time, and counts once.
 """
 
 from functools import partial
@@ -27,7 +27,7 @@ LAST_EVENT = (
     "has_sound boolean, has_motion boolean, has_person boolean, start_time timestamp, end_time timestamp, urls_expire_time timestamp, "
     "web_url string, app_url string, image_url string, animated_image_url string, activity_zone_ids array<string>"
 )
-# The API's own reference writes is_audio_input_enabled; an article on it, and so some recordings, is_audio_input_enable.
+# The API reference spells it is_audio_input_enabled; an article about it, and therefore some recordings, is_audio_input_enable.
 CAMERA = (
     "device_id string, software_version string, structure_id string, where_id string, where_name string, name string, name_long string, "
     "is_online boolean, is_streaming boolean, is_audio_input_enabled boolean, is_audio_input_enable boolean, last_is_online_change timestamp, "
@@ -44,14 +44,14 @@ _CORRUPT = "_corrupt"
 
 
 def sightings(records: DataFrame, future: str) -> DataFrame:
-    """Reports of a person.
+    """Sightings of people, one row per report: a sighting that is reported twice gives two rows.
 
-    records: columns of sources.kafka.RECORD. future: how far ahead of its record an event may be, e.g. "10 minutes".
-    Returns topic, partition, offset, device_id, start_time; a row a report, so an event may come repeatedly.
-    Only the fields that are used are parsed, which is most of what a batch takes.
+    records: columns of sources.kafka.RECORD.
+    future: how far an event may be ahead of its record, e.g. "10 minutes"; events further ahead are dropped.
+    Returns topic, partition, offset, device_id, start_time. Parses only the fields it uses: parsing takes most of a batch's time.
     """
     start_time = F.col("camera.last_event.start_time")
-    is_placed = start_time <= latest_event(future)  # null without a time
+    is_placed = start_time <= latest_event(future)  # null without a start_time
     return (
         _cameras_of(records, _WHAT_SIGHTINGS_USE)
         .where(F.col("camera.last_event.has_person") & is_placed)
@@ -62,8 +62,9 @@ def sightings(records: DataFrame, future: str) -> DataFrame:
 def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
     """People seen per zip code and hour.
 
-    seen: device_id, start_time. locations: device_id, zip_code, unique by device_id.
-    Returns zip_code, window{start, end}, count (long). The window is the hour of start_time. A camera without a location counts under "unknown".
+    seen: device_id, start_time; duplicates are removed.
+    locations: device_id, zip_code; unique by device_id.
+    Returns zip_code, window{start, end}, count (long). The window is the hour of start_time. Cameras without a location count as "unknown".
     """
     located = seen.dropDuplicates(list(_EVENT_KEY)).join(F.broadcast(locations), "device_id", how="left")
     return (
@@ -74,10 +75,11 @@ def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
 
 
 def cameras(records: DataFrame) -> DataFrame:
-    """Every camera of every document, flat but for last_event and activity_zones.
+    """All cameras of all documents, one row each, flat except for last_event and activity_zones.
 
-    records: columns of sources.kafka.RECORD. Returns topic, partition, offset, reported_at (Kafka's timestamp), date (its day, UTC),
-    and the columns of CAMERA, where is_audio_input_enabled stands for both of its spellings.
+    records: columns of sources.kafka.RECORD.
+    Returns topic, partition, offset, reported_at (the Kafka timestamp), date (the UTC day of reported_at), and the columns of CAMERA, with
+    both spellings of is_audio_input_enabled merged into one.
     """
     fields = [name for name in fields_of(CAMERA).names if not name.startswith("is_audio_input") and name != "device_id"]
     audio = F.coalesce("camera.is_audio_input_enabled", "camera.is_audio_input_enable").alias("is_audio_input_enabled")
@@ -98,15 +100,17 @@ def cameras(records: DataFrame) -> DataFrame:
 
 
 def unusable(records: DataFrame, future: str) -> DataFrame:
-    """The records that cannot be used, or not wholly, as dead letters: columns of dead_letters.dead_letters.
+    """Dead letters: records that cannot be used, or only in part.
 
-    A document without cameras is fine. One with a field of another type, a person seen at no time, or an event further ahead than `future`, is
-    used as far as it goes.
+    records: columns of sources.kafka.RECORD.
+    future: how far an event may be ahead of its record, e.g. "10 minutes".
+    Returns the columns of dead_letters.dead_letters. A document without cameras is valid. A document with a field of the wrong type, a
+    person without start_time, or an event that is too far ahead is a dead letter, but the rest of it is used.
     """
     text = F.col("value").cast("string")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     document = F.from_json(text, f"{DOCUMENT}, {_CORRUPT} string", options)
-    # As the variable of a lambda the document is parsed once; named several times, it would be parsed for each.
+    # Spark parses the document once when it is a lambda's argument, and once per mention otherwise.
     return dead_letters(records, F.transform(F.array(document), lambda parsed: _reason(text, parsed, future))[0])
 
 
@@ -135,7 +139,7 @@ def _device_id() -> Column:
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of this domain, on the source that `settings.nest_source` names."""
+    """The queries of this domain. They read the files of `settings.nest_source` if it is set, the topic otherwise."""
     query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else KafkaTopic(NEST_LOGS.name))
     return (
         query(

@@ -1,8 +1,8 @@
-"""NYC green taxi: trips, fares and tips per borough of pick-up and hour.
+"""NYC green taxi: trips, fares and tips per pick-up borough and hour.
 
-TLC writes the local wall-clock time of New York, without a zone. It is taken as if it were UTC, here and in the producer, so that a window
-says the hour that people saw on the clock: 08:00Z is eight in the morning in New York, on every day of the year. On the day when summer
-time begins the hour from 02:00 is empty; on the day when it ends the hour from 01:00 holds two hours of trips.
+TLC records local New York time without a time zone. The producer and this module treat it as UTC, so a window shows the hour on the clock:
+08:00Z is 8 a.m. in New York on every day of the year. When daylight saving time begins, the hour from 02:00 is empty; when it ends, the
+hour from 01:00 holds two hours of trips.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ TRIP = (
     f"fare_amount {_MONEY}, extra {_MONEY}, mta_tax {_MONEY}, tip_amount {_MONEY}, tolls_amount {_MONEY}, ehail_fee {_MONEY}, "
     f"improvement_surcharge {_MONEY}, total_amount {_MONEY}, payment_type bigint, trip_type bigint, congestion_surcharge {_MONEY}"
 )
-"""A trip's columns. Amounts are decimals, so that a sum is exact to the cent."""
+"""The columns of a trip. Amounts are decimals, so sums are exact to the cent."""
 MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
 _TIMES = ("lpep_pickup_datetime", "lpep_dropoff_datetime")
 _EVENT_KEY = ("dropoff", "fingerprint")
@@ -38,9 +38,10 @@ _CORRUPT = "_corrupt"
 
 
 def trips(records: DataFrame, future: str) -> DataFrame:
-    """The trips that can be placed in time.
+    """Trips with a valid drop-off time.
 
-    records: columns of sources.kafka.RECORD. future: how far ahead of its record a drop-off may be, e.g. "10 minutes".
+    records: columns of sources.kafka.RECORD.
+    future: how far a drop-off may be ahead of its record, e.g. "10 minutes"; trips further ahead are dropped.
     Returns topic, partition, offset, fingerprint (SHA-256 of the value), pickup and dropoff (timestamps), and the other columns of TRIP.
     """
     others = [name for name in fields_of(TRIP).names if name not in _TIMES]
@@ -60,11 +61,13 @@ def trips(records: DataFrame, future: str) -> DataFrame:
 
 
 def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> DataFrame:
-    """Trips per borough of pick-up and hour of drop-off.
+    """Trips per pick-up borough and hour of drop-off.
 
-    rides: columns of `trips`; one that came twice, byte for byte, counts once: the columns of a trip have no id. zones: LocationID, Borough.
-    slide: how often an hour begins. Returns borough, window{start, end}, trips (long), passenger_count_avg (double), and `_sum` and `_avg` of
-    MEASURES: decimals, miles and dollars. Averages skip nulls, and are null where there is nothing else.
+    rides: columns of `trips`. Trips have no id, so two records with identical bytes count as one trip.
+    zones: LocationID, Borough.
+    slide: the interval between window starts. Windows are one hour long.
+    Returns borough, window{start, end}, trips (long), passenger_count_avg (double), and `_sum` and `_avg` (decimal) of each of MEASURES, in
+    miles and dollars. Averages skip nulls; an average of nothing but nulls is null.
     """
     once = rides.dropDuplicates(list(_EVENT_KEY))
     located = once.join(F.broadcast(zones), once["PULocationID"] == zones["LocationID"], how="left")
@@ -78,9 +81,10 @@ def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> 
 
 
 def with_zones(rides: DataFrame, zones: DataFrame) -> DataFrame:
-    """Every trip with borough and zone of both ends, null for a zone that is not in the table; `date` is the day of drop-off.
+    """Trips with the borough and zone of both ends, null for unknown zones, and `date`, the day of drop-off.
 
-    rides: columns of `trips`. zones: LocationID, Borough, Zone.
+    rides: columns of `trips`.
+    zones: LocationID, Borough, Zone.
     """
     ends = {
         end: zones.select(
@@ -97,9 +101,10 @@ def with_zones(rides: DataFrame, zones: DataFrame) -> DataFrame:
 
 
 def unusable(records: DataFrame, future: str) -> DataFrame:
-    """The records that cannot be used, or not wholly, as dead letters: columns of dead_letters.dead_letters.
+    """Dead letters: records that cannot be used, or only in part, and trips with a drop-off further ahead than `future`.
 
-    So is one whose drop-off is further ahead than `future`.
+    records: columns of sources.kafka.RECORD.
+    Returns the columns of dead_letters.dead_letters.
     """
     text = F.col("value").cast("string")
     trip = F.from_json(text, f"{TRIP}, {_CORRUPT} string", {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
@@ -111,7 +116,7 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
             F.when(parsed[_CORRUPT].isNotNull(), "a field is of another type; the rest was used"),
         )
 
-    # As the variable of a lambda the trip is parsed once; named several times, it would be parsed for each.
+    # Spark parses the trip once when it is a lambda's argument, and once per mention otherwise.
     return dead_letters(records, F.transform(F.array(trip), reason)[0])
 
 
@@ -124,13 +129,13 @@ def _time_reason(dropoff_ms: Column, future: str) -> Column:
 
 
 def _timestamp(milliseconds: str) -> Column:
-    # Milliseconds that are no time at all would stop the query: the conversion fails on an overflow.
+    # The conversion fails on overflow, and would stop the query.
     plausible = F.col(milliseconds).between(0, F.unix_millis(F.lit("9999-12-31").cast("timestamp")))
     return F.when(plausible, F.timestamp_millis(milliseconds))
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of this domain, with the slide of the window and what counts as future from `settings`."""
+    """The queries of this domain, with the window slide and the future limit from `settings`."""
     decode = partial(trips, future=settings.future)
     return (
         Query(

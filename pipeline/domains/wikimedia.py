@@ -1,7 +1,7 @@
-"""Wikimedia: who edits the world's wikis, from its stream of recent changes.
+"""Wikimedia: edits by bots and humans on all wikis, from the stream of recent changes.
 
-A change is Avro in the Confluent wire format, by any version of subject wikimedia-value that the registry knows. The changes of type
-`edit` are counted, bots apart from humans; new pages, logs and the like are archived only.
+A change is Avro in the Confluent wire format, written with any registered version of subject wikimedia-value. Only changes of type `edit`
+are counted; new pages, log entries and other types are archived.
 """
 
 from functools import partial
@@ -23,20 +23,20 @@ CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
 PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
 BOT, HUMAN = "Bot", "Human"
 
-# With the time in the key, what is remembered of an edit ends when the watermark has passed it.
+# With the event time in the key, Spark drops an edit's state when the watermark passes it.
 _EVENT_KEY = ("event_id", "edited_at")
 _WHAT_EDITS_USE = ("type", "timestamp", "bot", "wiki", "namespace", "length", "meta")
 _YEAR_10000 = 253_402_300_800
-_LARGEST_PAGE_BYTES = 2**40  # far above any page; sums of it stay within a long
+_LARGEST_PAGE_BYTES = 2**40  # far above any real page, and sums still fit a long
 
 
 def edits(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
-    """Reports of an edit.
+    """Edits, one row per report: an edit that is reported twice gives two rows.
 
-    records: columns of sources.kafka.RECORD, with values by `schemas`. future: how far ahead of its record an edit may be, e.g. "10 minutes".
-    Returns topic, partition, offset, event_id, edited_at (the event's own time), requested_by ("Bot" or "Human"), wiki, namespace (long),
-    bytes (long, by how much the page grew; 0 where it is not told); a row a report, so an edit may come repeatedly. Only the fields that
-    are used are read, which is most of what a batch takes.
+    records: columns of sources.kafka.RECORD, with values written by `schemas`.
+    future: how far an edit may be ahead of its record, e.g. "10 minutes"; edits further ahead are dropped.
+    Returns topic, partition, offset, event_id, edited_at (the event time), requested_by ("Bot" or "Human"), wiki, namespace (long), and
+    bytes (long, the change in page size; 0 if unknown). Decodes only the fields it uses: decoding takes most of a batch's time.
     """
     event = F.col("event")
     old, new = event["length"]["old"].cast("long"), event["length"]["new"].cast("long")
@@ -59,10 +59,11 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
 
 
 def edit_stats(edits: DataFrame, *, window: str, slide: str) -> DataFrame:
-    """Edits by bots and by humans, in windows that overlap.
+    """Edits by bots and by humans, in sliding windows.
 
-    edits: event_id, edited_at, requested_by. window, slide: how long the windows are, and how far apart they start, e.g. "60 seconds".
-    Returns window{start, end}, requested_by, counts (long). An edit counts in each of the window / slide windows that hold its time.
+    edits: event_id, edited_at, requested_by; duplicates are removed.
+    window, slide: the length of the windows and the interval between their starts, e.g. "60 seconds".
+    Returns window{start, end}, requested_by, counts (long). An edit counts in each of the window / slide windows that contain it.
     """
     return (
         _each_once(edits)
@@ -73,9 +74,10 @@ def edit_stats(edits: DataFrame, *, window: str, slide: str) -> DataFrame:
 
 
 def wiki_stats(edits: DataFrame) -> DataFrame:
-    """Edits per wiki, namespace and minute, and by how many bytes they made pages longer and shorter.
+    """Edits and bytes added and removed, per wiki, namespace and minute.
 
-    edits: event_id, edited_at, wiki, namespace, bytes. Returns wiki, namespace, window{start, end}, edits, bytes_added, bytes_removed (long, from 0).
+    edits: event_id, edited_at, wiki, namespace, bytes; duplicates are removed.
+    Returns wiki, namespace, window{start, end}, edits, bytes_added, bytes_removed (long, never negative).
     """
     return (
         _each_once(edits)
@@ -90,11 +92,11 @@ def wiki_stats(edits: DataFrame) -> DataFrame:
 
 
 def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
-    """Every change that can be read, of whatever type.
+    """All readable changes, of every type.
 
-    records: columns of sources.kafka.RECORD, with values by `schemas`. Returns kafka_topic, kafka_partition, kafka_offset, kafka_timestamp,
-    changed_at (the event's own time, or null), date (its day, UTC, or that of kafka_timestamp) and all fields of schemas.reader; one
-    that is named like one of these columns is called event_<name>.
+    records: columns of sources.kafka.RECORD, with values written by `schemas`.
+    Returns kafka_topic, kafka_partition, kafka_offset, kafka_timestamp, changed_at (the event time, or null), date (the UTC day of
+    changed_at, or else of kafka_timestamp) and all fields of schemas.reader. A field whose name clashes with a column becomes event_<name>.
     """
     event = F.col("event")
     read = events(records, schemas).where(event[IS_READ])
@@ -109,8 +111,9 @@ def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
 
 
 def unusable(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
-    """The records that cannot be read, the edits that cannot be counted, and the changes that are further ahead than `future`, as dead letters.
+    """Dead letters: unreadable records, edits that cannot be counted, and changes further ahead than `future`.
 
+    records: columns of sources.kafka.RECORD, with values written by `schemas`.
     Returns the columns of dead_letters.dead_letters.
     """
     return dead_letters(records, F.transform(F.array(schemas.event(F.col("value"))), lambda event: _reason(schemas, event, future))[0])
@@ -130,12 +133,12 @@ def _is_edit(event: Column) -> Column:
 
 
 def _is_whole(event: Column) -> Column:
-    """Whether an edit can be counted; never null."""
+    """Whether an edit has all fields needed to count it; never null."""
     return event["bot"].isNotNull() & event["wiki"].isNotNull() & event["namespace"].isNotNull() & _time_of(event).isNotNull()
 
 
 def _time_of(event: Column) -> Column:
-    """The event's own time; null without one, or with one of no year that there is, such as milliseconds in place of seconds."""
+    """The event time; null if missing or outside the years 1970 to 9999, such as milliseconds instead of seconds."""
     seconds = event["timestamp"].cast("long")
     return F.when(seconds.between(0, _YEAR_10000 - 1), F.timestamp_seconds(seconds))
 
@@ -145,7 +148,7 @@ def _each_once(edits: DataFrame) -> DataFrame:
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of this domain, with windows and watermark as the settings have them."""
+    """The queries of this domain, with windows and watermark from `settings`."""
     stats = partial(
         Query,
         source=KafkaTopic(WIKIMEDIA.name),

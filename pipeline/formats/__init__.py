@@ -1,1 +1,1 @@
-"""What records look like inside: JSON, Avro, dead letters, clocks."""
+"""Record formats: JSON, Avro, dead letters and record clocks."""

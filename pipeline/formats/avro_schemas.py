@@ -1,4 +1,4 @@
-"""The schema that values are read with, made of all those that they were written with. Pure: schemas as JSON in, JSON out."""
+"""Merges the writer schemas of a subject into one reader schema. Pure: JSON schemas in, JSON schemas out."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -8,19 +8,19 @@ from typing import Any
 from fastavro.schema import SchemaParseException, expand_schema
 
 Schema = Any
-"""A schema as JSON gives it: a name, a list (a union), or an object."""
+"""A parsed JSON schema: a name, a list (a union), or an object."""
 
 _WIDER = ("int", "long", "float", "double")
-"""Each of these can hold what was written as one before it, by Avro's own rules."""
+"""In Avro, each type can read values written as an earlier one."""
 
 
 def reader_schema(versions: Sequence[str], own: str) -> str:
-    """A record that every version can be read as, without losing a field of any.
+    """A record schema that reads values of every version without losing a field.
 
-    versions: the schemas that values may be written with, oldest first; one that is no record, or cannot be understood by itself, adds
-    nothing. own: the schema that the reader's code was written for; it decides what its fields look like, but for numbers that have
-    grown wider. Fields that it lacks look as in the newest version that has them. Every field may be null, and is null where a writer
-    has neither it nor a default.
+    versions: the writer schemas, oldest first. Schemas that are not records, or that are not self-contained, are ignored.
+    own: the schema the reader's code was written for. It decides the types of its fields, except that numbers widen as in `versions`. Other
+    fields have the type of the newest version that contains them.
+    Every field is nullable, and null where the writer has neither the field nor a default.
     """
     newest_first = filter(None, map(_record, reversed(versions)))
     merged = reduce(_merged, newest_first, _record(own))
@@ -28,7 +28,7 @@ def reader_schema(versions: Sequence[str], own: str) -> str:
 
 
 def with_fields(schema: str, fields: Iterable[str]) -> str:
-    """The record `schema` with no other fields than those, so that nothing else is read; a field that it lacks stays away."""
+    """The record `schema` reduced to `fields`, so that nothing else is decoded; unknown names are ignored."""
     record: Schema = expand_schema(json.loads(schema))
     names = set(fields)
     kept = [field for field in record["fields"] if field["name"] in names]
@@ -36,13 +36,13 @@ def with_fields(schema: str, fields: Iterable[str]) -> str:
 
 
 def with_marker(schema: str, name: str) -> str:
-    """The record `schema` with a field that no writer has, and that is true: in a row that could not be read it is null."""
+    """The record `schema` plus a boolean field that no writer has. It defaults to true, and is null in a row that could not be decoded."""
     record = json.loads(schema)
     return json.dumps({**record, "fields": [*record["fields"], {"name": name, "type": "boolean", "default": True}]})
 
 
 def _record(text: str) -> Schema | None:
-    """The schema with each type written out wherever it is named; None when it is no record, or names what it does not define."""
+    """The schema with all type names expanded; None if it is not a record or refers to an undefined type."""
     try:
         schema = expand_schema(json.loads(text))
     except (ValueError, SchemaParseException):
@@ -55,7 +55,7 @@ def _is_record(schema: Schema) -> bool:
 
 
 def _merged(one: Schema, other: Schema) -> Schema:
-    """`one`, with the fields that only `other` has, at every level, and the wider of two number types."""
+    """`one` plus the fields that only `other` has, at every level, with the wider of two number types."""
     if isinstance(one, list):
         return [_merged(branch, other) for branch in one]
     if one in _WIDER:
@@ -72,7 +72,7 @@ def _merged(one: Schema, other: Schema) -> Schema:
 
 
 def _optional_fields(schema: Schema) -> Schema:
-    """`schema` where every field of a record, at every level, may be null and has a default: null if it had none."""
+    """`schema` with every record field, at every level, nullable and with a default: its own, or else null."""
     if isinstance(schema, list):
         return [_optional_fields(one) for one in schema]
     if not _is_record(schema):
@@ -82,14 +82,14 @@ def _optional_fields(schema: Schema) -> Schema:
 
 def _optional(field: dict[str, Any]) -> dict[str, Any]:
     branches = [_optional_fields(branch) for branch in _branches(field["type"]) if branch != "null"]
-    # A default is of the union's first branch.
+    # Avro requires a default to match the first branch of a union.
     if field.get("default") is None:
         return {**field, "type": ["null", *branches], "default": None}
     return {**field, "type": [*branches, "null"]}
 
 
 def _defined_once(schema: Schema, defined: set[str]) -> Schema:
-    """`schema` with each named type defined where it stands first, and named afterwards, as Avro wants it."""
+    """`schema` with each named type defined at its first use and referred to by name afterwards, as Avro requires."""
     if isinstance(schema, list):
         return [_defined_once(one, defined) for one in schema]
     if not isinstance(schema, dict):

@@ -1,9 +1,9 @@
-"""The Confluent wire format as columns: a zero byte, the id of the writer's schema in four bytes, the Avro payload.
+"""The Confluent wire format as columns: a zero byte, the writer's schema id in four bytes, the Avro payload.
 
-Everything is a native expression of Spark. Each id that is known has a branch that reads its payload, by the schema that it was written
-with, to one reader's schema. Two kinds of ids are left. Those that the registry was asked for in vain make dead letters. Any other may be
-a schema that was registered after the query started: it fails the query before the batch is committed, with a message that
-`unknown_ids` recognises, so that the query can be started again with what the registry says then.
+Decoding uses only Spark's native expressions: one branch per known schema id, which decodes the payload from its writer schema to the
+common reader schema. Values with an id that the registry does not have are dead letters. Any other unknown id may belong to a schema
+registered after the query started: the query fails before it commits the batch, with a message that `unknown_ids` recognises, and the
+runner can restart it with the registry's current schemas.
 """
 
 import re
@@ -21,29 +21,30 @@ from pipeline.formats.avro_schemas import reader_schema, with_fields, with_marke
 
 PREFIX_BYTES = 5
 IS_READ = "_is_read"
-"""A field of every event: true, or null for a value that cannot be read."""
+"""A field of every event: true, or null if the value cannot be decoded."""
 _UNKNOWN = "a schema id that was not known when the query started: "
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of the schema registry, and the file of `data/` with the schema that this project has for it."""
+    """A subject of the schema registry, and the file in `data/` with this project's schema for it."""
 
     name: str
     file: str
 
     @property
     def schema(self) -> str:
-        """That schema, in JSON."""
+        """The project's schema, in JSON."""
         return data_file(self.file).read_text()
 
 
 @dataclass(frozen=True)
 class WriterSchemas:
-    """The schemas that values may be written with, as of one moment.
+    """The known writer schemas of a subject at one point in time.
 
-    own: the schema of the project, in JSON. by_id: each schema by the id that values carry, oldest first.
-    absent: ids that the registry was asked for, and has no Avro schema of.
+    own: the project's schema, in JSON.
+    by_id: schema by the id in the values, oldest first.
+    absent: ids for which the registry has no Avro schema.
     """
 
     own: str
@@ -52,13 +53,13 @@ class WriterSchemas:
 
     @cached_property
     def reader(self) -> str:
-        """What every value is read as: all fields of all versions, each null where the writer has it not."""
+        """The reader schema: the fields of all versions, each null where the writer lacks it."""
         return reader_schema(list(self.by_id.values()), self.own)
 
     def event(self, value: Column, fields: Iterable[str] | None = None) -> Column:
-        """The value as a struct of the reader's schema, or of `fields` only, and IS_READ; every field is null when it cannot be read.
+        """The value as a struct of the reader schema, or of `fields` only, plus IS_READ. All fields are null if it cannot be decoded.
 
-        Name the column once: each mention reads the value again. Evaluating it fails for an id that is neither known nor absent.
+        Use the column once: Spark decodes the value again at each mention. Evaluation fails for an id that is neither known nor absent.
         """
         reader = with_marker(self.reader if fields is None else with_fields(self.reader, fields), IS_READ)
         options = {"mode": "PERMISSIVE", "avroSchema": reader}
@@ -66,11 +67,11 @@ class WriterSchemas:
         known = [(_prefix(value) == F.lit(prefix(number)), from_avro(payload, text, options)) for number, text in self.by_id.items()]
         unknown = F.raise_error(F.concat(F.lit(_UNKNOWN), _id(value)))
         cases = [*known, (_has_prefix(value) & ~self._is_absent(value), unknown)]
-        nothing = from_avro(F.lit(None).cast("binary"), self.own, options)  # a null of the same type, also when no id is known
+        nothing = from_avro(F.lit(None).cast("binary"), self.own, options)  # a typed null, even if no id is known
         return reduce(lambda branches, case: branches.when(*case), cases[1:], F.when(*cases[0])).otherwise(nothing)
 
     def reason(self, value: Column, event: Column) -> Column:
-        """Why a value cannot be read, or null if it can. event: what `event` made of it."""
+        """The reason why a value cannot be decoded, or null. event: the result of `event` for this value."""
         return (
             F.when(event[IS_READ], F.lit(None).cast("string"))
             .when(value.isNull() | (F.length(value) == 0), "empty")
@@ -80,34 +81,34 @@ class WriterSchemas:
         )
 
     def _is_absent(self, value: Column) -> Column:
-        # Ids are positive: a number with the highest bit set is none, and the registry need not be asked.
+        # Ids are positive, so one with the highest bit set cannot be registered.
         return (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _prefix(value).isin([prefix(number) for number in self.absent])
 
 
 def events(records: DataFrame, schemas: WriterSchemas, fields: Iterable[str] | None = None) -> DataFrame:
-    """`records` with a column `event`, see WriterSchemas.event; each value is read once, however `event` is used afterwards."""
-    # No filter is moved in front of a generator: a column made by `select` would be computed for the filter, and then again.
+    """`records` plus a column `event`, see WriterSchemas.event. Each value is decoded once, however often `event` is used."""
+    # Spark does not push filters below a generator. With a plain `select` it would decode once for the filter and once for the result.
     return records.select("*", F.explode(F.array(schemas.event(F.col("value"), fields))).alias("event"))
 
 
 def encoded(row: Column, schema_id: int, schema: str) -> Column:
-    """A struct as a value in the wire format, written by `schema`, the one registered under `schema_id`."""
+    """A struct as a value in the wire format. schema: the schema registered under `schema_id`."""
     return F.concat(F.lit(prefix(schema_id)), to_avro(row, schema))
 
 
 def prefix(schema_id: int) -> bytes:
-    """The bytes in front of a payload that the schema with that id has written."""
+    """The bytes before a payload written with schema `schema_id`."""
     return struct.pack(">bI", 0, schema_id)
 
 
 def schema_ids(values: DataFrame) -> set[int]:
-    """The ids of all values in the wire format. values: a column `value`, binary."""
+    """The schema ids of all values in the wire format. values: a column `value`, binary."""
     prefixes = values.where(_has_prefix(F.col("value"))).select(_prefix(F.col("value")).alias("prefix")).distinct().collect()
     return {struct.unpack(">bI", row.prefix)[1] for row in prefixes}
 
 
 def unknown_ids(failure: str) -> set[int]:
-    """The schema ids for which a query failed that had met an unknown one, by its error's text; none when it failed for another reason."""
+    """The unknown schema ids that made a query fail, from its error message; empty if it failed for another reason."""
     return {int(number) for number in re.findall(rf"{re.escape(_UNKNOWN)}(\d+)", failure)}
 
 

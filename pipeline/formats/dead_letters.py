@@ -1,4 +1,4 @@
-"""Dead letters: records that could not be used, kept whole, with the reason."""
+"""Dead letters: unusable records, kept unchanged, with the reason."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -8,10 +8,12 @@ from pipeline.sources.files import PROBLEM
 
 
 def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:
-    """The records that have a reason, as topic `dead-letters` takes them.
+    """The records with a reason, in the format of topic `dead-letters`.
 
-    records: columns of sources.kafka.RECORD, and PROBLEM when they are of files; that goes before `reason`. reason: string, null for a record that is fine. reader: who could not use them, for a topic that more
-    than its domain reads; it is part of the key then, so that the letters of one reader do not replace another's.
+    records: columns of sources.kafka.RECORD, plus PROBLEM if they come from files. PROBLEM takes precedence over `reason`.
+    reason: string, null for a usable record.
+    reader: who could not use the records, for a topic with several readers. It is part of the key, so that readers do not overwrite each
+    other's dead letters.
     Returns key (string), value (binary, the raw bytes), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
     """
     key = ("offset", "partition", *(("reader",) if reader else ()), "topic")
@@ -33,9 +35,10 @@ def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFr
 
 
 def json_reason(text: Column, parsed: Column) -> Column:
-    """Why a value is no usable JSON document, or null if it is one.
+    """The reason why a value is not a usable JSON document, or null.
 
-    text: the value as a string. parsed: whether what the domain needs of it was found (boolean).
+    text: the value as a string.
+    parsed: boolean, whether the fields that the domain needs were found.
     """
     return (
         F.when(text.isNull() | (F.length(text) == 0), "empty")

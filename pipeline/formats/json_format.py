@@ -1,4 +1,4 @@
-"""JSON as the result topics carry it: UTC, ISO 8601 with Z, nulls written out; keys canonical, so that equal rows have equal bytes."""
+"""JSON in the result topics: UTC, ISO 8601 with Z, explicit nulls. Keys are canonical, so equal keys have equal bytes."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
@@ -7,12 +7,12 @@ _OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss'Z'", "ignoreNullFields": "
 
 
 def row_json(*columns: str) -> Column:
-    """The columns as one JSON object; `window` becomes {"start", "end"}."""
+    """The columns as a JSON object; `window` becomes {"start", "end"}."""
     return F.to_json(F.struct(*columns), _OPTIONS)
 
 
 def canonical_json(*columns: str) -> Column:
-    """The columns as one JSON object with its names in order, at every level: {"window":{"end":...,"start":...},"zip_code":...}."""
+    """The columns as a JSON object with sorted names at every level: {"window":{"end":...,"start":...},"zip_code":...}."""
     ordered = [_canonical(name) for name in sorted(columns)]
     return F.to_json(F.struct(*ordered), _OPTIONS)
 

@@ -1,4 +1,4 @@
-"""The schemas that the running queries read with: asked of the registry once, and again when a query meets an id that is not among them."""
+"""The writer schemas of running queries: fetched from the registry once, and again when a query meets an unknown id."""
 
 from dataclasses import replace
 
@@ -7,24 +7,24 @@ from pipeline.formats.confluent_avro import Subject, WriterSchemas
 
 
 class SchemaBook:
-    """What is known of each subject, for all queries. It is asked for by one thread."""
+    """The known schemas of each subject, shared by all queries. Not thread-safe."""
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
         self._known: dict[Subject, WriterSchemas] = {}
 
     def of(self, subject: Subject) -> WriterSchemas:
-        """The schemas of `subject`, as of the last time that the registry was asked. Raises RegistryAway if it has to be asked and is away."""
+        """The schemas of `subject` as last fetched. Raises RegistryAway if they must be fetched and the registry cannot be reached."""
         if subject not in self._known:
             versions = self._registry.versions(subject.name)
             self._known[subject] = WriterSchemas(subject.schema, _by_id(versions))
         return self._known[subject]
 
     def learn(self, subject: Subject, ids: frozenset[int]) -> None:
-        """Sees to it that each of `ids` is known of the subject, or known to be absent; asks the registry if it must.
+        """Ensures that each of `ids` is known or absent; queries the registry if necessary.
 
-        An id of another subject is found too: values may be named by their record and not by their topic. Raises RegistryAway, and
-        has learned nothing then.
+        Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryAway, and then
+        changes nothing.
         """
         known = self.of(subject)
         unknown = ids - known.by_id.keys() - known.absent
@@ -33,7 +33,7 @@ class SchemaBook:
         versions = self._registry.versions(subject.name)
         elsewhere = unknown - {version.id for version in versions}
         found = [schema for number in sorted(elsewhere) if (schema := self._registry.schema(number))]
-        # The subject's own versions come last, as the newest of all decides what the reader's schema looks like.
+        # The subject's own versions come last: the newest schema decides the types in the reader schema.
         own = _by_id(versions)
         others = {**known.by_id, **_by_id(found)}
         by_id = {**{number: text for number, text in others.items() if number not in own}, **own}

@@ -1,1 +1,1 @@
-"""Any keyed JSON topic as a Delta table that holds the newest record of each key."""
+"""Ingests a keyed JSON topic into a Delta table with the newest record of each key."""

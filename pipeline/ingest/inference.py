@@ -1,4 +1,4 @@
-"""What a person is told of an ingested topic: where its table is, what its schema was inferred to be, how its rows look."""
+"""Reports on an ingested topic: the table's location, the inferred schema, sample rows."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ SAMPLE_ROWS = 5
 
 
 def introduce(location: Location, checkpoint: StoragePath) -> list[str]:
-    """Where everything is."""
+    """The locations of table, schema and checkpoint, one per line."""
     places = [f"table {location.name}: {location.table}", f"schema {location.schema}", f"checkpoint {checkpoint}"]
     if not location.debug:
         return places
@@ -27,9 +27,9 @@ def introduce(location: Location, checkpoint: StoragePath) -> list[str]:
 
 
 def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterator[str]:
-    """Infers the schema from the newest record of each key that the topic has now, keeps it, and says what is new, a line each.
+    """Infers the schema from the newest record of each key, saves it, and yields a line for each change.
 
-    Raises TypeChanged when records do not fit the columns that there are, and AmbiguousNames.
+    Raises TypeChanged when records do not fit existing columns, and AmbiguousNames.
     """
     before = TableSchema.read(location.schema)
     found = newest(usable(records_from(spark, settings, location.topic, "earliest")))
@@ -50,7 +50,7 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
 
 
 def sample(spark: SparkSession, location: Location, settings: Settings) -> Iterator[str]:
-    """The columns, Spark's plan from records to rows, and some rows of what the topic holds now."""
+    """The columns, Spark's plan from records to rows, and sample rows of the topic's current records."""
     schema = TableSchema.read(location.schema)
     if schema is None:
         return

@@ -1,7 +1,7 @@
-"""The column types of JSON fields: settled when a table begins, and kept or widened by what comes later. Pure.
+"""The column types of JSON fields: chosen when a table is created, and kept or widened later. Pure.
 
-What documents hold is told as Spark tells it of variants (`schema_of_variant_agg`): BIGINT, DECIMAL, DOUBLE, STRING, BOOLEAN, ARRAY, a
-struct for an object, VOID for what is always null, VARIANT for what is now this and now that.
+Input types are those of Spark's variants (`schema_of_variant_agg`): BIGINT, DECIMAL, DOUBLE, STRING, BOOLEAN, ARRAY, a struct for an
+object, VOID for a field that is always null, VARIANT for a field of mixed types.
 """
 
 from collections.abc import Iterator
@@ -13,39 +13,43 @@ from contract.errors import StreamgaugeError
 
 _WHOLE = T.DecimalType(38, 0)
 RESERVED = ("kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp")
-"""Columns of the table besides the fields."""
+"""The table's columns for Kafka metadata, in addition to the fields."""
 
 
 class TypeChanged(StreamgaugeError):  # noqa: N818 - it says what is the case
-    """Documents hold what the table's columns cannot take."""
+    """Documents have values that do not fit the table's columns."""
 
 
 class AmbiguousNames(StreamgaugeError):  # noqa: N818
-    """Fields have names that columns cannot have side by side."""
+    """Documents have field names that clash as column names."""
 
 
 @dataclass
 class Notes:
-    """What a person should know of columns. kept_as_text: by path, why a field is a column of JSON text. without_column: fields always null so far."""
+    """Notes on columns.
+
+    kept_as_text: by path, why a field is stored as JSON text.
+    without_column: paths of fields that have always been null so far.
+    """
 
     kept_as_text: dict[str, str] = field(default_factory=dict)
     without_column: list[str] = field(default_factory=list)
 
 
 def settled(seen: T.StructType, notes: Notes) -> T.StructType:
-    """The columns for documents of the type `seen`.
+    """The column types for documents of type `seen`.
 
-    Whole numbers are bigint, those beyond 64 bits decimal(38,0), others double. What is of mixed types, or an object or array without
-    content, becomes a string that holds the JSON text: any later value fits into it. Raises AmbiguousNames.
+    Whole numbers become bigint, or decimal(38,0) beyond 64 bits; other numbers become double. Mixed types and empty objects or arrays
+    become a string with the JSON text, so that any later value fits. Raises AmbiguousNames.
     """
     _check_names(seen, "")
     return T.StructType(list(_settled_fields(seen, "", notes)))
 
 
 def widened(columns: T.StructType, seen: T.StructType, notes: Notes) -> T.StructType:
-    """`columns` with a column more for each new field of `seen`, at its end; the same object when there is none.
+    """`columns` with the new fields of `seen` appended; the same object if there are none.
 
-    Raises TypeChanged when values do not fit into a column, with the path and both types of each, and AmbiguousNames.
+    Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
     wider = _widened_struct(columns, seen, "", notes, conflicts)
@@ -59,7 +63,7 @@ def widened(columns: T.StructType, seen: T.StructType, notes: Notes) -> T.Struct
 
 
 def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
-    """The path of every field, with dots for levels and [] for the elements of an array."""
+    """The path of every field, with dots between levels and [] for array elements."""
     for one in struct:
         path, kind = _path(parent, one.name), one.dataType
         yield path
@@ -70,7 +74,7 @@ def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
 
 
 def _settled(seen: T.DataType, path: str, notes: Notes) -> T.DataType | None:
-    """The column type; None for what is always null."""
+    """The column type; None for a field that is always null."""
     match seen:
         case T.NullType():
             return None
@@ -131,7 +135,7 @@ def _widened_struct(column: T.StructType, seen: T.StructType, parent: str, notes
 
 
 def _check_names(struct: T.StructType, parent: str) -> None:
-    """Columns are told apart without regard to case, fields with."""
+    """Raises AmbiguousNames: column names are case-insensitive, field names are case-sensitive."""
     by_name: dict[str, str] = {} if parent else {name: name for name in RESERVED}
     for one in struct:
         other = by_name.setdefault(one.name.lower(), one.name)

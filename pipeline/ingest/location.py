@@ -1,4 +1,4 @@
-"""Where a topic's table is, by convention, and the schema that lies beside it."""
+"""The conventional location of a topic's table, and the schema stored beside it."""
 
 import json
 import re
@@ -15,15 +15,16 @@ from pipeline.ingest.json_types import Notes
 
 SCHEMA_ENDING = ".schema.json"
 DELETIONS = "_deletions"
-"""The folder of the lake for the tables of deletions; its name says that it is internal."""
+"""The lake's folder for the tables of deletions; the underscore marks it as internal."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """The places of the table of `topic`, or of the one that `ingest --debug` has for itself.
+    """The paths of the table of `topic`. debug: those of the separate table of `ingest --debug`.
 
-    table: the Delta table. deletions: a Delta table of the newest records that the table does not tell, or not in full: deletions, and those
-    whose `latest` (records.newest) is not their own timestamp.
+    table: the Delta table.
+    deletions: a Delta table of the newest records that the table cannot represent in full: deletions, and records whose `latest`
+    (records.newest) differs from their own timestamp.
     schema: the columns, as JSON.
     """
 
@@ -35,9 +36,9 @@ class Location:
 
     @classmethod
     def of(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
-        """By the topic's name: `nyc-taxi` has the table `nyc_taxi`, and for debugging `nyc_taxi_debug`.
+        """The location for a topic: `nyc-taxi` has the table `nyc_taxi`, and `nyc_taxi_debug` for debugging.
 
-        Raises StreamgaugeError when another topic's table has that name.
+        Raises StreamgaugeError when the table belongs to another topic.
         """
         location = cls.by_convention(topic, settings, debug=debug)
         known = TableSchema.read(location.schema)
@@ -48,7 +49,7 @@ class Location:
 
     @classmethod
     def by_convention(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
-        """As `of`, of a topic that is known to have the table."""
+        """Like `of`, without the check that the table belongs to the topic."""
         name, lake = table_name(topic, debug=debug), settings.lake
         return cls(topic, debug, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")
 
@@ -64,7 +65,7 @@ class Location:
 
 
 def table_name(topic: str, *, debug: bool) -> str:
-    """The name of the table of `topic`."""
+    """The table name for `topic`."""
     return re.sub(r"\W", "_", topic, flags=re.ASCII) + ("_debug" if debug else "")
 
 
@@ -75,7 +76,7 @@ def query_name(topic: str, *, debug: bool) -> str:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """What a table's columns are, and why. columns: without those of Kafka's. ignored: fields that came later, and that settings say to leave out."""
+    """A table's schema. columns: without the Kafka columns. ignored: later fields that the settings exclude."""
 
     topic: str
     columns: T.StructType
@@ -84,7 +85,7 @@ class TableSchema:
 
     @classmethod
     def read(cls, path: StoragePath) -> "TableSchema | None":
-        """The schema kept at `path`, None if there is none. Raises StreamgaugeError when it is not as `write` writes it."""
+        """The schema stored at `path`; None if there is none. Raises StreamgaugeError when the file is not a valid schema."""
         try:
             kept: dict[str, Any] = json.loads(path.read_text())
             notes = Notes(kept["kept_as_text"], kept["without_column"])
@@ -96,7 +97,7 @@ class TableSchema:
             raise StreamgaugeError(msg) from error
 
     def write(self, path: StoragePath) -> None:
-        """Keeps it at `path`."""
+        """Stores the schema at `path`."""
         kept = {
             "topic": self.topic,
             "columns": self.columns.jsonValue(),
@@ -108,7 +109,7 @@ class TableSchema:
 
 
 def locations(settings: Settings) -> list[Location]:
-    """Those of all topics that have ever been ingested here, for debugging too."""
+    """The locations of all topics that have been ingested here, including debug tables."""
     found = []
     for name in sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}")):
         if (schema := TableSchema.read(settings.lake / name)) is not None:

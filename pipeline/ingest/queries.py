@@ -1,4 +1,4 @@
-"""The queries of an ingested topic: one that merges its records into its table, and one that keeps those that no table can take."""
+"""The queries of an ingested topic: one merges records into the table, the other writes dead letters."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from pipeline.sources.topic import KafkaTopic
 
 
 def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
-    """What `streamgauge ingest` runs for `topic`: first what writes the table. For debugging it writes no dead letters."""
+    """The queries of `streamgauge ingest`, the one that writes the table first. With `debug`, there are no dead letters."""
     source, name = KafkaTopic(topic), query_name(topic, debug=debug)
     upserts = Query(name, source=source, decode=unchanged, sink=UpsertTable(topic, debug), mode="append")
     letters = Query(
@@ -27,5 +27,5 @@ def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
 
 
 def ingests(settings: Settings) -> tuple[Query, ...]:
-    """Those of all topics that have ever been ingested here."""
+    """The queries of all topics that have been ingested here."""
     return tuple(query for location in locations(settings) for query in queries_of(location.topic, debug=location.debug))

@@ -1,6 +1,6 @@
-"""The sink of an ingested topic: batches of records, merged into a Delta table.
+"""The sink of an ingested topic: merges batches of records into a Delta table.
 
-An older record never replaces a newer one, and deletions are remembered, so a batch that runs twice, or one that comes late, changes nothing.
+Older records never replace newer ones, and deletions are remembered, so a batch that runs twice, or late, changes nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -30,16 +30,16 @@ ORIGIN = T.StructType(
         for name, kind in zip(RESERVED, (T.StringType(), T.IntegerType(), T.LongType(), T.TimestampType()), strict=True)
     ]
 )
-"""Columns of the table besides the fields."""
+"""The table's columns for Kafka metadata, in addition to the fields."""
 _BY_KEY = "held.kafka_key = come.kafka_key"
 _SPECIAL = set(" ,;{}()\n\t=")
 
 
 @dataclass(frozen=True)
 class UpsertTable(Sink):
-    """A Delta table that holds the newest record of each key of `topic`; a record with a null value deletes the row.
+    """A Delta table with the newest record of each key of `topic`; a tombstone deletes the row.
 
-    debug: the table is the one that `ingest --debug` has for itself.
+    debug: use the separate table of `ingest --debug`.
     """
 
     topic: str
@@ -51,11 +51,11 @@ class UpsertTable(Sink):
         return f"lake/{table_name(self.topic, debug=self.debug)}"
 
     def location(self, settings: Settings) -> Location:
-        """Where the table is."""
+        """The location of the table."""
         return Location.of(self.topic, settings, debug=self.debug)
 
     def writer(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer of records (columns of sources.kafka.RECORD), which it merges a batch at a time."""
+        """A writer that merges records (columns of sources.kafka.RECORD) in micro-batches."""
         location = self.location(settings)
         return records.writeStream.foreachBatch(lambda batch, _: merge(batch, location, take_new_fields=settings.take_new_fields))
 
@@ -66,7 +66,7 @@ class UpsertTable(Sink):
         return verify(check, self.location(check.settings))
 
     def deletions(self, settings: Settings) -> list[Deletion]:
-        """The table, the deletions that it remembers, and its schema."""
+        """The table, its remembered deletions, and its schema."""
         location = self.location(settings)
         return [deletion for path in (location.table, location.deletions, location.schema) for deletion in deletion_of_table(path)]
 
@@ -76,9 +76,10 @@ class UpsertTable(Sink):
 
 
 def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:
-    """Brings the table up to `records`. take_new_fields: new fields become columns; otherwise the schema notes them, and they are left out.
+    """Merges `records` into the table.
 
-    Raises TypeChanged and AmbiguousNames, with nothing written.
+    take_new_fields: whether new fields become columns; if not, the schema lists them as ignored.
+    Raises TypeChanged and AmbiguousNames, and then writes nothing.
     """
     records = usable(records).persist()
     found = newest(records, _known(records, location)).persist()
@@ -93,7 +94,7 @@ def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> N
 
 
 def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
-    """The table's schema, with what the documents of `found` (as `newest` returns it) add to it; it is kept.
+    """The table's schema, extended by the documents of `found` (as returned by `newest`), and saved.
 
     Raises TypeChanged and AmbiguousNames.
     """
@@ -116,7 +117,7 @@ def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> T
 
 
 def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> None:
-    """Creates the table, or gives it the columns that it lacks."""
+    """Creates the table, or adds missing columns to it."""
     path, wanted = str(location.table), T.StructType([*ORIGIN, *columns])
     is_there = DeltaTable.isDeltaTable(spark, path)
     has = spark.read.format("delta").load(path).schema if is_there else None
@@ -124,7 +125,7 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
         return
     writer = spark.createDataFrame([], wanted).write.format("delta").mode("append").option("mergeSchema", "true")
     if any(set(path) & _SPECIAL for path in paths(wanted)):
-        # Parquet takes no such names; columns then have others in the files. Not every reader of Delta knows how, so only where it must be.
+        # Parquet does not allow these names, so column mapping uses others in the files. Not all Delta readers support column mapping.
         if is_there:
             spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
         else:
@@ -146,7 +147,7 @@ def _with_new(known: TableSchema, seen: T.StructType, *, take_new_fields: bool) 
 
 
 def _known(records: DataFrame, location: Location) -> DataFrame | None:
-    """What `newest` is to know of the records before, for the keys of `records`."""
+    """The earlier records of the keys in `records`, for `newest`; None if there are none."""
     spark = records.sparkSession
     paths = [path for path in map(str, (location.table, location.deletions)) if DeltaTable.isDeltaTable(spark, path)]
     if not paths:
@@ -156,9 +157,9 @@ def _known(records: DataFrame, location: Location) -> DataFrame | None:
 
 
 def _remember(found: DataFrame, location: Location) -> None:
-    """Keeps what the table does not tell: deletions, and the `latest` of records whose timestamp is earlier.
+    """Stores what the table cannot: deletions, and the `latest` of records with an earlier timestamp.
 
-    It does so before the table changes: a batch that is cut off in between runs again, and does the rest.
+    It runs before the table changes. A batch that fails in between runs again and completes the merge.
     """
     untold = found.where(F.col("document").isNull() | (F.col("latest") > F.col("kafka_timestamp")))
     if untold.isEmpty():

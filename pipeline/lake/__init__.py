@@ -1,1 +1,1 @@
-"""The tables of the lake: what they are called, SQL over them, and their maintenance."""
+"""The tables of the lake: their names, SQL queries over them, and their maintenance."""

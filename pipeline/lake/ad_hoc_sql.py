@@ -1,4 +1,4 @@
-"""Ad-hoc SQL over the tables of the lake: one statement, which can only read."""
+"""Ad-hoc SQL over the tables of the lake: one read-only statement at a time."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _QUERY = re.compile(rf"(?:[\s(]|{_COMMENT})*(?:select|with|from|values|table)\b"
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows of a query, as values in the order of `columns`; timestamps with zone are UTC. is_cut: there are more than were asked for."""
+    """The result of a query: values in the order of `columns`. Timestamps with a zone are UTC. is_cut: the limit removed rows."""
 
     columns: list[str]
     rows: list[list[Any]]
@@ -32,20 +32,20 @@ class Answer:
 def answer(spark: SparkSession, sql: str, there_are: Sequence[LakeTable], limit: int) -> Answer:
     """The first `limit` rows of the query `sql` over the tables `there_are`.
 
-    Raises StreamgaugeError for anything but a query, a mistake in it, a table that there is not, and when Spark fails at it.
+    Raises StreamgaugeError for a statement that is not a query, an error in the query, an unknown table, or a failure in Spark.
     """
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
     except (ParseException, Py4JJavaError) as error:
         msg = f"not SQL as Spark reads it: {_first_line(error)}"
         raise StreamgaugeError(msg) from error
-    # By its first word, for Delta's own statements are of no common kind; by its parts, for an insert may begin as a query does.
+    # The first word catches Delta's statements, which have no common class. The nodes catch inserts that start like a query.
     if not _QUERY.match(sql) or any(
         is_instance_of(spark.sparkContext._gateway, node, kind) for node in _nodes(plan) for kind in _NO_QUERIES
     ):
         msg = "only a query can be asked, such as `select ... from ...`; this statement is another one, and nothing was done"
         raise StreamgaugeError(msg)
-    # Each table that is registered costs a look at its log, or at its files.
+    # Registering a table reads its log or lists its files, so register only the tables that the query mentions.
     register(spark, [table for table in there_are if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)])
     try:
         found = spark.sql(sql)

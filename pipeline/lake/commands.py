@@ -1,4 +1,4 @@
-"""The commands about the tables of the lake: query, maintain."""
+"""The commands for the tables of the lake: query, maintain."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from contract.output_format import RowFormat, RowFormatOption
 from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
 
-if TYPE_CHECKING:  # Spark takes a second or more to import
+if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
     from pipeline.lake.tables import LakeTable
@@ -42,7 +42,7 @@ def query(
     from pipeline.spark.session import running_session
 
     settings = Settings.from_environment()
-    there_are = existing_tables(settings)  # before Spark starts
+    there_are = existing_tables(settings)  # fail before Spark starts if there are none
     try:
         with running_session(settings) as spark:
             if sql is None:
@@ -95,7 +95,7 @@ def maintain(
 
 
 def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: float) -> list[str]:
-    """Prints a line a table. Returns what went wrong; the other tables are maintained nevertheless."""
+    """Prints a line per table and returns the error messages. A table that fails does not stop the others."""
     for one in chosen:
         if one.format == "parquet":
             out.print(
@@ -110,7 +110,7 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
 
     failures = []
     with contextlib.ExitStack() as open_until_done:
-        with _stdout_is_stderr():  # VACUUM prints by itself, in the JVM
+        with _stdout_is_stderr():  # the JVM inherits standard output, and VACUUM prints to it
             spark = open_until_done.enter_context(running_session(settings))
         for one in due:
             try:
@@ -123,7 +123,7 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
 
 
 def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> None:
-    """A round is a process of its own, so that Spark's memory is used for as long as a round takes, and no longer."""
+    """Runs each round in its own process, so that Spark uses memory only during a round."""
     from contract.process.rounds import repeat
 
     stop = stop_requested()
@@ -143,7 +143,7 @@ def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> N
 
 
 def _is_anything_to_do() -> bool:
-    """Whether there is a table. Raises StreamgaugeError when the lake's object store does not answer."""
+    """Whether there is a table. Raises StreamgaugeError when it cannot reach the lake's object store."""
     from pipeline.lake.folders import table_folders
 
     return any(table_folders(Settings.from_environment().lake))
@@ -151,7 +151,7 @@ def _is_anything_to_do() -> bool:
 
 @contextlib.contextmanager
 def _stdout_is_stderr() -> Iterator[None]:
-    """What is started meanwhile has standard error for its standard output."""
+    """Redirects standard output to standard error, also for processes started meanwhile."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -163,7 +163,7 @@ def _stdout_is_stderr() -> Iterator[None]:
 
 
 def _described(table: "LakeTable", spark: "SparkSession") -> list[str]:
-    """One table that cannot be read is no reason not to list the others."""
+    """A row for the list of tables; an unreadable table is listed with its error."""
     try:
         columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in table.rows(spark).schema.fields)
     except StreamgaugeError as error:

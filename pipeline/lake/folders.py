@@ -1,4 +1,4 @@
-"""Which folders of the lake are tables, by the names of folders alone: without Spark, which takes a second and 100 MB to import."""
+"""Finds the tables of the lake by folder names alone, without Spark, whose import takes a second and 100 MB."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -11,9 +11,9 @@ _INTERNAL = ("_", ".")
 
 
 def table_folders(folder: StoragePath, below: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], TableFormat]]:
-    """Each table below `folder`, as the names of the folders that lead to it, and its format; folders that begin with `_` or `.` are internal.
+    """Each table below `folder`: the folder names that lead to it, and its format. Skips internal folders, which start with `_` or `.`.
 
-    below: the names that lead to `folder` itself, which is a table only if there are any.
+    below: the folder names that lead to `folder`. Without any, `folder` itself is not a table.
     """
     names = folders_in(folder)
     kind = next((kind for mark, kind in _MARKS.items() if mark in names), None)

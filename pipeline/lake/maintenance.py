@@ -1,4 +1,4 @@
-"""Maintenance of Delta tables: compacts many small files into a few, and deletes those that no longer belong to a table."""
+"""Maintenance of Delta tables: compacts small files and deletes obsolete ones."""
 
 import contextlib
 import re
@@ -30,12 +30,16 @@ _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class LeftAlone(StreamgaugeError):  # noqa: N818 - it says what is the case
-    """The table is not to be changed now."""
+    """The table must not change now."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """The files of a table. live: those of its current version. on_disk: these, and what earlier versions and readers may still need."""
+    """The size of a table.
+
+    live: files of the current version.
+    on_disk: these, and files that earlier versions and readers may still need.
+    """
 
     live_files: int
     live_bytes: int
@@ -45,7 +49,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a table."""
+    """The sizes of a table before and after maintenance."""
 
     table: LakeTable
     before: Weight
@@ -59,29 +63,29 @@ class Report:
 
 
 def maintain(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
-    """Maintains a Delta table; files that no longer belong to it are kept for `retain_seconds`.
+    """Maintains a Delta table. Files that no longer belong to it are kept for `retain_seconds`.
 
-    Raises StreamgaugeError when it cannot be done, and LeftAlone for a table in an object store that is being written: two Spark drivers that
-    commit to it at the same time can lose one of the commits.
+    Raises StreamgaugeError on failure, and LeftAlone for a table in an object store that a query is writing: when two Spark drivers commit
+    at the same time, one commit can be lost.
     """
     with contextlib.ExitStack() as held:
         if settings.is_lake_remote:
             hold_writer(table, settings, held)
         deletions = settings.lake / DELETIONS / table.path.name
-        if deletions.exists():  # of the same batches, and so of as many files
+        if deletions.exists():  # the same batches write it, so it has as many small files
             maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
         return maintain_delta(table, spark, retain_seconds)
 
 
 def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float) -> Report:
-    """OPTIMIZE, then VACUUM of what has not belonged to the table for `retain_seconds`. Safe while streams write the table.
+    """Runs OPTIMIZE, then VACUUM of files that have been obsolete for `retain_seconds`. Safe while streams write the table.
 
-    Raises StreamgaugeError when Spark fails at it, as after several conflicts with other writers.
+    Raises StreamgaugeError when Spark fails, or after repeated conflicts with other writers.
     """
     before = _delta_weight(table, _live_files(table, spark))
     _optimize(table, spark)
     live = _live_files(table, spark)
-    # VACUUM writes two entries into the table's log, also when there is nothing to delete. What it deletes is older than its retention.
+    # VACUUM adds two entries to the table's log even if it deletes nothing. It deletes only files older than the retention.
     if any(str(file.path) not in live and file.modified < time.time() - retain_seconds for file in _data_files(table.path)):
         with _retention_check(spark, is_on=retain_seconds >= DELTA_RETENTION_SECONDS):
             _run(table, spark, f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
@@ -89,7 +93,7 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
 
 
 def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> None:
-    """Keeps the query that writes the table from being started, until `held` ends. Raises LeftAlone when it runs, or is not known."""
+    """Prevents the query that writes the table from starting until `held` closes. Raises LeftAlone when it is running or unknown."""
     writer = writer_of(table, settings)
     if writer is None:
         msg = "left alone: no query of the pipeline writes it, so none could be kept from writing meanwhile"
@@ -102,7 +106,7 @@ def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack
 
 
 def writer_of(table: LakeTable, settings: Settings) -> Query | None:
-    """The query whose sink the table is."""
+    """The query that writes the table; None if there is none."""
     return next((one for one in known(settings) if one.sink.delta_table(settings) == table.path), None)
 
 
@@ -149,7 +153,7 @@ def _sql_name(table: LakeTable) -> str:
 
 
 def _live_files(table: LakeTable, spark: SparkSession) -> set[str]:
-    """The files of the current version of a Delta table."""
+    """The files of a Delta table's current version."""
     try:
         files = spark.read.format("delta").load(str(table.path)).inputFiles()
         return {str(path_of({"path": uri})) if uri.startswith("file:") else unquote(uri) for uri in files}
@@ -163,7 +167,7 @@ def _delta_weight(table: LakeTable, live: set[str]) -> Weight:
 
 
 def _data_files(folder: StoragePath) -> Iterator[StoredFile]:
-    """The files that hold rows, of the current version or not; logs and checksums do not."""
+    """The data files of all versions, without logs and checksums."""
     return (file for file in files_below(folder, leaving_out=_LOGS) if not file.path.name.startswith((".", "_")))
 
 

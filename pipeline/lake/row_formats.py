@@ -1,4 +1,4 @@
-"""Rows of any columns as a table for the terminal, CSV or JSON."""
+"""Formats rows as a terminal table, CSV or JSON."""
 
 import base64
 import csv
@@ -17,9 +17,9 @@ from contract.text import printable
 
 
 def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A JSON array of an object a row. Times: ISO 8601, UTC with Z; decimals: numbers with all their digits; bytes: Base64.
+    """A JSON array with one object per row. Times are ISO 8601, UTC with Z; decimals are numbers with all digits; bytes are Base64.
 
-    Raises StreamgaugeError when two columns have the same name.
+    Raises StreamgaugeError for duplicate column names.
     """
     twice = sorted({name for name in columns if list(columns).count(name) > 1})
     if twice:
@@ -30,7 +30,7 @@ def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """CSV with a header. Structs, lists and maps are JSON in their cell; null is an empty one."""
+    """CSV with a header. Structs, lists and maps are JSON; null is an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -45,7 +45,7 @@ def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
         is_number = any(isinstance(row[number], int | float | Decimal) and not isinstance(row[number], bool) for row in rows)
         table.add_column(Text(printable(name)), justify="right" if is_number else "left")
     for row in rows:
-        # Text, not str: what is in a row would be read as rich's markup.
+        # Text, because rich would interpret markup in a str.
         table.add_row(*(Text(printable(_cell(value))) for value in row))
     return table
 

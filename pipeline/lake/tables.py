@@ -1,4 +1,4 @@
-"""The tables of the lake: which there are by what lies on disk, what SQL calls them, and how Spark reads them."""
+"""The tables of the lake: finds them on disk, names them for SQL, and reads them with Spark."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,22 +18,22 @@ _WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TAB
 
 @dataclass(frozen=True)
 class LakeTable:
-    """A table in folder `path`: of Delta, or the Parquet files that a streaming query of Spark writes, with its metadata log."""
+    """A table in folder `path`: a Delta table, or the Parquet files of a Spark streaming query, with their metadata log."""
 
     name: str
     path: StoragePath
     format: TableFormat
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """What the table holds, as of now. Columns that older Parquet files lack are null.
+        """The current rows. Columns that older Parquet files lack are null.
 
-        Raises StreamgaugeError when there is no row yet to tell the columns by, or the table cannot be read.
+        Raises StreamgaugeError when the table has no columns yet, or cannot be read.
         """
         try:
             if self.format == "delta":
                 return spark.read.format("delta").load(str(self.path))
             return spark.read.option("mergeSchema", "true").parquet(str(self.path))
-        except (PySparkException, Py4JJavaError) as error:  # the latter when a file that its log names is gone
+        except (PySparkException, Py4JJavaError) as error:  # Py4JJavaError when a file in the table's log is missing
             if any(sign in str(error) for sign in _WITHOUT_COLUMNS):
                 msg = f"table {self.name} in {self.path} has no columns yet: nothing was written to it; start again when its query has run"
             else:
@@ -42,9 +42,9 @@ class LakeTable:
 
 
 def tables(settings: Settings) -> list[LakeTable]:
-    """The tables below settings.lake, by name; folders that begin with `_` or `.` are internal. Links are not followed.
+    """The tables below settings.lake, sorted by name. Skips folders that start with `_` or `.`, and symbolic links.
 
-    Raises StreamgaugeError when two of them have the same name, which to SQL is also one in other case.
+    Raises StreamgaugeError when two tables have the same name; names are case-insensitive in SQL.
     """
     found: dict[str, LakeTable] = {}
     for below, kind in table_folders(settings.lake):
@@ -57,12 +57,12 @@ def tables(settings: Settings) -> list[LakeTable]:
 
 
 def table_name(below_lake: Sequence[str]) -> str:
-    """What SQL calls the table in that folder, by the names of the folders below the lake: nest/cameras is nest_cameras."""
+    """The SQL name of a table, from the folder names below the lake: nest/cameras is nest_cameras."""
     return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(below_lake))
 
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
-    """The tables of these names, in their order; all without a name. Raises StreamgaugeError for a name that there is not."""
+    """The named tables in order, or all tables if there are no names. Raises StreamgaugeError for an unknown name."""
     there_are = {table.name: table for table in existing_tables(settings)}
     wanted = list(dict.fromkeys(names))
     for name in wanted:
@@ -73,7 +73,7 @@ def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
 
 
 def existing_tables(settings: Settings) -> list[LakeTable]:
-    """As `tables`. Raises StreamgaugeError when there is none."""
+    """Like `tables`. Raises StreamgaugeError when there are none."""
     found = tables(settings)
     if not found:
         msg = f"no tables yet in {settings.lake}: a query that writes one has to run first, such as `streamgauge run nest-archive --once`"
@@ -82,7 +82,7 @@ def existing_tables(settings: Settings) -> list[LakeTable]:
 
 
 def register(spark: SparkSession, chosen: Iterable[LakeTable]) -> None:
-    """Makes each a temporary view of its name."""
+    """Creates a temporary view for each table."""
     for table in chosen:
         table.rows(spark).createOrReplaceTempView(f"`{table.name}`")
 

@@ -1,1 +1,1 @@
-"""Where result rows go."""
+"""Sinks: where result rows go."""

@@ -1,4 +1,4 @@
-"""Archives as sinks: folders of Parquet files and Delta tables to which rows are only added."""
+"""Archives: append-only folders of Parquet files, and append-only Delta tables."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Archive(Sink):
-    """A folder under the lake to which rows are only added, each exactly once, with a folder a value of `partition_by`.
+    """An append-only folder in the lake, with exactly-once rows, partitioned by `partition_by`.
 
-    Columns topic, partition and offset, by these names behind `origin_prefix`, say which record a row comes from.
+    Columns topic, partition and offset, each prefixed with `origin_prefix`, identify the record that a row comes from.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Archive(Sink):
         return f"lake/{self.path}"
 
     def folder(self, settings: Settings) -> StoragePath:
-        """Where the files are."""
+        """The folder of the files."""
         return settings.lake / self.path
 
     def deletions(self, settings: Settings) -> list[Deletion]:
@@ -47,17 +47,17 @@ class Archive(Sink):
 
 @dataclass(frozen=True)
 class ParquetArchive(Archive):
-    """Parquet files; exactly once holds for readers that go by Spark's metadata log."""
+    """Parquet files. Readers get exactly-once rows only if they use Spark's metadata log."""
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Files of all columns. Raises StreamgaugeError for a lake in an object store."""
+        """A writer of all columns. Raises StreamgaugeError for a lake in an object store."""
         if settings.is_lake_remote:
             msg = f"Spark's sink of Parquet files relies on renames that are one step, which {self.folder(settings)} has not; the archive's other form is safe there: run the query of the same name with -delta, as `streamgauge run` does by itself"
             raise StreamgaugeError(msg)
         return self._writer(rows, settings, "parquet")
 
     def verify(self, check: "Check") -> "Outcome":
-        """Compares the rows of each record; names files that are gone or damaged."""
+        """Compares the rows of each record; reports missing and damaged files."""
         from pipeline.verification.by_origin import verify_parquet
 
         return verify_parquet(check, Path(str(self.folder(check.settings))), self.origin_prefix)
@@ -65,10 +65,10 @@ class ParquetArchive(Archive):
 
 @dataclass(frozen=True)
 class DeltaArchive(Archive):
-    """A Delta table; exactly once holds for every reader of Delta."""
+    """A Delta table. Every Delta reader gets exactly-once rows."""
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """All columns; one that the table lacks, as the code has become newer, is added."""
+        """A writer of all columns. Adds columns that the table lacks, for newer versions of the code."""
         return self._writer(rows, settings, "delta").option("mergeSchema", "true")
 
     def verify(self, check: "Check") -> "Outcome":

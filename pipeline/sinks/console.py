@@ -1,4 +1,4 @@
-"""For teaching: a query whose results are printed instead of written."""
+"""For teaching: prints a query's results instead of writing them."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ MOST_ROWS = 200
 
 @dataclass(frozen=True)
 class Console(Sink):
-    """Prints the rows of each batch that has any, by window if they have one; at most MOST_ROWS."""
+    """Prints the rows of each non-empty batch, at most MOST_ROWS, ordered by window if they have one."""
 
     name: str
 
@@ -24,7 +24,7 @@ class Console(Sink):
         return "the console"
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:  # noqa: ARG002 - as every sink
-        """Prints on the driver's standard output."""
+        """A writer that prints to the driver's standard output."""
         return rows.writeStream.foreachBatch(self._print)
 
     def _print(self, batch: DataFrame, number: int) -> None:
@@ -38,5 +38,5 @@ class Console(Sink):
 
 
 def on_console(query: Query) -> Query:
-    """`query`, printed. It has a name, and so a checkpoint, of its own: printing takes nothing from the real one."""
+    """`query` with a console sink. Its own name gives it its own checkpoint, so printing does not affect the original query."""
     return replace(query, name=f"{query.name}-console", sink=Console(query.name))

@@ -1,4 +1,4 @@
-"""What a sink is, and what it can do besides taking rows: be verified, reset and maintained."""
+"""The interface of sinks: write rows, and optionally verify, reset and maintain them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Deletion:
-    """One thing that a reset deletes. what: a line about it."""
+    """One thing that a reset deletes. what: a line that describes it."""
 
     what: str
     do: Callable[[], object]
 
 
 def deletion_of_table(folder: StoragePath) -> list[Deletion]:
-    """The deletion of the table in that folder; none if it is not there. Raises StreamgaugeError for a symbolic link."""
+    """The deletion of the table in that folder; empty if it does not exist. Raises StreamgaugeError for a symbolic link."""
     if not isinstance(folder, Path):
         return [Deletion(f"table {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))] if folder.exists() else []
     if folder.is_symlink():
@@ -47,28 +47,28 @@ class Sink(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """As reports name it: `topic nest-camera-stats`, `lake/nest/cameras`."""
+        """The name in reports: `topic nest-camera-stats`, `lake/nest/cameras`."""
 
     @abstractmethod
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer of `rows` that the runner starts, without output mode, trigger and checkpoint.
+        """A writer of `rows` for the runner to start, without output mode, trigger and checkpoint.
 
-        Raises TopicMissing when the topic that it writes to is gone.
+        Raises TopicMissing when its topic does not exist.
         """
 
     def verify(self, check: "Check") -> "Outcome":  # noqa: ARG002 - of a sink that cannot be
-        """What was found of the query of `check`. Raises StreamgaugeError when it cannot be checked."""
+        """Verifies the query of `check`. Raises StreamgaugeError when it cannot be checked."""
         msg = f"{self.place} cannot be verified"
         raise StreamgaugeError(msg)
 
     def deletions(self, settings: Settings) -> list[Deletion]:  # noqa: ARG002 - of a sink that keeps nothing
-        """What a reset deletes; nothing when it holds nothing. Raises StreamgaugeError when it cannot be reached."""
+        """What a reset deletes; empty if there is nothing to delete. Raises StreamgaugeError when the sink cannot be reached."""
         return []
 
     def reset_notes(self) -> list[str]:
-        """What a person should know before a reset."""
+        """Notes for the user before a reset."""
         return []
 
     def delta_table(self, settings: Settings) -> StoragePath | None:  # noqa: ARG002 - of a sink without one
-        """The Delta table that it writes and `maintain` compacts; None if there is none."""
+        """The Delta table of this sink, which `maintain` compacts; None if there is none."""
         return None

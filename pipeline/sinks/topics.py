@@ -1,4 +1,4 @@
-"""Topics as sinks: compacted ones in JSON or Avro, which hold a table, and the dead letters."""
+"""Kafka topics as sinks: compacted topics in JSON or Avro, which hold a table, and the dead letters."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompactedTopic(Sink):
-    """The last row of each key, in a compacted topic. Writing a row again changes nothing."""
+    """A compacted topic with the latest row of each key. Writing a row again changes nothing."""
 
     topic: Topic
     key: tuple[str, ...]
@@ -41,14 +41,14 @@ class CompactedTopic(Sink):
         return _to_kafka(keyed_rows(rows, self.key), self.topic, settings)
 
     def verify(self, check: "Check") -> "Outcome":
-        """Compares the last row of each key."""
+        """Compares the latest row of each key."""
         from pipeline.verification.compacted_topic import verify
         from pipeline.verification.tables import json_row
 
         return verify(check, self.topic.name, json_row, json_row)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
-        """A null value for each key."""
+        """A tombstone for each key."""
         keys = read_keys(settings.kafka, self.topic.name)
         what = f"topic {self.topic.name}: its {len(keys)} rows, by null values"
         return [Deletion(what, partial(delete_rows, settings.kafka, self.topic.name, keys))] if keys else []
@@ -56,21 +56,21 @@ class CompactedTopic(Sink):
 
 @dataclass(frozen=True)
 class CompactedAvroTopic(CompactedTopic):
-    """As CompactedTopic, with values in Avro, in the Confluent wire format; the project's schema of `subject` is registered at each start."""
+    """A CompactedTopic with Avro values in the Confluent wire format. Each start registers the project's schema of `subject`."""
 
     subject: Subject
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Key: canonical JSON of the columns `key`. Value: all columns.
+        """Key: canonical JSON of the columns `key`. Value: Avro of all columns.
 
-        Raises RegistryAway when the schema cannot be registered because the registry does not answer.
+        Raises RegistryAway when the schema registry cannot be reached.
         """
         schema_id = SchemaRegistry(settings.registry).register(self.subject.name, self.subject.schema)
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), self.topic, settings)
 
     def verify(self, check: "Check") -> "Outcome":
-        """Compares the last row of each key, decoded."""
+        """Compares the latest row of each key, decoded."""
         from pipeline.verification.compacted_topic import verify
 
         return verify(check, self.topic.name, avro_rows(check.registry), orjson.loads)
@@ -78,9 +78,9 @@ class CompactedAvroTopic(CompactedTopic):
 
 @dataclass(frozen=True)
 class DeadLetterTopic(Sink):
-    """Rows of dead_letters.dead_letters, to topic `dead-letters`. A batch that runs again writes the same keys again.
+    """Writes rows of dead_letters.dead_letters to topic `dead-letters`. A batch that runs again writes the same keys.
 
-    reader: the query that could not use the records, when that is part of their key.
+    reader: the query that could not use the records, if that is part of the key.
     """
 
     topic: Topic = DEAD_LETTERS
@@ -92,7 +92,7 @@ class DeadLetterTopic(Sink):
         return f"topic {self.topic.name}"
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Key, value and headers as they are."""
+        """A writer of key, value and headers, unchanged."""
         return _to_kafka(rows, self.topic, settings)
 
     def verify(self, check: "Check") -> "Outcome":
@@ -102,17 +102,17 @@ class DeadLetterTopic(Sink):
         return verify_letters(check, self.topic.name, self.reader)
 
     def reset_notes(self) -> list[str]:
-        """The dead letters stay."""
+        """Notes that a reset keeps the dead letters."""
         return [f"the dead letters stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
 
 
 def keyed_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Key (canonical JSON of the columns `key`) and value (JSON of all columns), as a compacted topic holds them."""
+    """Key (canonical JSON of the columns `key`) and value (JSON of all columns), the format of compacted topics."""
     return rows.select(canonical_json(*key).alias("key"), row_json(*rows.columns).alias("value"))
 
 
 def _to_kafka(rows: DataFrame, topic: Topic, settings: Settings) -> DataStreamWriter:
-    source_partitions(settings, topic.name)  # Spark's sink waits for a topic that is missing as it does for a Kafka that is away
+    source_partitions(settings, topic.name)  # fail fast: Spark's sink would wait for a missing topic as if Kafka were down
     options = {
         **kafka_options(settings),
         "topic": topic.name,

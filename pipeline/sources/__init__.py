@@ -1,1 +1,1 @@
-"""What queries read: topics, folders of files, static tables."""
+"""Sources: topics, folders of files, static tables."""

@@ -1,7 +1,7 @@
-"""The documents of one file, in plain Python: what runs where Spark's tasks run.
+"""Reads the documents of one file, in plain Python, within Spark's tasks.
 
-A file is taken whole or not at all. One that cannot be read to its end (a gzip that was cut off, no right to read it) gives no document but
-one line that says why, so that it can land again, under another name, without any document counting twice.
+A file is read as a whole or not at all. A file that cannot be read to its end (a truncated gzip, missing permissions) gives no document,
+only one line with the reason. It can land again under another name, and no document counts twice.
 """
 
 import gzip
@@ -13,16 +13,18 @@ from typing import IO, NamedTuple
 from contract.text import is_json
 
 LARGEST_DOCUMENT_BYTES = 5 * 1024 * 1024
-"""A larger one could not go to the dead letters, which are Kafka records."""
+"""A larger document would not fit into a dead letter, which is a Kafka record."""
 LARGEST_SAMPLE_BYTES = 1024
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 1024 * 1024
 
 
 class Line(NamedTuple):
-    """A document of a file: its line's number, from 1, and its bytes.
+    """A document of a file.
 
-    problem: why it is none; then `value` is what there is of it. The number is 0 when the problem is the whole file's.
+    number: its line number, from 1; 0 if the problem concerns the whole file.
+    value: its bytes.
+    problem: why it is not a document; `value` is then what could be read of it.
     """
 
     number: int
@@ -31,9 +33,12 @@ class Line(NamedTuple):
 
 
 def lines_of(path: Path) -> Iterator[Line]:
-    """The documents of the file at `path`, plain or gzipped: one a line, or a single one over all lines. Blank lines are skipped; a file of no bytes has none."""
+    """The documents of a file, plain or gzipped: one per line, or a single one that spans all lines.
+
+    Blank lines are skipped. An empty file has no documents.
+    """
     try:
-        if path.stat().st_size == 0:  # Spark's file source hands on no such file
+        if path.stat().st_size == 0:  # Spark's file source skips empty files
             return
         _read_to_its_end(path)
         with _opened(path) as file:
@@ -52,21 +57,21 @@ def lines_of(path: Path) -> Iterator[Line]:
 
 
 def _read_to_its_end(path: Path) -> None:
-    """Finds out whether the file is whole, before any line of it is used."""
+    """Checks that the whole file is readable before any line of it is used."""
     with _opened(path) as file:
         while file.read(_CHUNK_BYTES):
             pass
 
 
 def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
-    """The file, unzipped."""
+    """The file, decompressed."""
     with path.open("rb") as raw:
         is_gzip = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     return gzip.open(path) if is_gzip else path.open("rb")
 
 
 def _single_document(file: IO[bytes] | gzip.GzipFile) -> bytes | None:
-    """The whole content if it is one document that is written over several lines."""
+    """The whole content if it is one document that spans several lines."""
     first = file.readline(LARGEST_DOCUMENT_BYTES)
     if not first.strip() or is_json(first):
         return None

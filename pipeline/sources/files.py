@@ -1,4 +1,4 @@
-"""A folder of files as a source: Spark's own file source finds the new ones, each once; their documents become records."""
+"""A folder of files as a source: Spark's file source finds each new file once, and its documents become records."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SCHEME = "files:"
 PROBLEM = "problem"
 NAMES = "*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}"
-"""Files of other names are not read, and neither is what begins with a dot or an underscore: so is written what is not yet whole."""
+"""Other files are ignored, and so are names that start with a dot or an underscore, which mark incomplete files."""
 
 _SPARKS_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
 _RECORD_SCHEMA = f"key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, {PROBLEM} string"
@@ -45,10 +45,10 @@ _FOREVER = "36500d"
 
 @dataclass(frozen=True)
 class Files:
-    """The files that land in `folder` or below it.
+    """The files in `folder` and its subfolders.
 
-    A document becomes a record: topic is `files:` and the file's path, partition 0, offset the line from 1, timestamp and clock when the file was last
-    changed, key null. A column PROBLEM says why a file, or a line of it, is no document; it is null otherwise.
+    Each document becomes a record: topic is `files:` and the file's path, partition is 0, offset is the line number from 1, timestamp and
+    clock are the file's modification time, key is null. Column PROBLEM says why a file or line is not a document, and is null otherwise.
     """
 
     folder: Path
@@ -56,41 +56,44 @@ class Files:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The folder in a text such as files:/data/landing."""
+        """The folder in a string such as files:/data/landing."""
         return cls(Path(text.removeprefix(SCHEME)).absolute())
 
     @property
     def name(self) -> str:
-        """As settings, reports and dead letters write it."""
+        """The name in settings, reports and dead letters."""
         return topic_of(self.folder)
 
     def matching(self, pattern: str) -> Self:
-        """Raises StreamgaugeError."""
+        """Raises StreamgaugeError: a folder has no topics."""
         msg = f"--topic-pattern {pattern} is for topics, and the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave the pattern out"
         raise StreamgaugeError(msg)
 
     def partitions(self, settings: Settings) -> list[Partition]:
-        """One, as the order of files is one. Results and dead letters go to Kafka, so a run waits for it as well."""
+        """A single partition, because the files have one order.
+
+        Raises the errors of `source_partitions` too: results and dead letters go to Kafka, so a run also waits for Kafka.
+        """
         source_partitions(settings, DEAD_LETTERS.name)
         self.check_folder()
         return [(self.name, 0)]
 
     def check(self, checkpoint: "CheckpointUse", partitions: Sequence[Partition], settings: Settings) -> None:  # noqa: ARG002 - as every source
-        """Goes by the folder's path."""
+        """Compares the folder's path."""
         checkpoint.check_files(self.name)
 
     def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":  # noqa: ARG002 - as every source
-        """The files that Spark's file source remembers."""
+        """The files in the log of Spark's file source."""
         from pipeline.verification.files import TakenFiles
 
         return TakenFiles(spark, self, place)
 
     def reset_notes(self, settings: Settings) -> list[str]:  # noqa: ARG002 - as every source
-        """Says what the next run reads."""
+        """Notes on what the next run reads."""
         return [f"the next run reads all files that are in {self.folder} then"]
 
     def check_folder(self) -> None:
-        """Raises StreamgaugeError when there is no such folder, or it cannot be listed."""
+        """Raises StreamgaugeError when the folder does not exist or cannot be listed."""
         try:
             next(self.folder.iterdir(), None)
         except OSError as error:
@@ -103,18 +106,18 @@ class Files:
             "pathGlobFilter": NAMES,
             "recursiveFileLookup": "true",
             "latestFirst": str(settings.latest_first).lower(),
-            # By default a file that lands with an old time, a week behind the newest one, is never read.
+            # By default, Spark never reads a file that is more than a week older than the newest one.
             "maxFileAge": _FOREVER,
         }
         if settings.max_files_per_trigger is not None:
             options["maxFilesPerTrigger"] = str(settings.max_files_per_trigger)
         found = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(str(self.folder))
-        # Without `content`, Spark's tasks do not read the file: they would fail of one that cannot be read, and the stream end there.
+        # Selecting `content` would make Spark read the file, and an unreadable file would stop the stream.
         return _records(found.select("path", "modificationTime"))
 
 
 def records_of(spark: SparkSession, modified_ms: dict[str, int]) -> DataFrame:
-    """A batch of the same columns: the documents of the files whose paths are the keys; the values are when they were changed, in ms since 1970."""
+    """A batch of the same columns. modified_ms: the modification time of each file, ms since 1970, by path."""
     files = spark.createDataFrame(list(modified_ms.items()), "path string, modified_ms bigint")
     return _records(
         files.selectExpr("path", "timestamp_millis(modified_ms) AS modificationTime").repartition(spark.sparkContext.defaultParallelism)
@@ -122,12 +125,12 @@ def records_of(spark: SparkSession, modified_ms: dict[str, int]) -> DataFrame:
 
 
 def topic_of(path: Path | str) -> str:
-    """What a record has for its topic when it is of that file."""
+    """The `topic` of records from that file."""
     return f"{SCHEME}{path}"
 
 
 def path_of(uri: str) -> Path:
-    """The path in a file URI that is not percent-encoded, as Spark's binaryFile has it: file:/a/b or file:///a/b."""
+    """The path in a file URI as Spark's binaryFile writes it, without percent-encoding: file:/a/b or file:///a/b."""
     return Path("/" + uri.removeprefix("file:").lstrip("/"))
 
 
@@ -144,7 +147,7 @@ def _documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """`lines` in order, in portions of some _BATCH_BYTES."""
+    """`lines` in order, in lists of about _BATCH_BYTES."""
     portion: list[Line] = []
     size = 0
     for line in lines:

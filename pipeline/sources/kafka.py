@@ -1,4 +1,4 @@
-"""Reads Kafka records, as a stream or as a batch, with their raw bytes."""
+"""Reads Kafka records with their raw bytes, as a stream or as a batch."""
 
 import json
 import re
@@ -16,13 +16,15 @@ from pipeline.checkpoint.contents import Offsets, Partition, nested
 from pipeline.formats.record_clock import clock
 
 RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "clock")
-"""The columns of a record: key and value binary, topic string, partition int, offset long, timestamp as Kafka has it, clock (timestamp) by record_clock."""
+"""The columns of a record: key and value (binary), topic (string), partition (int), offset (long), timestamp (Kafka's timestamp), and
+clock (timestamp, see record_clock).
+"""
 
 METADATA_SECONDS = 10
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
-    """Options that reading and writing Kafka share."""
+    """The options common to reading from and writing to Kafka."""
     return settings.kafka.spark_options()
 
 
@@ -36,7 +38,7 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
         "kafka.max.poll.records": "5000",
         "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
         "kafka.fetch.max.wait.ms": "50",
-        # Its defaults ask three times for a minute: as long it would be silent that Kafka is away.
+        # By default, Spark tries three times for a minute each before it reports that it cannot reach Kafka.
         "kafka.request.timeout.ms": "15000",
         "kafka.default.api.timeout.ms": "20000",
         "fetchOffset.numRetries": "1",
@@ -48,16 +50,16 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
 
 
 def records_from(spark: SparkSession, settings: Settings, topic: str, offsets: str, *, pattern: str | None = None) -> DataFrame:
-    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to what is the end now."""
+    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to the current end."""
     chosen = {"subscribePattern": pattern} if pattern else {"subscribe": topic}
     options = {**kafka_options(settings), **chosen, "startingOffsets": offsets, "failOnDataLoss": "false", "includeHeaders": "true"}
     return _records(spark.read.format("kafka").options(**options).load())
 
 
 def records_between(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets, *, with_headers: bool = False) -> DataFrame:
-    """A batch of RECORD, and `headers` if asked for: of each partition those from its offset in `starts` to before its one in `ends`.
+    """A batch of RECORD, plus `headers` if requested: per partition, from its offset in `starts` to before its offset in `ends`.
 
-    Reading it fails when one of them is no longer there.
+    Reading fails when Kafka no longer has one of the records.
     """
     ranges = {which: (starts[which], end) for which, end in ends.items() if starts[which] < end}
     numbers: dict[str, list[int]] = {}
@@ -82,10 +84,10 @@ def _records(loaded: DataFrame, *more: str) -> DataFrame:
 
 
 def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
-    """The offsets of the first record that each partition still has, and of the next one that it will get.
+    """The first available offset and the end offset (of the next record) of each partition.
 
-    Raises KafkaAway when Kafka does not answer, or has no such partition (yet: a topic that is new is led a moment after it exists), and
-    KafkaRefuses when it does not allow to ask.
+    Raises KafkaAway when it cannot reach Kafka or a partition does not exist (a new topic has no leader for a moment), KafkaRefuses when
+    Kafka denies access.
     """
     admin = settings.kafka.admin()
     wanted = [TopicPartition(topic, number) for topic, number in partitions]
@@ -108,7 +110,8 @@ def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSp
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
     """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
 
-    Raises KafkaAway when Kafka does not answer, KafkaRefuses when it does not let this client in, TopicMissing when there is no such topic.
+    Raises KafkaAway when it cannot reach Kafka, KafkaRefuses when Kafka denies access, TopicMissing when `topic` does not exist, and
+    StreamgaugeError when no topic matches `pattern`.
     """
     raise_if_kept_out(settings.kafka)
     admin = settings.kafka.admin()

@@ -1,4 +1,4 @@
-"""What a source is: a topic, or a folder of files."""
+"""The interface of sources: a topic, or a folder of files."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Where a query's records come from. is_in_kafka: whether its partitions are Kafka's, which can be asked for their ends."""
+    """Where a query reads its records. is_in_kafka: whether its partitions are Kafka partitions, with end offsets to query."""
 
     is_in_kafka: ClassVar[bool]
 
     @property
     def name(self) -> str:
-        """As settings, reports and dead letters write it."""
+        """The name in settings, reports and dead letters."""
 
     def matching(self, pattern: str) -> Self:
-        """All topics that match a regular expression instead. Raises StreamgaugeError for a source of files."""
+        """The source of all topics that match a regular expression. Raises StreamgaugeError for a source of files."""
 
     def partitions(self, settings: Settings) -> list[Partition]:
-        """Its partitions. Raises KafkaAway when Kafka does not answer, StreamgaugeError when there is nothing to read."""
+        """Its partitions. Raises KafkaAway when it cannot reach Kafka, StreamgaugeError when there is nothing to read."""
 
     def check(self, checkpoint: "CheckpointUse", partitions: Sequence[Partition], settings: Settings) -> None:
         """Raises StreamgaugeError when the checkpoint belongs to another source."""
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
-        """A stream of the columns of kafka.RECORD, or more."""
+        """A stream with at least the columns of kafka.RECORD."""
 
     def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":
-        """What a query has taken from it, by its checkpoint."""
+        """The records that a query has read from it, by its checkpoint."""
 
     def reset_notes(self, settings: Settings) -> list[str]:
-        """What a person should know before a query that reads it recounts from the start."""
+        """Notes for the user before a reset of a query that reads it."""

@@ -1,4 +1,4 @@
-"""Static tables that streams are joined with, from `data/`."""
+"""Static tables in `data/`, which streams are joined with."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -12,26 +12,26 @@ from contract.storage.data_files import data_file
 
 
 def fields_of(ddl: str) -> T.StructType:
-    """The struct of columns that `ddl` names, e.g. "device_id string, zip_code string"."""
+    """The columns in `ddl`, e.g. "device_id string, zip_code string", as a struct."""
     return cast("T.StructType", T.StructType.fromDDL(ddl))
 
 
 @dataclass(frozen=True)
 class StaticTable:
-    """A CSV file of `data/` with the columns it must have, and the one that no two rows share."""
+    """A CSV file in `data/`. schema: the columns it must have. unique: the column without duplicate values."""
 
     file: str
     schema: str
     unique: str
 
     def load(self, spark: SparkSession) -> DataFrame:
-        """The table, as a local relation: a file would be read again, to be broadcast, in every micro-batch.
+        """The table as a local relation: Spark would read and broadcast a file again in every micro-batch.
 
-        Raises StreamgaugeError when a column is missing or two rows have the same `unique` value: a join would double rows.
+        Raises StreamgaugeError when a column is missing or `unique` has duplicates, which would duplicate rows in a join.
         """
         schema = fields_of(self.schema)
         types = {field.name: "int32" if isinstance(field.dataType, T.IntegerType) else "str" for field in schema}
-        rows = pd.read_csv(data_file(self.file), dtype=types, keep_default_na=False)  # "N/A" is a borough of TLC's, not a null
+        rows = pd.read_csv(data_file(self.file), dtype=types, keep_default_na=False)  # "N/A" is a borough, not a null
         missing = [field.name for field in schema if field.name not in rows.columns]
         if missing:
             msg = f"data/{self.file} has columns {', '.join(rows.columns)}; {', '.join(missing)} expected too: add the column"

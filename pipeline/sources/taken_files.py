@@ -1,6 +1,6 @@
-"""Which files a query has taken: what Spark's file source remembers in the query's checkpoint.
+"""The files that a query has read, from the log that Spark's file source keeps in the query's checkpoint.
 
-It numbers what it finds: each time that it looks and there are new files, they are one entry, and a micro-batch takes so many entries.
+The source numbers its entries: each listing that finds new files adds one entry with all of them. A micro-batch reads whole entries.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,11 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class TakenFile:
-    """A file that a query has taken, or is about to. entry: its number. modified_ms: when it had last been changed then, since 1970."""
+    """A file that a query has read or is about to read.
+
+    entry: the number of its entry.
+    modified_ms: its modification time when it was found, ms since 1970.
+    """
 
     path: str
     modified_ms: int
@@ -21,14 +25,14 @@ class TakenFile:
 
 
 def taken_files(checkpoint: StoragePath) -> list[TakenFile]:
-    """All files that the query has found, in order; also while it runs.
+    """All files that the query has found, in order. Safe while the query runs.
 
-    Raises StreamgaugeError for a file of the checkpoint that is not as Spark writes it.
+    Raises StreamgaugeError for a damaged log file.
     """
     for _ in range(_ATTEMPTS - 1):
         try:
             return _read(checkpoint)
-        except FileNotFoundError:  # compacted meanwhile
+        except FileNotFoundError:  # Spark compacted the log
             continue
     return _read(checkpoint)
 

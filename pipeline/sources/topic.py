@@ -22,40 +22,40 @@ ANSWER_SECONDS = 5
 
 @dataclass(frozen=True)
 class KafkaTopic:
-    """A topic, or with `pattern`, a regular expression, all topics that match."""
+    """A topic, or all topics that match the regular expression `pattern`."""
 
     name: str
     pattern: str | None = None
     is_in_kafka: ClassVar[bool] = True
 
     def matching(self, pattern: str) -> Self:
-        """All topics that match a regular expression."""
+        """The source of all topics that match a regular expression."""
         return replace(self, pattern=pattern)
 
     def partitions(self, settings: Settings) -> list[Partition]:
-        """Those of all its topics."""
+        """The partitions of all its topics."""
         return source_partitions(settings, self.name, pattern=self.pattern)
 
     def check(self, checkpoint: CheckpointUse, partitions: Sequence[Partition], settings: Settings) -> None:
-        """Goes by Kafka's own ids of the topics."""
+        """Compares Kafka's topic ids."""
         checkpoint.check_topics({topic for topic, _ in partitions}, settings)
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
-        """The columns of kafka.RECORD."""
+        """A stream of the columns of kafka.RECORD."""
         return stream_of_records(spark, settings, self.name, pattern=self.pattern)
 
     def batch_from(self, spark: SparkSession, settings: Settings, offsets: str) -> DataFrame:
-        """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to the end as it is now."""
+        """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to the current end."""
         return records_from(spark, settings, self.name, offsets, pattern=self.pattern)
 
     def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":
-        """As Kafka has it now."""
+        """The records that the query has read, as Kafka has them now."""
         from pipeline.verification.taken import TakenRecords
 
         return TakenRecords(spark, settings, place)
 
     def reset_notes(self, settings: Settings) -> list[str]:
-        """Says what the topic has lost, and where the next run starts."""
+        """Notes on records that the topic no longer has, and on where the next run starts."""
         notes = []
         if gone := self._records_gone(settings):
             notes.append(f"topic {self.name} no longer has its first {gone} records: their results are not computed again")
@@ -64,7 +64,7 @@ class KafkaTopic:
         return notes
 
     def _records_gone(self, settings: Settings) -> int:
-        """How many records the topic has lost; 0 if Kafka does not say."""
+        """The number of records that the topic has deleted; 0 if Kafka does not answer."""
         admin = settings.kafka.admin()
         try:
             partitions = admin.list_topics(self.name, timeout=ANSWER_SECONDS).topics[self.name].partitions

@@ -1,1 +1,1 @@
-"""The Spark session, on this machine or a cluster, and its log."""
+"""The Spark session, local or on a cluster, and the logs of its file source and sink."""

@@ -1,4 +1,4 @@
-"""What is different on a cluster: the driver is found by an address, and folders are shared, or nothing comes out right."""
+"""Cluster settings and checks: executors must reach the driver, and share its folders."""
 
 import re
 import shutil
@@ -20,15 +20,15 @@ _TASK_FAILURE = re.compile(r"\(TID \d+\) \((\S+) executor \w+\): (.*)")
 
 
 def cluster_config(settings: Settings) -> dict[str, str]:
-    """Spark's settings for `settings.spark_master`: addresses, and what to take of a cluster.
+    """Spark settings for `settings.spark_master`: addresses and resource limits.
 
-    Raises StreamgaugeError when a cluster could not work with `settings`: no master answers, folders that are not shared, a Kafka that only
-    this machine reaches.
+    Raises StreamgaugeError when a cluster cannot work with `settings`: no master answers, folders are not shared, or only this machine can
+    reach Kafka.
     """
     if is_local(settings.spark_master):
         return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     refuse_folders_of_one_machine(settings)
-    # Kubernetes and YARN say themselves where a driver listens, or their settings do.
+    # On Kubernetes and YARN, the manager or its settings determine the driver's address.
     own = None if is_managed(settings.spark_master) else address_towards(settings.spark_master)
     _refuse_a_kafka_of_one_machine(settings, own)
     wanted = {
@@ -37,7 +37,7 @@ def cluster_config(settings: Settings) -> dict[str, str]:
         "spark.executor.memory": settings.executor_memory,
         "spark.executor.cores": settings.executor_cores,
         "spark.cores.max": settings.max_cores,
-        # An executor writes its log into the folder of its worker, for as long as the application runs.
+        # An executor's log grows in its worker's folder as long as the application runs.
         "spark.executor.syncLogLevel.enabled": "true",
         "spark.executor.logs.rolling.strategy": "size",
         "spark.executor.logs.rolling.maxSize": 10 * 1024 * 1024,
@@ -47,13 +47,13 @@ def cluster_config(settings: Settings) -> dict[str, str]:
 
 
 def check_executors(spark: SparkSession, settings: Settings) -> None:
-    """Waits for executors, and has each of them read what this process has written, and write what it then reads.
+    """Waits for executors, and checks that each of them reads and writes the same folders as this process.
 
-    Raises StreamgaugeError when there is no executor within EXECUTOR_SECONDS, or one does not share the folders. Executors that come later
-    are not asked.
+    Raises StreamgaugeError when no executor registers within EXECUTOR_SECONDS, or when one does not share the folders. Executors that
+    register later are not checked.
     """
     _wait_for_executors(spark, settings)
-    # That of executors too, which would write a dozen lines a task.
+    # This also applies to executors, which would otherwise log a dozen lines per task.
     spark.sparkContext.setLogLevel("WARN")
     for folder in (settings.checkpoints, settings.lake):
         if isinstance(folder, Path):
@@ -61,14 +61,14 @@ def check_executors(spark: SparkSession, settings: Settings) -> None:
 
 
 def check_shared(spark: SparkSession, folder: Path) -> None:
-    """Raises StreamgaugeError unless the executors and this process see the same `folder`, and may write in it."""
+    """Raises StreamgaugeError unless this process and the executors share `folder` and can write to it."""
     probe, tasks = folder / f".shared-{uuid.uuid4().hex}", spark.sparkContext.defaultParallelism
     given, taken = probe / "given", probe / "taken"
     try:
         given.mkdir(parents=True)
         for number in range(tasks):
             (given / str(number)).write_text(f"{number}\n")
-        # One file a task, and a task for each core: each executor has some.
+        # One file per task and one task per core, so that every executor takes part.
         spark.read.text(str(given)).write.text(str(taken))
         found = sorted(int(line) for path in taken.glob("part-*") for line in path.read_text().splitlines())
         problem = "" if found == list(range(tasks)) else f"of {tasks} rows that they wrote, {len(found)} are there"
@@ -83,7 +83,7 @@ def check_shared(spark: SparkSession, folder: Path) -> None:
 
 def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
     deadline = time.monotonic() + EXECUTOR_SECONDS
-    # The driver counts as one.
+    # The driver is included in the count.
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:  # noqa: PLR2004
         if time.monotonic() > deadline:
             cores = settings.executor_cores or 1
@@ -93,7 +93,7 @@ def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
 
 
 def refuse_folders_of_one_machine(settings: Settings) -> None:
-    """Raises StreamgaugeError unless the user has said that the cluster shares the folders, or all of them are in an object store."""
+    """Raises StreamgaugeError unless the settings declare the folders as shared, or all of them are in an object store."""
     in_home = not (settings.checkpoint_uri and settings.lake_uri)
     lake_elsewhere = bool(settings.lake_uri) and not settings.is_lake_remote
     if not settings.shared_home and (in_home or lake_elsewhere):
@@ -110,6 +110,6 @@ def _refuse_a_kafka_of_one_machine(settings: Settings, own: str | None) -> None:
 
 
 def _first_failure(text: str) -> str:
-    """What a failed job says of its task: on which host, and why."""
+    """The host and reason of the failed task in a job's error message."""
     failed = _TASK_FAILURE.search(text)
     return f"{failed[1]} says {failed[2]}" if failed else next(iter(text.splitlines()), "no reason given")

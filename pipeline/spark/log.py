@@ -1,4 +1,4 @@
-"""The logs by which Spark's file source and file sink remember files: an entry a file, a numbered log file a batch, a summary every ten."""
+"""The file logs of Spark's file source and file sink: one entry per file, one log file per batch, compacted every ten batches."""
 
 import json
 from pathlib import Path
@@ -11,13 +11,13 @@ from contract.storage.paths import StoragePath, asking, names_in
 _SUMMARY = ".compact"
 
 Entry = dict[str, Any]
-"""A line of the log: path (a URI), and more that is Spark's."""
+"""A line of the log: path (a URI), and fields internal to Spark."""
 
 
 def live_entries(log: StoragePath) -> list[Entry]:
-    """The files that a log names, in order; none where there is no log. `N` names those of batch N, `N.compact` those of all batches up to N.
+    """The entries of a log in order; empty if there is no log. File `N` has batch N, file `N.compact` all batches up to N.
 
-    Raises FileNotFoundError when a summary takes the place of what is read, and StreamgaugeError when a file of the log is damaged.
+    Raises FileNotFoundError when Spark compacts the log during the read, and StreamgaugeError when a log file is damaged.
     """
     names = names_in(log)
     summaries = [int(number) for name in names if (number := name.removesuffix(_SUMMARY)) != name and number.isdigit()]
@@ -28,7 +28,7 @@ def live_entries(log: StoragePath) -> list[Entry]:
 
 
 def _entries(log_file: StoragePath) -> list[Entry]:
-    """What a file of the log names; its first line is a version."""
+    """The entries of a log file; its first line is a version."""
     try:
         with asking(log_file):
             text = log_file.read_text()
@@ -39,5 +39,5 @@ def _entries(log_file: StoragePath) -> list[Entry]:
 
 
 def path_of(entry: Entry) -> Path:
-    """The local path of a file that the log names."""
+    """The local path of an entry's file."""
     return Path(unquote(urlsplit(entry["path"]).path))

@@ -1,4 +1,4 @@
-"""The Spark session: one place for every setting that all queries share."""
+"""The Spark session, with all settings that queries share."""
 
 import contextlib
 import logging
@@ -24,23 +24,23 @@ from pipeline.spark.cluster import check_executors, cluster_config, refuse_folde
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""By this variable spark-submit tells a Python program that its JVM runs already."""
+"""spark-submit sets this variable when the JVM is already running."""
 
 _BARE_LOCAL_FILES = {
-    # Hadoop's own local file system forks a `chmod` for each file that it creates, three or more a micro-batch.
+    # Hadoop's local file system forks a `chmod` for each new file: three or more per micro-batch.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
-    # The default manager goes around fs.file.impl. This one writes a temporary file and renames it, which is atomic on a local disk.
+    # The default manager bypasses fs.file.impl. This one writes a temporary file and renames it, which is atomic on a local disk.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Its default is for tables of a million files: 50 tasks to read the log of each version.
+    # The default suits tables with a million files: 50 tasks to read the log of each version.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 
-# A damaged length in front of a text would have the decoder reserve up to 2 GB for it, and the driver die of it.
+# A corrupt length field makes the decoder allocate up to 2 GB, and the driver run out of memory.
 _AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{kind}.maxLength={LARGEST_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems")
 )
@@ -48,18 +48,18 @@ _JAVA_OPTIONS = f"-Duser.timezone=UTC -XX:+UseParallelGC {_AVRO_LIMITS}"
 
 
 def spark_session(settings: Settings) -> SparkSession:
-    """Starts Spark on `settings.spark_master` with the locked jars; the log goes to a file under settings.logs.
+    """Starts Spark on `settings.spark_master` with the locked jars; it logs to a file under settings.logs.
 
-    A session that this process has already, or that spark-submit has started, keeps its master, jars, memory and log; only what queries need
-    is added. Raises StreamgaugeError when Spark's JVM does not come up, and when a cluster cannot do the work: no master or no executor,
-    folders that are not shared.
+    A session that already exists in this process, or that spark-submit started, keeps its master, jars, memory and log, and only gets the
+    settings that queries need. Raises StreamgaugeError when Spark's JVM does not start, and when a cluster is unusable: no master, no
+    executor, or folders that are not shared.
     """
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
     for_master = cluster_config(settings)
     if is_local(settings.spark_master):
-        # Where Spark runs Python itself: this one, which has what is needed, and not the first on the PATH.
+        # Spark's Python workers need this interpreter's packages; by default they use the first Python on the PATH.
         os.environ["PYSPARK_PYTHON"] = sys.executable
     log = settings.logs.absolute() / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -98,10 +98,10 @@ def _builder(config: Mapping[str, str | int]) -> SparkSession.Builder:
 
 
 def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
-    """What the driver's JVM, and executors, are started with."""
+    """Settings for starting the JVMs of the driver and the executors."""
     paths = [str(path.absolute()) for bundle in jars.spark_bundles(settings) for path in jars.fetch(bundle, settings)]
     return {
-        # Executors fetch these from the driver.
+        # Executors download these jars from the driver.
         "spark.jars": ",".join(paths),
         "spark.driver.extraClassPath": ":".join(paths),
         "spark.driver.memory": settings.driver_memory,
@@ -113,12 +113,12 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
 
 
 def _query_config(settings: Settings) -> dict[str, str | int]:
-    """What queries need, wherever Spark runs."""
+    """Settings that queries need on any master."""
     return {
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": settings.shuffle_partitions,
-        # So many tasks list a Delta table's folder for VACUUM; the default of 10,000 is for a cluster and its object store.
+        # The number of tasks that list a Delta table's folder for VACUUM. The default of 10,000 is for clusters with an object store.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": settings.shuffle_partitions,
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
         "spark.sql.streaming.stopTimeout": "10s",
@@ -131,7 +131,7 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
 
 
 def _lake_config(settings: Settings) -> dict[str, str | int]:
-    """What Spark is told of an S3 that is not Amazon's; credentials are found by both where Amazon's own programs look for them."""
+    """Settings for an S3 store other than Amazon's. Credentials come from the standard AWS locations."""
     if not settings.aws_endpoint_url:
         return {}
     return {
@@ -142,7 +142,7 @@ def _lake_config(settings: Settings) -> dict[str, str | int]:
 
 
 def is_alive(spark: SparkSession) -> bool:
-    """Whether Spark's JVM still runs: py4j tells in several ways, not all of them its own, that a call has not reached one."""
+    """Whether Spark's JVM is running. py4j reports a lost connection by several errors, not all of them its own."""
     try:
         spark.sparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]
     except (Py4JError, ConnectionError):
@@ -152,14 +152,14 @@ def is_alive(spark: SparkSession) -> bool:
 
 @contextlib.contextmanager
 def running_session(settings: Settings, is_end_wanted: Callable[[], bool] = lambda: False) -> Iterator[SparkSession]:
-    """The session of spark_session, stopped in the end; one that this process had before is used and left running.
+    """The session of spark_session. Stops it at the end, unless it existed before.
 
-    The end of its JVM is no error when `is_end_wanted`: a signal may have reached both. Raises StreamgaugeError when the JVM ends for another
-    reason, and what spark_session raises.
+    If `is_end_wanted` returns true, the end of the JVM is not an error: a signal may have reached both processes. Otherwise raises
+    StreamgaugeError when the JVM ends. Also raises the errors of spark_session.
     """
     is_shared = SparkContext._active_spark_context is not None
     spark = spark_session(settings)
-    # py4j reports a lost connection as tracebacks on the root logger; nothing else here logs through Python.
+    # py4j logs a traceback to the root logger when the connection is lost; nothing else uses Python's logging.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         yield spark
