@@ -1,1 +1,1 @@
-"""Streamlit: shows the result topics, and knows nothing else. A domain is one file here with the name that it has everywhere."""
+"""The Streamlit dashboard: shows the result topics and knows nothing else. Each domain has one file, named after it."""

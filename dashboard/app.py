@@ -1,4 +1,4 @@
-"""The dashboard: names the pages. `dashboard.server` has the command that serves it."""
+"""The dashboard's pages. `dashboard.server` has the command that serves it."""
 
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +10,7 @@ from dashboard.health import page as health
 
 _HERE = Path(__file__).parent
 
-# Files of its own and not icons by name: those are fetched from the internet.
+# Files instead of named icons, which would be fetched from the internet.
 st.set_page_config(page_title="Streamgauge", page_icon=str(_HERE / "icon.svg"), layout="wide")
 st.logo(str(_HERE / "logo.svg"), size="large")
 pages = [

@@ -1,4 +1,4 @@
-"""The charts that pages share. Frames in, Altair charts out; texts of topics appear as labels only, never as markup."""
+"""The charts that pages share. They turn frames into Altair charts. Texts from topics appear only as labels, never as markup."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _QUERY_COLOURS = (*_CATEGORIES, "#84cc16", "#0ea5e9", "#a16207", "#d946ef", "#47
 _GREY = "#cbd5e1"
 _FAINT = "#dfe7ea"
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
-# Midnight shows the day instead of 00:00, so that a chart of several days can be read; seconds are shown where a tick stands at some.
+# Midnight shows the day instead of 00:00, so that charts of several days are readable. Seconds appear only on ticks that have some.
 _UTC_TICK = (
     "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%-d %b')"
 )
@@ -25,13 +25,13 @@ _AGE_LABEL = (
 )
 
 LARGEST_SERIES = len(_CATEGORIES)
-"""How many series `stacked_windows` shows by name; more would need colours that cannot be told apart."""
+"""The number of series that `stacked_windows` shows by name. More would need colours that are hard to distinguish."""
 
 
 def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> alt.LayerChart:
-    """Horizontal bars with their numbers, in the order of `ranking`; a pale bar behind shows the count before.
+    """Horizontal bars with their numbers, in the order of `ranking`. A pale bar behind each shows the previous count.
 
-    ranking: columns name, count, before (the count of the window before).
+    ranking: columns name, count, before (the count of the previous window).
     """
     names = alt.Y(
         "name:N", sort=list(ranking["name"]), title=None, axis=alt.Axis(labelFontSize=13, labelColor=_INK, ticks=False, domain=False)
@@ -52,12 +52,12 @@ def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> 
 
 
 def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str, zone: str = "UTC") -> alt.Chart:
-    """Stacked bars over time, each as wide as its window; times are shown as they stand in UTC, and are called `zone`.
+    """Stacked bars over time, each as wide as its window. Times are shown in UTC, unconverted, and labelled `zone`.
 
-    series: columns start, end (UTC), name, count. names: the order of the series from the bottom, at most LARGEST_SERIES, and then OTHERS.
+    series: columns start, end (UTC), name, count. names: the order of the series from the bottom: at most LARGEST_SERIES, then OTHERS.
     """
     ranked = series.assign(rank=series["name"].map({name: rank for rank, name in enumerate(names)})).sort_values("rank")
-    # Vega-Lite stacks no bars that have both a start and an end on the x axis, so each is told where it stands.
+    # Vega-Lite does not stack bars with both a start and an end on the x axis, so their positions are computed here.
     top = ranked.groupby("start")["count"].cumsum()
     stacked = ranked.assign(bottom=top - ranked["count"], top=top)
     colours = [_GREY if name == OTHERS else _CATEGORIES[rank] for rank, name in enumerate(names)]
@@ -93,7 +93,7 @@ def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: 
 
 
 def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str) -> alt.Chart:
-    """A line for each name, with a dot for each window, which stands where the window ends. Times are UTC.
+    """One line per name, with a dot at the end of each window. Times are UTC.
 
     points: columns start, end (UTC), name, count. names: the order of the colours, at most LARGEST_SERIES.
     """
@@ -119,9 +119,9 @@ def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_
 
 
 def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str) -> alt.LayerChart:
-    """Bars up for what was gained and down for what was lost, each as wide as its window. Times are UTC.
+    """Bars up for gains and down for losses, each as wide as its window. Times are UTC.
 
-    changes: columns start, end (UTC), gained, lost (both from 0). gain, loss: what the two are called.
+    changes: columns start, end (UTC), gained, lost (both from 0). gain, loss: the labels of the two.
     """
     x = alt.X("start:T", scale=alt.Scale(type="utc"), title=None, axis=_time_axis())
     colours = alt.Scale(domain=[gain, loss], range=[_ACCENT, _CATEGORIES[-1]])
@@ -141,7 +141,7 @@ def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str)
 
 
 def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> alt.Chart:
-    """A bar for each hour of the day. trips: columns hour (0 to 23), trips."""
+    """One bar per hour of the day. trips: columns hour (0 to 23), trips."""
     axis = alt.Axis(
         labelAngle=0,
         labelColor=_MUTED,
@@ -168,16 +168,16 @@ def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> alt.Chart:
 
 
 def query_colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name, the same on every chart; beyond twelve names they come again."""
+    """A colour for each name, the same on every chart. Colours repeat after twelve names."""
     return {name: _QUERY_COLOURS[place % len(_QUERY_COLOURS)] for place, name in enumerate(names)}
 
 
 def query_lines(
     points: pd.DataFrame, value: str, *, colour_of: dict[str, str], title: str, height: int, legend: bool, ages: bool = False
 ) -> alt.Chart:
-    """A line for each query. points: columns at (UTC), query, stretch (a line ends where it changes), and `value`.
+    """One line per query. points: columns at (UTC), query, stretch (a line breaks where it changes), and `value`.
 
-    colour_of: by query, in the order of the legend. ages: the values are seconds from none to years, on a scale that shows both.
+    colour_of: by query, in the order of the legend. ages: the values are seconds, from zero to years; the scale covers both.
     """
     y_axis = alt.Axis(gridColor=_GRID, labelColor=_MUTED, domain=False, ticks=False, tickCount=4, format="~s")
     scale = alt.Scale(zero=True)
@@ -193,7 +193,7 @@ def query_lines(
         )
         scale = alt.Scale(type="symlog", constant=10)
     shown = [name for name in colour_of if name in set(points["query"])]
-    # Four columns of names fit the narrowest page that the dashboard is made for.
+    # Four columns of names fit the narrowest supported page.
     key = alt.Legend(title=None, orient="top", symbolType="stroke", symbolStrokeWidth=3, columns=4, labelFontSize=12, labelLimit=240)
     return (
         alt.Chart(points)

@@ -1,4 +1,4 @@
-"""The head that every page of a domain has: its title, how fresh its tables are, and what is wrong if something is."""
+"""The head of every domain page: its title, the freshness of its tables, and any problem."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from dashboard.reading.reader import Snapshot, follow
 
 
 def settings_or_error() -> Settings | None:
-    """The settings; None when they are wrong, and the page says how."""
+    """The settings. None if they are invalid; the page then shows the error."""
     try:
         return Settings.from_environment()
     except StreamgaugeError as error:
@@ -22,9 +22,9 @@ def settings_or_error() -> Settings | None:
 
 
 def snapshot_under(title: str, topic: str, decode: Decode, waiting: str) -> Snapshot | None:
-    """Draws the head of a page about `topic`; returns the table as it stands, or None while there is nothing to draw below.
+    """Draws the head of a page about `topic`. Returns the current table, or None while there is nothing to draw below.
 
-    decode: as of result_table. waiting: what an empty topic waits for, and how to start it.
+    decode: see result_table. waiting: what an empty topic waits for, and how to start it.
     """
     settings = settings_or_error()
     tables = snapshots_under(title, settings, {topic: decode}, waiting) if settings is not None else ()
@@ -32,9 +32,9 @@ def snapshot_under(title: str, topic: str, decode: Decode, waiting: str) -> Snap
 
 
 def snapshots_under(title: str, settings: Settings, decoders: Mapping[str, Decode], waiting: str) -> tuple[Snapshot, ...]:
-    """Draws the head of a page about several topics, of which the first is the one that matters most.
+    """Draws the head of a page about several topics, the most important first.
 
-    decoders: each topic's. Returns the tables as they stand, of which some may be without rows; none while all are.
+    decoders: by topic. Returns the current tables, some of which may be empty; none while all are.
     """
     snapshots = tuple(follow(settings.kafka, topic, decode).snapshot for topic, decode in decoders.items())
     first, now = snapshots[0], datetime.now(UTC)
@@ -44,7 +44,7 @@ def snapshots_under(title: str, settings: Settings, decoders: Mapping[str, Decod
     has_rows = any(snapshot.rows for snapshot in snapshots)
     states.show_state(first, now, waiting, has_page=not has_rows)
     for other in snapshots[1:]:
-        # What all have in common is said once.
+        # A problem that all tables share is shown once.
         if states.state_of(other, now) is not states.state_of(first, now) and has_rows:
             states.show_state(other, now, waiting, has_page=False)
         else:

@@ -1,4 +1,4 @@
-"""The command line that serves the dashboard: for the names of loopback, and that which it is told to listen on; telling nobody about its use."""
+"""The command line that serves the dashboard: on loopback names and the configured host, without usage statistics."""
 
 import sys
 from pathlib import Path
@@ -12,11 +12,11 @@ _THEME = Path(__file__).with_name("theme.toml")
 
 
 def dashboard_command(settings: Settings) -> list[str]:
-    """The command line of a dashboard at `settings.dashboard_port`; it reads its other settings from the environment, as every program does."""
+    """The command line of a dashboard at `settings.dashboard_port`. It reads its other settings from the environment."""
     options = [
         f"--server.address={settings.dashboard_host}",
         f"--server.port={settings.dashboard_port}",
-        # Another site's page whose name was made to point at this machine gets no answer.
+        # Against DNS rebinding: refuses requests under any other host name.
         *(f"--server.allowedHosts={name}" for name in dict.fromkeys([*LOOPBACK, _name(settings)])),
         "--server.headless=true",
         "--server.fileWatcherType=none",
@@ -30,10 +30,10 @@ def dashboard_command(settings: Settings) -> list[str]:
 
 
 def dashboard_url(settings: Settings) -> str:
-    """Where the dashboard is to be seen."""
+    """The dashboard's URL."""
     return f"http://{_name(settings)}:{settings.dashboard_port}"
 
 
 def _name(settings: Settings) -> str:
-    """The name by which a browser is to ask for it; one that listens on all addresses is known by that of loopback only."""
+    """The host name for browsers. A dashboard that listens on all addresses is known by its loopback name only."""
     return LOOPBACK[0] if settings.dashboard_host in ALL_ADDRESSES else settings.dashboard_host

@@ -1,1 +1,1 @@
-"""The command, and the contract that producers, pipeline and dashboard share: settings, topics, the embedded platform."""
+"""The command line interface, and the embedded platform: Kafka and the schema registry."""

@@ -1,4 +1,4 @@
-"""The command `streamgauge`: parses, calls, prints. What a command does stands in the room that it is about."""
+"""The command `streamgauge`: parses arguments, calls, prints. The implementation of a command is in the package of its subject."""
 
 import contextlib
 import sys
@@ -92,7 +92,7 @@ def status(
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     if watch:
-        # Without an exit code of its own: ending the watch is not a failure.
+        # Ending the watch is not a failure, so it sets no exit code.
         with contextlib.suppress(KeyboardInterrupt):
             status_table.watch(settings, Console(highlight=False))
     elif output_format is Format.JSON:
@@ -144,18 +144,18 @@ def demo(
 
 
 def main() -> None:
-    """Runs the command; an error that a user can fix is one line and exit code 2."""
+    """Runs the command. An error that the user can fix is printed as one line, with exit code 2."""
     try:
         code = app(standalone_mode=False)
     except StreamgaugeError as error:
         err.print(f"error: {error}", markup=False)
         code = 2
-    except TyperException as error:  # an unknown option, a value that an option does not take
+    except TyperException as error:  # an unknown option, or an invalid value of an option
         message = error.format_message()
-        is_help = message.startswith("Usage: ")  # a command that needs more words
+        is_help = message.startswith("Usage: ")  # a command without its subcommand
         err.print(message if is_help else f"error: {message}", markup=False)
         code = 2
-    except typer.Abort:  # at a question
+    except typer.Abort:  # at a prompt
         code = 1
     sys.exit(code)
 

@@ -1,1 +1,1 @@
-"""A domain a file: its page."""
+"""The page of each domain, one file per domain."""

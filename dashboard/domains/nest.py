@@ -26,7 +26,7 @@ _WAITING = (
 
 
 def decode(value: bytes) -> Row:
-    """zip_code, start, end (UTC), count of one record; raises KeyError, TypeError or ValueError for what is no such record."""
+    """zip_code, start, end (UTC), count of one record. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
     zip_code, count = row["zip_code"], row["count"]
     if not isinstance(zip_code, str) or not isinstance(count, int):
@@ -45,20 +45,20 @@ def _utc(text: str) -> datetime:
 
 @lru_cache(maxsize=1)
 def sightings_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row a zip code and hour: zip_code, start, end (UTC), count. Made once a snapshot, for all browsers; not to be changed."""
+    """One row per zip code and hour: zip_code, start, end (UTC), count. Computed once per snapshot; do not modify it."""
     frame = pd.DataFrame(list(snapshot.rows), columns=["zip_code", "start", "end", "count"])
     return frame.astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
 
 
 def newest_hours(sightings: pd.DataFrame, hours: int | None) -> pd.DataFrame:
-    """The rows of the newest `hours` hours, counted back from the newest window's end; all of them when None."""
+    """The rows of the newest `hours` hours, counted back from the newest window's end; all if None."""
     if hours is None or sightings.empty:
         return sightings
     return sightings[sightings["end"] > sightings["end"].max() - pd.Timedelta(hours=hours)]
 
 
 def busiest(sightings: pd.DataFrame) -> pd.DataFrame:
-    """The zip codes with the most sightings in the newest hour: name, count, before (the hour before; 0 where nobody was seen)."""
+    """The zip codes with the most sightings in the newest hour: name, count, before (the hour before; 0 if none)."""
     newest = sightings[sightings["start"] == sightings["start"].max()]
     before = sightings[sightings["end"] == sightings["start"].max()].set_index("zip_code")["count"]
     ranking = newest.rename(columns={"zip_code": "name"}).sort_values(["count", "name"], ascending=[False, True]).head(LARGEST_RANKING)
@@ -66,7 +66,7 @@ def busiest(sightings: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_time(sightings: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The largest zip codes hour by hour, the rest as others: (name, start, end, count), and the names in order of their size."""
+    """The largest zip codes per hour, the rest as others: (name, start, end, count), and the names by size."""
     largest = sightings.groupby("zip_code")["count"].sum().nlargest(charts.LARGEST_SERIES).index
     named = sightings.assign(name=sightings["zip_code"].where(sightings["zip_code"].isin(largest), charts.OTHERS))
     series = named.groupby(["name", "start", "end"])["count"].sum().reset_index()
@@ -75,7 +75,7 @@ def over_time(sightings: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 @st.fragment(run_every="2s")
 def page() -> None:
-    """Draws the page, and draws it again every two seconds."""
+    """Draws the page and refreshes it every two seconds."""
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
     if snapshot is None:
         return

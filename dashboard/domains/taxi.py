@@ -1,6 +1,6 @@
 """NYC green taxi: trips, fares and tips per borough and hour.
 
-The times of its windows are what the clock showed in New York, carried as UTC (see contract/topics.py): they are shown as they stand.
+Window times are New York local times carried as UTC (see contract/topics.py). They are shown unconverted.
 """
 
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ _WAITING = (
 
 
 def decode(value: bytes) -> Row:
-    """COLUMNS of one record, times as datetime; raises KeyError, TypeError or ValueError for what is no such record."""
+    """COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
     if not isinstance(row["borough"], str) or not isinstance(row["trips"], int):
         msg = f"expected borough as a text and trips as a whole number, found {type(row['borough']).__name__} and {type(row['trips']).__name__}"
@@ -37,33 +37,33 @@ def decode(value: bytes) -> Row:
 
 @lru_cache(maxsize=1)
 def rides_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row a borough and hour: COLUMNS. Made once a snapshot, for all browsers; not to be changed."""
+    """One row per borough and hour: COLUMNS. Computed once per snapshot and shared by all browsers; do not modify it."""
     frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
     return frame.astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
 
 
 def newest_hours(rides: pd.DataFrame, hours: int | None) -> pd.DataFrame:
-    """The rows of the newest `hours` hours of event time; all of them when None. Odd rows of years ago fall out by that."""
+    """The rows of the newest `hours` hours of event time; all if None. This also excludes stray rows dated years ago."""
     if hours is None or rides.empty:
         return rides
     return rides[rides["end"] > rides["end"].max() - pd.Timedelta(hours=hours)]
 
 
 def by_borough(rides: pd.DataFrame) -> pd.DataFrame:
-    """One row a borough, the largest first: borough, trips, and fare, tip (dollars) and distance (miles) of the average trip."""
+    """One row per borough, largest first: borough, trips, and fare, tip (dollars) and distance (miles) of the average trip."""
     totals = rides.groupby("borough")[["trips", *SUMS]].sum().sort_values("trips", ascending=False).reset_index()
     averages = {"fare": "fare_amount_sum", "tip": "tip_amount_sum", "distance": "trip_distance_sum"}
     return totals[["borough", "trips"]].assign(**{name: totals[total] / totals["trips"] for name, total in averages.items()})
 
 
 def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
-    """The average number of trips in each hour of the day, 0 to 23, over the hours that were played: hour, trips."""
+    """The average number of trips in each hour of the day (0 to 23), over the hours replayed: hour, trips."""
     hours = rides.groupby("start")["trips"].sum().reset_index()
     return hours.groupby(hours["start"].dt.hour.rename("hour"))["trips"].mean().reindex(range(24), fill_value=0).reset_index()
 
 
 def over_time(rides: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Trips of the largest boroughs hour by hour, the rest as others: (name, start, end, count), and the names in order of their size."""
+    """Trips of the largest boroughs per hour, the rest as others: (name, start, end, count), and the names by size."""
     largest = rides.groupby("borough")["trips"].sum().nlargest(charts.LARGEST_SERIES).index
     named = rides.assign(name=rides["borough"].where(rides["borough"].isin(largest), charts.OTHERS), count=rides["trips"])
     series = named.groupby(["name", "start", "end"])["count"].sum().reset_index()
@@ -72,7 +72,7 @@ def over_time(rides: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 @st.fragment(run_every="2s")
 def page() -> None:
-    """Draws the page, and draws it again every two seconds."""
+    """Draws the page and refreshes it every two seconds."""
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
     if snapshot is not None:
         _show(rides_of(snapshot))

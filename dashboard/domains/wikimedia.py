@@ -1,7 +1,7 @@
-"""Wikimedia edits: bots against humans, the busiest wikis, and what was written and taken away.
+"""Wikimedia edits: bots and humans, the busiest wikis, and bytes added and removed.
 
-The windows of wikimedia.processed overlap, so an edit stands in more than one of them: they are shown one by one and never added up.
-Those of wikimedia-wiki-stats are minutes that do not overlap, so their sums are sums of edits.
+The windows of wikimedia.processed overlap, so an edit is in more than one of them. They are shown one by one and never added up. The
+windows of wikimedia-wiki-stats are minutes that do not overlap, so their sums are sums of edits.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ from dashboard.reading.reader import Snapshot
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
 BOT, HUMAN = "Bot", "Human"
 HORIZON = timedelta(hours=24)
-"""How far back the page looks, from the newest window; the topics keep every window until it expires."""
+"""How far back the page looks from the newest window. The topics keep every window until it expires."""
 LARGEST_RANKING = 10
 _MINUTES = {"15 minutes": 15, "1 hour": 60, "6 hours": 360, "24 hours": 1440}
 _LINES = {HUMAN: "humans", BOT: "bots"}
@@ -40,8 +40,8 @@ _WAITING = (
 def edits_decoder(registry: RegistryServer) -> Decode:
     """Decodes a record of wikimedia.processed to start, end (UTC), requested_by, counts.
 
-    The decoder raises RegistryAway when the registry has to be asked for a schema and is away, and KeyError, TypeError or ValueError for
-    what is no such record.
+    The decoder raises RegistryAway when it needs a schema and the registry cannot be reached, and KeyError, TypeError or ValueError for any
+    other record.
     """
     of_avro = avro_rows(SchemaRegistry(registry))
 
@@ -58,7 +58,10 @@ def edits_decoder(registry: RegistryServer) -> Decode:
 
 
 def decode_wiki(value: bytes) -> Row:
-    """wiki, start, end (UTC), edits, bytes_added, bytes_removed of one record; raises KeyError, TypeError or ValueError for what is no such record."""
+    """wiki, start, end (UTC), edits, bytes_added, bytes_removed of one record.
+
+    Raises KeyError, TypeError or ValueError for any other record.
+    """
     row = decode_json(value)
     amounts = {name: row[name] for name in _AMOUNTS}
     if not isinstance(row["wiki"], str) or not all(isinstance(amount, int) for amount in amounts.values()):
@@ -73,7 +76,7 @@ def _window(row: Row) -> Row:
 
 @lru_cache(maxsize=1)
 def edits_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row a window, in order: start, end (UTC), bots, humans, edits. Made once a snapshot, for all browsers; not to be changed."""
+    """One row per window, in order: start, end (UTC), bots, humans, edits. Computed once per snapshot; do not modify it."""
     frame = _frame(snapshot, _EDITS)
     table = frame.pivot_table(index=["start", "end"], columns="requested_by", values="counts", aggfunc="sum", fill_value=0)
     table = table.reindex(columns=[BOT, HUMAN], fill_value=0).rename(columns={BOT: "bots", HUMAN: "humans"}).astype("int64")
@@ -83,13 +86,16 @@ def edits_of(snapshot: Snapshot) -> pd.DataFrame:
 
 @lru_cache(maxsize=1)
 def wikis_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row a wiki and minute: wiki, start, end (UTC), edits, bytes_added, bytes_removed. Made once a snapshot, for all browsers; not to be changed."""
+    """One row per wiki and minute: wiki, start, end (UTC), edits, bytes_added, bytes_removed.
+
+    Computed once per snapshot and shared by all browsers; do not modify it.
+    """
     frame = _frame(snapshot, ("wiki", "start", "end", *_AMOUNTS))
     return frame.groupby(["wiki", "start", "end"], observed=True)[list(_AMOUNTS)].sum().reset_index()
 
 
 def _frame(snapshot: Snapshot, columns: tuple[str, ...]) -> pd.DataFrame:
-    # Before pandas sees them: rows of long ago may be a hundred times as many as those that are shown.
+    # Filtered before pandas, because old rows may outnumber the shown ones by a hundred to one.
     earliest = max((row["end"] for row in snapshot.rows), default=datetime.now(UTC)) - HORIZON
     frame = pd.DataFrame([row for row in snapshot.rows if row["end"] > earliest], columns=list(columns))
     return frame.astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
@@ -101,12 +107,12 @@ def newest(frame: pd.DataFrame, minutes: int) -> pd.DataFrame:
 
 
 def whole(edits: pd.DataFrame) -> pd.DataFrame:
-    """The windows that are over: no newer edit falls into them, but for late ones."""
+    """The windows that are over: only late edits can still fall into them."""
     return edits[edits["end"] <= edits["start"].max()]
 
 
 def bots_and_humans(edits: pd.DataFrame) -> pd.DataFrame:
-    """Window by window, each by itself: start, end, name, count; 0 in a window that nobody edited in, between others."""
+    """Counts per window, without adding windows up: start, end, name, count; 0 in windows without edits between others."""
     if edits.empty:
         return pd.DataFrame(columns=["start", "end", "name", "count"])
     length, slide = edits["end"].iloc[0] - edits["start"].iloc[0], edits["start"].diff().min()
@@ -118,7 +124,7 @@ def bots_and_humans(edits: pd.DataFrame) -> pd.DataFrame:
 
 
 def busiest(wikis: pd.DataFrame, minutes: int) -> pd.DataFrame:
-    """The wikis with the most edits in the newest `minutes` minutes: name, count, before (in as many minutes before those)."""
+    """The wikis with the most edits in the newest `minutes` minutes: name, count, before (in the same time before that)."""
     end = wikis["end"].max()
     period = pd.Timedelta(minutes=minutes)
     counts = wikis[wikis["end"] > end - period].groupby("wiki")["edits"].sum()
@@ -129,14 +135,14 @@ def busiest(wikis: pd.DataFrame, minutes: int) -> pd.DataFrame:
 
 
 def bytes_by_minute(wikis: pd.DataFrame) -> pd.DataFrame:
-    """What all wikis together gained and lost, minute by minute: start, end, gained, lost (bytes, from 0)."""
+    """The bytes gained and lost by all wikis per minute: start, end, gained, lost (bytes, from 0)."""
     sums = wikis.groupby(["start", "end"])[["bytes_added", "bytes_removed"]].sum().reset_index()
     return sums.rename(columns={"bytes_added": "gained", "bytes_removed": "lost"})
 
 
 @st.fragment(run_every="2s")
 def page() -> None:
-    """Draws the page, and draws it again every two seconds."""
+    """Draws the page and refreshes it every two seconds."""
     settings = page_head.settings_or_error()
     if settings is None:
         return
@@ -154,7 +160,7 @@ def page() -> None:
     if edits is not None:
         _show_totals(edits, settings)
     minutes = _MINUTES[period]
-    # Either topic may be without rows, or out of reach: the other one's half of the page stands by itself then.
+    # Either topic may be empty or unreachable. The other one's half of the page is then shown alone.
     upper, lower = st.columns([3, 2]), st.columns([3, 2])
     if edits is not None:
         _show_bots_and_humans(upper[0], newest(edits, minutes))
@@ -181,7 +187,7 @@ def _show_totals(edits: pd.DataFrame, settings: Settings) -> None:
 
 
 def _last_whole(over: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Label, number and meaning of what the newest window that is over counts, and of the bots' share of it."""
+    """Label, number and meaning of the newest finished window's count and of the bots' share of it."""
     label, share_label = "Last whole window", "Made by bots"
     if over.empty:
         return [(label, _NOTHING, "none is over yet"), (share_label, _NOTHING, "none is over yet")]
@@ -195,7 +201,7 @@ def _last_whole(over: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def _begun(start: datetime, now: datetime) -> str:
-    """How far behind the clock the newest window is: it starts again every slide, so a current stream's is never much older than that."""
+    """The age of the newest window. A new window starts every slide, so in a current stream it is never much older than that."""
     return f"begun {duration(now - start)} ago" if start <= now else f"ahead of the clock by {duration(start - now)}"
 
 

@@ -1,4 +1,4 @@
-"""What the Wikimedia page says of the stream itself: whether it is live, simulated or recorded, and how far the pipeline is behind it."""
+"""The stream's status on the Wikimedia page: live, simulated or recorded, and the pipeline's lag."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ from dashboard.reading.tails import tail
 SOURCE_TOPIC, METRICS_TOPIC = WIKIMEDIA.name, STREAMING_METRICS.name
 QUERY = "wikimedia-edit-stats"
 METRICS_RECORDS = 300
-"""How many of the newest records about queries are looked at: a dozen queries write one a second each."""
+"""The number of newest metrics records to read. A dozen queries write one per second each."""
 ONE_SOURCE = timedelta(seconds=60)
-"""A partition whose last record is that much older than the newest says nothing of where records come from now."""
+"""A partition whose last record is this much older than the newest one does not show the current source."""
 _Colour = Literal["green", "blue", "violet", "gray"]
 _SOURCES: dict[str, tuple[str, str, _Colour]] = {
     "live": ("Source: Wikimedia, live", "sensors", "green"),
@@ -36,7 +36,7 @@ _NOTHING = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class Report:
-    """What a query said of itself: event (progress, idle, terminated), when (UTC), the records it had still to read, how long its batch took."""
+    """A query's report: event (progress, idle, terminated), time (UTC), lag in records, and duration of its batch."""
 
     event: str
     at: datetime
@@ -45,14 +45,14 @@ class Report:
 
 
 def sources_of(records: Iterable[Message]) -> list[str]:
-    """What the header `source` of records says, each word once; "" for a record without it. Of records about as new as the newest only."""
+    """The distinct values of the header `source`; "" for a record without it. Ignores records older than the newest by ONE_SOURCE."""
     moments = [(_moment(record), _header(record, "source")) for record in records]
     newest = max((moment for moment, _ in moments), default=datetime.now(UTC))
     return sorted({source for moment, source in moments if newest - moment <= ONE_SOURCE})
 
 
 def show_source(settings: Settings, now: datetime) -> None:
-    """Badges: where the records of the source topic come from, and how long ago the last one was written."""
+    """Draws badges: the source of the records, and the age of the last one."""
     records = tail(settings.kafka, SOURCE_TOPIC, 1).records
     if not records:
         return
@@ -63,12 +63,12 @@ def show_source(settings: Settings, now: datetime) -> None:
 
 
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
-    """Label, number and meaning: the records that the query had still to read when it last said something of itself."""
+    """Label, number and meaning of the query's lag in records, as of its last report."""
     return lag_of(newest_report(tail(settings.kafka, METRICS_TOPIC, METRICS_RECORDS).records), now)
 
 
 def lag_of(last: Report | None, now: datetime) -> tuple[str, str, str]:
-    """As `lag`, from what the query said last."""
+    """As `lag`, from the query's last report."""
     if last is None:
         return _LAG, _NOTHING, "the pipeline says nothing of itself"
     since = now - last.at
@@ -81,7 +81,7 @@ def lag_of(last: Report | None, now: datetime) -> tuple[str, str, str]:
 
 
 def newest_report(records: Iterable[Message]) -> Report | None:
-    """The newest record of topic streaming-metrics in which QUERY says how it runs; None when there is none."""
+    """The newest record of topic streaming-metrics in which QUERY reports its state. None when there is none."""
     reports = (_report(record.value() or b"") for record in reversed(list(records)) if record.key() == QUERY.encode())
     return next(filter(None, reports), None)
 

@@ -1,1 +1,1 @@
-"""The Health page: how each query is doing, its history, and the newest dead letters."""
+"""The Health page: the state of each query, its history, and the newest dead letters."""

@@ -1,4 +1,4 @@
-"""The dead letters on the Health page. They are other people's bytes: shown as text or hex, never as markup, and never more than some."""
+"""The dead letters on the Health page. Their bytes are untrusted: shown as text or hex, never as markup, and of limited size."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,17 +22,17 @@ _HELD = "health-letters"
 
 
 def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
-    """The newest dead letters, the oldest first."""
+    """The newest dead letters, oldest first."""
     return follow_recent(kafka, TOPIC, NEWEST, letter_of).snapshot
 
 
 @st.fragment(run_every="5s")
 def dead_letters() -> None:
-    """Draws the section. The list stands still once it is there, so that nothing moves under the eyes; newer ones are asked for."""
+    """Draws the section. The list does not change until the reader asks for newer letters, so that nothing moves while reading."""
     try:
         kafka = Settings.from_environment().kafka
     except StreamgaugeError:
-        return  # the head of the page says it
+        return  # the head of the page shows the problem
     snapshot = letters_snapshot(kafka)
     if not snapshot.is_read and not snapshot.error:
         return
@@ -48,7 +48,7 @@ def dead_letters() -> None:
 
 
 def _held(snapshot: Snapshot) -> tuple[Row, ...]:
-    """The letters that are looked at, the newest first."""
+    """The letters shown, newest first."""
     held: tuple[Row, ...] = st.session_state.get(_HELD, ())
     newest_held = held[0]["letter_offset"] if held else -1
     newer = sum(row["letter_offset"] > newest_held for row in snapshot.rows)

@@ -1,4 +1,4 @@
-"""How the queries have been doing: the newest micro-batches of topic `streaming-metrics`, as points over time."""
+"""The history of the queries: the newest micro-batches of topic `streaming-metrics`, as points over time."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -14,13 +14,13 @@ HISTORY = timedelta(minutes=15)
 RECENT = Recent(records=20_000, within=HISTORY)
 POINT_SECONDS = 5
 GAP = pd.Timedelta(seconds=75)
-"""Twice as long as the slowest query (a batch every 30 s) is silent, and some more."""
+"""Slightly more than twice the longest silence of the slowest query (one batch every 30 s)."""
 MEASURES = ("rows_per_second", "batch_seconds", "lag", "watermark_age_seconds", "state_bytes")
 COLUMNS = ("at", "query", "is_start", *MEASURES)
 
 
 def decode_point(message: Message) -> Row:
-    """COLUMNS of one event; those that it does not tell are None. Raises KeyError, TypeError or ValueError for what is no event."""
+    """COLUMNS of one event; None where it has no value. Raises KeyError, TypeError or ValueError for any other record."""
     event = decode_json(message.value() or b"")
     if not isinstance(event["query"], str):
         msg = f"expected query as a text, found {type(event['query']).__name__}"
@@ -43,10 +43,10 @@ def decode_point(message: Message) -> Row:
 
 @lru_cache(maxsize=1)
 def history_of(snapshot: Snapshot) -> pd.DataFrame:
-    """A point for each query and POINT_SECONDS, the mean of what was told in them.
+    """One point per query and POINT_SECONDS: the mean of the values in that time.
 
-    Returns COLUMNS and stretch, a number that changes where the query was started, or nothing was told of it for GAP.
-    Made once a snapshot, for all browsers; not to be changed.
+    Returns COLUMNS and stretch, a number that changes where the query was started or reported nothing for GAP.
+    Computed once per snapshot and shared by all browsers; do not modify it.
     """
     frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
     frame = frame.astype({"at": "datetime64[ms, UTC]", "is_start": "bool", **dict.fromkeys(MEASURES, "float64")})

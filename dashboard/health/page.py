@@ -1,4 +1,4 @@
-"""Health: how the queries do, what is wrong, and the records that could not be used."""
+"""The Health page: the state of the queries, any problems, and the dead letters."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ _CHARTS = (
 
 
 def decode_alert(message: Message) -> Row:
-    """time, level, query, what, detail of one alert; raises KeyError, TypeError or ValueError for what is no alert."""
+    """time, level, query, what, detail of one alert. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(message.value() or b"")
     texts = {name: row[name] for name in ("level", "query", "what", "detail")}
     for name, text in texts.items():
@@ -54,7 +54,7 @@ def decode_alert(message: Message) -> Row:
 
 
 def page() -> None:
-    """Draws the page. Its upper part draws itself again every two seconds; the dead letters stand still while they are looked at."""
+    """Draws the page. Its upper part refreshes every two seconds; the dead letters do not change while they are read."""
     _overview()
     dead_letters()
 
@@ -79,7 +79,7 @@ def _overview() -> None:
 
 
 def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
-    """What does not run, above all else. Texts of topics are shown as text, never as markup."""
+    """Draws the queries that are not running first. Texts from topics are shown as text, never as markup."""
     failed, silent, stopped = ([status for status in found if status.state == state] for state in (FAILED, SILENT, STOPPED))
     broken = len(failed) + len(silent)
     if broken:
@@ -111,7 +111,7 @@ def _show_failed(status: QueryStatus, now: datetime) -> None:
 
 
 def _show_silent(silent: Sequence[QueryStatus], now: datetime) -> None:
-    """Queries of one process: they fall silent together."""
+    """Queries of one process, which fall silent together."""
     heard_at = max(status.heard_at for status in silent)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("Silent", icon=":material/heart_broken:", color="red")

@@ -1,1 +1,1 @@
-"""How pages get their rows."""
+"""Reads the rows for the pages."""

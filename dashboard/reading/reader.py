@@ -1,6 +1,6 @@
-"""Keeps result topics current for the pages: one background thread a topic and process, whatever the number of browsers.
+"""Keeps result topics current for the pages: one background thread per topic and process, for any number of browsers.
 
-A page asks `follow(...)` for the topic's `Follower`, takes its `snapshot` and draws; it never waits for Kafka.
+A page calls `follow(...)` for the topic's `Follower`, takes its `snapshot` and draws it. It never waits for Kafka.
 """
 
 import logging
@@ -27,25 +27,29 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A result topic as of one moment. It never changes, and is compared and hashed by identity, so what is made of it can be cached."""
+    """A result topic at one moment. Immutable; compared and hashed by identity, so that derived frames can be cached."""
 
     kafka: KafkaCluster
     topic: str
     is_read: bool = False
-    """Whether the topic was read to its end, so that `rows` is a whole table."""
+    """Whether the topic was read to its end, so that `rows` is a complete table."""
     rows: tuple[Row, ...] = ()
     unreadable: Mapping[bytes | None, str] = field(default_factory=dict)
     """Keys whose value cannot be decoded, and why."""
     newest_record_at: datetime | None = None
     """Kafka's timestamp of the newest record, UTC."""
     error: str | None = None
-    """Why the topic cannot be read at present; the rows are then those of the last reading."""
+    """Why the topic cannot be read at present. The rows are then those of the last read."""
     failing_since: datetime | None = None
-    """When `error` first appeared, UTC."""
+    """When `error` first occurred, UTC."""
 
 
 class Follower:
-    """Reads one topic in a thread, until the process ends: as a table, or by what `open_reader` opens. When Kafka goes it keeps the last rows, says so, and reads anew once Kafka is back."""
+    """Reads one topic in a thread until the process ends: as a table, or with the reader from `open_reader`.
+
+    While Kafka cannot be reached, it keeps the last rows and reports the error. It then recovers automatically and reads the topic from the
+    start.
+    """
 
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
         self._open_reader = open_reader or (lambda: TableReader(kafka, topic, decode).opened())
@@ -56,11 +60,11 @@ class Follower:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The newest state. It is replaced as a whole, so any thread can take it without a lock."""
+        """The newest state. Replaced as a whole, so any thread can read it without a lock."""
         return self._snapshot
 
     def stop(self) -> None:
-        """Ends the thread and its consumer, and waits until both are gone."""
+        """Stops the thread and its consumer, and waits for both."""
         self._stopping.set()
         self._thread.join()
 
@@ -70,7 +74,7 @@ class Follower:
                 self._follow()
             except StreamgaugeError as error:
                 self._fail(str(error))
-            except Exception as error:  # a thread that died would leave pages that look alive and never change
+            except Exception as error:  # if the thread died, pages would look alive and never change
                 _log.exception("reading %s failed", self._snapshot.topic)
                 self._fail(f"{type(error).__name__}: {error}; the dashboard's log says more")
             self._stopping.wait(RETRY_SECONDS)
@@ -103,11 +107,11 @@ class Follower:
 
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)
 def follow(kafka: KafkaCluster, topic: str, _decode: Decode = decode_json) -> Follower:
-    """The one follower of `topic` in this process, started at the first call. A topic is always followed with the same decoder."""
+    """The follower of `topic`, one per process, started at the first call. A topic always has the same decoder."""
     return Follower(kafka, topic, _decode)
 
 
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)
 def follow_recent(kafka: KafkaCluster, topic: str, recent: Recent, _decode: DecodeMessage) -> Follower:
-    """The one follower of the newest records of `topic` in this process; its rows are theirs, the oldest first."""
+    """The follower of the newest records of `topic`, one per process. Its rows are these records, oldest first."""
     return Follower(kafka, topic, open_reader=lambda: RecentReader(kafka, topic, recent, _decode).opened())

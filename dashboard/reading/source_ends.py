@@ -1,4 +1,4 @@
-"""Where the source topics end by now, for the pages: asked for in a thread, so that no page waits for Kafka."""
+"""The end offsets of the source topics, fetched in a thread so that pages never wait for Kafka."""
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ ASK_SECONDS = 2
 
 
 class SourceEnds:
-    """Asks Kafka again and again for the ends of the partitions that were named last."""
+    """Polls Kafka for the end offsets of the partitions that were last passed to `of`."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self._topic_ends = TopicEnds(kafka)
@@ -22,12 +22,12 @@ class SourceEnds:
         self._thread.start()
 
     def of(self, partitions: Iterable[str]) -> Mapping[str, int]:
-        """What is known of the ends of `partitions` ("topic-0"): nothing at first, and from then on what was heard last."""
+        """The last known end offsets of `partitions` ("topic-0"). Empty at first."""
         self._partitions = tuple(partitions)
         return self._topic_ends.ends
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Stops the thread."""
         self._stopping.set()
         self._thread.join()
 
@@ -38,5 +38,5 @@ class SourceEnds:
 
 @st.cache_resource(show_spinner=False, on_release=SourceEnds.stop)
 def source_ends(kafka: KafkaCluster) -> SourceEnds:
-    """The one of this process."""
+    """The instance of this process."""
     return SourceEnds(kafka)

@@ -1,4 +1,4 @@
-"""The states that every page shares: connecting, unreachable, empty, stale, live. What is wrong is said once, with what to do about it."""
+"""The states that all pages share: connecting, unreachable, empty, stale, live. A problem is shown once, with what to do."""
 
 from datetime import datetime, timedelta
 from enum import Enum
@@ -11,11 +11,11 @@ from dashboard import formats
 from dashboard.reading.reader import Snapshot
 
 STALE_AFTER = timedelta(seconds=60)
-"""How long nothing new may come before a page says so; a running pipeline writes every few seconds."""
+"""A page is stale when no record has arrived for this long. A running pipeline writes every few seconds."""
 
 
 class State(Enum):
-    """What can be said of a result topic."""
+    """The state of a result topic."""
 
     CONNECTING = "connecting"
     UNREACHABLE = "unreachable"
@@ -38,7 +38,7 @@ def state_of(snapshot: Snapshot, now: datetime) -> State:
 
 
 def show_freshness(snapshot: Snapshot, now: datetime) -> None:
-    """A badge: how things stand, and how long ago the last result came."""
+    """Draws a badge with the state and the age of the newest result."""
     last = "" if snapshot.newest_record_at is None else f"last update {duration(now - snapshot.newest_record_at)} ago"
     match state_of(snapshot, now):
         case State.CONNECTING:
@@ -54,10 +54,10 @@ def show_freshness(snapshot: Snapshot, now: datetime) -> None:
 
 
 def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_page: bool = True) -> None:
-    """A message where something is not as it should be; nothing while it is.
+    """Draws a message unless the state is normal.
 
-    `what_starts_it`: what an empty topic waits for, and how to start it. has_page: whether a table without rows has the page to itself;
-    otherwise it is told in a line, above what other tables have to show.
+    what_starts_it: what an empty topic waits for, and how to start it. has_page: whether an empty table has the page to itself; otherwise
+    its message is one line above the other tables.
     """
     state = state_of(snapshot, now)
     if state is State.CONNECTING:
@@ -101,7 +101,7 @@ def _fill_page(icon: str, title: str, text: str) -> None:
 
 
 def show_unreadable(snapshot: Snapshot) -> None:
-    """What of a table cannot be read, to be opened; nothing when all can."""
+    """Draws an expandable list of the rows that cannot be read. Draws nothing if there are none."""
     if not snapshot.unreadable:
         return
     values = formats.several(len(snapshot.unreadable), "value", "values")

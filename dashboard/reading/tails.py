@@ -1,4 +1,4 @@
-"""The newest records of topics that are no tables: one background thread a topic and process, which looks again every few seconds."""
+"""The newest records of topics that are not tables. One background thread per topic and process polls every few seconds."""
 
 import logging
 import threading
@@ -15,9 +15,9 @@ _log = logging.getLogger(__name__)
 
 
 class Tail:
-    """Keeps the last `count` records of each partition of a topic. It reads no more than these, however much the topic is written to.
+    """Keeps the last `count` records of each partition of a topic. It reads no more than these, whatever the topic's rate.
 
-    While Kafka is away it keeps what it saw last: what is wrong with Kafka, the page's tables say.
+    While Kafka cannot be reached, it keeps the last records. The page's tables report the problem.
     """
 
     def __init__(self, kafka: KafkaCluster, topic: str, count: int) -> None:
@@ -29,11 +29,11 @@ class Tail:
 
     @property
     def records(self) -> tuple[Message, ...]:
-        """What was seen last, oldest first by Kafka's timestamp; it is replaced as a whole."""
+        """The last records, oldest first by Kafka's timestamp. Replaced as a whole."""
         return self._records
 
     def stop(self) -> None:
-        """Ends the thread and its consumer, and waits until both are gone."""
+        """Stops the thread and its consumer, and waits for both."""
         self._stopping.set()
         self._thread.join()
 
@@ -58,5 +58,5 @@ class Tail:
 
 @st.cache_resource(show_spinner=False, on_release=Tail.stop)
 def tail(kafka: KafkaCluster, topic: str, count: int) -> Tail:
-    """The one tail of that length of `topic` in this process, started at the first call."""
+    """The tail of that length of `topic`, one per process, started at the first call."""
     return Tail(kafka, topic, count)

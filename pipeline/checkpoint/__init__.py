@@ -1,1 +1,1 @@
-"""A query's checkpoint: what Spark writes into it, every batch that it has had, who uses it and to whom it belongs."""
+"""A query's checkpoint: Spark's files, the journal of all batches, the process that uses it, and its owner."""

@@ -1,7 +1,7 @@
-"""What Spark writes into a query's checkpoint: which records each micro-batch takes, by which watermark, and which batches are done.
+"""Reads Spark's checkpoint of a query: the offsets and watermark of each micro-batch, and which batches are committed.
 
-`offsets/N` is written when batch N is planned, before it writes a row; `commits/N` when all of its rows are in the sink. A batch that
-was planned and not committed is run again as it was planned. Both folders keep the last hundred batches or so.
+Spark writes `offsets/N` when it plans batch N, before the batch writes a row, and `commits/N` when all its rows are in the sink. A batch
+that was planned but not committed runs again with the same plan. Both folders keep roughly the last hundred batches.
 """
 
 import json
@@ -14,7 +14,7 @@ from contract.errors import StreamgaugeError
 from contract.storage.paths import StoragePath, names_in, text_of
 
 Partition = tuple[str, int]
-"""Topic and number."""
+"""Topic and partition number."""
 Offsets = Mapping[Partition, int]
 FILES: Partition = ("files", 0)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,8 +24,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Batch:
     """A planned micro-batch.
 
-    ends: the offset behind the last record of each partition that it takes; of files, how many entries (taken.TakenFile) have been taken, as of
-    one partition, FILES. watermark_ms: since 1970, by which it drops what it remembers; the batch after it drops late rows by the same one.
+    ends: the end offset of each partition. For files, the number of entries (taken.TakenFile) read so far, under the single partition
+    FILES.
+    watermark_ms: in ms since 1970. The batch evicts state by it; the next batch drops late rows by it.
     """
 
     number: int
@@ -34,9 +35,9 @@ class Batch:
 
 
 class Checkpoint:
-    """Reads the checkpoint in `folder`, also while the query writes it: every file there appears whole, and never changes.
+    """Reads the checkpoint in `folder`, also while the query runs. Each file appears whole and never changes.
 
-    In an object store that does not answer, each question raises StoreAway.
+    All methods raise StoreAway when the object store cannot be reached.
     """
 
     def __init__(self, folder: StoragePath) -> None:
@@ -44,27 +45,27 @@ class Checkpoint:
 
     @property
     def query_id(self) -> str | None:
-        """Spark's id of the query, a new one for each new checkpoint; None before the query has started."""
+        """Spark's id of the query, new for each new checkpoint. None before the first start."""
         text = text_of(self.folder / "metadata")
         return None if text is None else str(_parsed(text, self.folder / "metadata")["id"])
 
     @property
     def planned(self) -> list[int]:
-        """The numbers of the batches of which the plan is still there, in order."""
+        """The numbers of the batches whose plan still exists, in order."""
         return _numbers(self.folder / "offsets")
 
     @property
     def last_committed(self) -> int:
-        """The number of the last batch that is done; -1 before the first."""
+        """The number of the last committed batch; -1 before the first."""
         return max(_numbers(self.folder / "commits"), default=-1)
 
     def batch(self, number: int) -> Batch | None:
-        """The plan of a batch; None when there is none, or it is no longer there."""
+        """The plan of a batch. None if it does not exist or no longer exists."""
         path = self.folder / "offsets" / str(number)
         text = text_of(path) if number >= 0 else None
         if text is None:
             return None
-        # A version, metadata, and a line a source: the branches of one source are so many sources to Spark, all with the same offsets.
+        # A version, metadata, and one line per source. Spark counts each branch of a source as a source, all with the same offsets.
         _, metadata, *sources = _lines(text, path)
         ends: dict[Partition, int] = {}
         for source in sources:
@@ -73,32 +74,32 @@ class Checkpoint:
 
     @property
     def sources(self) -> int | None:
-        """How many sources the query has to Spark, which no later run may change; None before the first batch is planned."""
+        """The number of sources in Spark's plan, which later runs must keep. None before the first batch is planned."""
         text = text_of(self.folder / "offsets" / str(planned[-1])) if (planned := self.planned) else None
         return None if text is None else max(len(text.splitlines()) - 2, 1)
 
     def first_offsets(self) -> Offsets:
-        """Where the query has started on each partition that there was then; on others it started at 0."""
+        """The offsets where the query started, for the partitions that existed then. Newer partitions start at 0."""
         path = self.folder / "sources" / "0" / "0"
         text = text_of(path)
         return {} if text is None else offsets_of(_parsed(_lines(text, path)[1], path))
 
     def watermark_after(self, number: int) -> int | None:
-        """The watermark, in ms, that batch `number` left behind; None when its commit is not there, or does not say."""
+        """The watermark, in ms, after batch `number`. None when its commit does not exist or has none."""
         path = self.folder / "commits" / str(number)
         text = text_of(path)
         return None if text is None else _parsed(_lines(text, path)[1], path).get("nextBatchWatermarkMs")
 
 
 def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int]:
-    """Offsets by partition, of Kafka offsets as Spark's JSON nests them: {"topic": {"0": 17}}; of files, {"logOffset": 3}: the last entry."""
+    """Offsets by partition, from Spark's JSON: {"topic": {"0": 17}} for Kafka, {"logOffset": 3} (the last entry) for files."""
     if isinstance(entry := by_topic.get("logOffset"), int):
         return {FILES: entry + 1}
     return {(topic, int(number)): offset for topic, numbers in by_topic.items() for number, offset in numbers.items()}
 
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
-    """The batch that a progress is of, as Spark reports it in JSON when the batch is done."""
+    """The batch of a progress report, in the JSON that Spark emits after a batch."""
     ends: dict[Partition, int] = {}
     for source in progress["sources"]:
         ends.update(offsets_of(source["endOffset"] or {}))

@@ -1,14 +1,14 @@
-"""The batches of a query, all of them: Spark's checkpoint forgets the plan of a batch after a hundred further ones.
+"""The journal of all batches of a query. Spark's checkpoint deletes the plan of a batch after a hundred further batches.
 
-A journal is a file beside the checkpoint (contract/storage/checkpoint_names.py says where), with a line for each batch: its offsets and its
-watermark. With it anyone can say later which batch took a record, and by which watermark that batch told late rows. The process that runs
-the query writes it: a line when Spark reports a batch, and before each start, or when a report is missing, the lines of all plans that are
-still in `offsets/`. Only `streamgauge verify` depends on it, so a journal that cannot be written stops no query: what it lacks is
-reported as not known.
+A journal is a file next to the checkpoint (see contract/storage/checkpoint_names.py) with one line per batch: its offsets and its
+watermark. It shows which batch read a record, and by which watermark that batch dropped late rows. The process that runs the query writes
+it: one line whenever Spark reports a batch. Before each start, or after a missed report, it adds the lines of all plans that are still in
+`offsets/`. Only `streamgauge verify` depends on the journal, so a failed write does not stop a query. `verify` reports missing batches as
+unknown.
 
-Nothing gets lost by a kill, as Spark purges a plan only a hundred commits later. A line that was cut off by the kill is cut off wholly at the
-next start. A batch that was planned and not committed has its line then too, and keeps its plan when it is run again; should a plan
-change nevertheless (a checkpoint that was restored), the newer line stands, and takes the place of all lines of later batches.
+A kill loses nothing, because Spark deletes a plan only a hundred commits later. The next start removes a line that the kill left
+incomplete. A batch that was planned but not committed already has its line then, and keeps its plan when it runs again. If a plan changes
+nevertheless (after a checkpoint was restored), the newer line replaces the old one and the lines of all later batches.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from pipeline.sources.kafka import first_and_end_offsets
 
 
 class BatchJournal:
-    """The journal of a checkpoint; one process at a time writes it, the one that holds the checkpoint's lock."""
+    """The journal of a checkpoint. Only the process that holds the checkpoint's lock writes it."""
 
     def __init__(self, checkpoint: CheckpointPlace) -> None:
         self.path = checkpoint.note(".journal")
@@ -36,9 +36,9 @@ class BatchJournal:
 
     @classmethod
     def followed(cls, checkpoint: CheckpointPlace, settings: Settings, partitions: Iterable[Partition]) -> "BatchJournal":
-        """The journal of a checkpoint, brought up to date; to be called before each start of the query.
+        """Opens the journal of a checkpoint and brings it up to date. Call it before each start of the query.
 
-        partitions: of its source. Batches that lie wholly before what the source still has are forgotten, if Kafka tells what that is.
+        partitions: of the source. Batches entirely before the source's earliest offsets are dropped, if Kafka can be reached.
         Raises StreamgaugeError when the checkpoint is damaged.
         """
         earliest: dict[Partition, int] = {}
@@ -49,7 +49,7 @@ class BatchJournal:
         return journal
 
     def open(self, earliest: Offsets) -> None:
-        """Takes up the journal where it ends; begins a new one when it is of another checkpoint."""
+        """Continues the journal, or begins a new one if it belongs to another checkpoint."""
         query_id, batches, self._bytes = _read(self.path)
         if query_id != self._checkpoint.query_id:
             batches, self._bytes = {}, 0
@@ -63,17 +63,17 @@ class BatchJournal:
         self.catch_up()
 
     def add(self, batch: Batch) -> None:
-        """Adds a batch that Spark has reported, unless it is there; and those before it that are missing."""
+        """Adds a batch that Spark has reported, and any missing batches before it, unless it is already present."""
         if batch.number == self._last + 1:
             self._append([batch])
         elif batch.number > self._last:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Adds the batches that were planned since."""
+        """Adds the batches that were planned since the last entry."""
         try:
             new = [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
-        except StoreAway as error:  # its batches are still there when it is back
+        except StoreAway as error:  # the batches will still be there when the store is back
             self.problem = str(error)
         else:
             self._append(new)
@@ -108,9 +108,9 @@ class BatchJournal:
 
 
 def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
-    """Every batch of the checkpoint that is known, by its journal or by Spark's own log, in order of their numbers."""
+    """Every known batch of the checkpoint, from the journal and Spark's own log, ordered by number."""
     own = Checkpoint(checkpoint.folder)
-    # The log first: what it loses meanwhile is in the journal by then.
+    # The log first: batches that Spark deletes from it meanwhile are in the journal by then.
     logged = [batch for number in own.planned if (batch := own.batch(number))]
     query_id, journaled, _ = _read(BatchJournal(checkpoint).path)
     batches = journaled if query_id == own.query_id else {}
@@ -120,7 +120,7 @@ def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
 
 
 def _read(path: Path) -> tuple[str | None, dict[int, Batch], int]:
-    """The query's id, the batches by number, and how many bytes of the file hold whole lines."""
+    """The query's id, the batches by number, and the length in bytes of the complete lines."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -136,13 +136,13 @@ def _read(path: Path) -> tuple[str | None, dict[int, Batch], int]:
             parsed = json.loads(line)
             _add(batches, Batch(parsed["batch"], offsets_of(parsed["ends"]), parsed["watermark_ms"]))
         except (ValueError, KeyError, TypeError):
-            break  # what stands behind a broken line is not to be trusted
+            break  # nothing after a broken line can be trusted
         size += len(line) + 1
     return query_id, batches, size
 
 
 def _add(batches: dict[int, Batch], batch: Batch) -> None:
-    """Adds a batch behind those before it; another one of the same number, and all after it, it replaces."""
+    """Adds a batch. It replaces a different batch of the same number and all later ones."""
     if batches.get(batch.number) == batch:
         return
     while batches and (last := next(reversed(batches))) >= batch.number:
@@ -151,7 +151,7 @@ def _add(batches: dict[int, Batch], batch: Batch) -> None:
 
 
 def _trimmed(batches: list[Batch], earliest: Offsets) -> list[Batch]:
-    """`batches` without those that lie wholly below `earliest`, but for the last one of them: the next batch begins where it ends."""
+    """Removes batches entirely below `earliest`, except the last one, where the next batch begins."""
     below = [
         index for index, batch in enumerate(batches) if earliest and all(end <= earliest.get(which, 0) for which, end in batch.ends.items())
     ]

@@ -1,26 +1,26 @@
-"""To whom the checkpoints in an object store belong. On a disk, locks keep a second pipeline out; they reach no further than a machine."""
+"""The owner of the checkpoints in an object store. On disk, locks keep out a second pipeline, but only on one machine."""
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import text_of, write_new
 
 OWNER = "owner"
-"""The object beside the checkpoints that names him, as settings.owner does."""
+"""The object next to the checkpoints that names their owner (settings.owner)."""
 
 
 def own(settings: Settings) -> None:
-    """Notes that the checkpoints of CHECKPOINT_URI belong to settings.owner, unless they belong to somebody already.
+    """Makes settings.owner the owner of the checkpoints at CHECKPOINT_URI, unless they have one.
 
-    Raises StreamgaugeError when that is another one, and StoreAway when the object store does not answer.
+    Raises StreamgaugeError when it is another one, and StoreAway when the object store cannot be reached.
     """
     if settings.checkpoint_uri:
         write_new(settings.checkpoints / OWNER, settings.owner)
-        # In any case: there are stores that take the second of two new objects for a change of the first.
+        # Needed even after a successful write: some stores accept the second of two concurrent creations as an update.
         check_owner(settings)
 
 
 def check_owner(settings: Settings) -> None:
-    """Raises as `own` does, and notes nothing."""
+    """Raises as `own` does, but writes nothing."""
     if not settings.checkpoint_uri:
         return
     noted_in = settings.checkpoints / OWNER

@@ -1,4 +1,4 @@
-"""Which process uses a checkpoint, and whether it still belongs to the topics of today."""
+"""Which process uses a checkpoint, and whether the checkpoint still matches the current topics."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,35 +22,35 @@ ANSWER_SECONDS = 10
 
 @dataclass(frozen=True)
 class CheckpointUse:
-    """The use of one query's checkpoint, in the place where it is."""
+    """The use of one query's checkpoint. All methods raise StoreAway when its object store cannot be reached."""
 
     query: str
     place: CheckpointPlace
 
     @classmethod
     def of(cls, query: Query, settings: Settings) -> "CheckpointUse":
-        """That for the query's name, version and output mode."""
+        """The checkpoint of the query's name, version and output mode."""
         return cls(query.name, query.checkpoint_name.place(settings))
 
     @property
     def folder(self) -> StoragePath:
-        """What Spark writes."""
+        """The folder that Spark writes."""
         return self.place.folder
 
     @property
     def is_new(self) -> bool:
-        """Whether no batch has been planned yet. Raises StoreAway when the checkpoint's object store does not answer, as all here do."""
+        """Whether no batch has been planned yet."""
         return not names_in(self.folder / "offsets")
 
     def of_other_versions(self, settings: Settings) -> list[str]:
-        """Checkpoints of the same query and mode that are of another version."""
+        """Checkpoints of other versions of the query, in the same mode."""
         own = self.place.name
         return [str(other.name) for other in others_of_query(own, settings) if other.name.mode == own.mode]
 
     def lock(self, jvm_pid: int) -> FileLock:
-        """Takes the checkpoint for this process, whose Spark driver is `jvm_pid`, until `unlock`.
+        """Locks the checkpoint for this process, whose Spark driver is `jvm_pid`, until `unlock`.
 
-        Raises StreamgaugeError at once when another process has it, and when the JVM of one that was killed does not go.
+        Raises StreamgaugeError immediately when another process holds it, or when the JVM of a killed process does not exit.
         """
         self.place.notes.mkdir(parents=True, exist_ok=True)
         lock, driver = FileLock(self.place.note(".lock"), timeout=0), self.place.driver
@@ -66,20 +66,21 @@ class CheckpointUse:
         return lock
 
     def unlock(self, lock: FileLock) -> None:
-        """Gives the checkpoint back, once its query has stopped."""
+        """Releases the checkpoint after its query has stopped."""
         self._holder.unlink(missing_ok=True)
         lock.release()
 
     @property
     def _holder(self) -> Path:
-        """Names the Spark driver by its pid, for a process that was killed leaves one behind that goes on for a moment."""
+        """The file with the Spark driver's pid. The driver of a killed process continues for a moment."""
         return self.place.note(".driver")
 
     def check_topics(self, topics: set[str], settings: Settings) -> None:
-        """Remembers which topics, by Kafka's own ids, the offsets are of.
+        """Records which topics, by Kafka's topic ids, the offsets belong to.
 
-        Raises KafkaAway when Kafka does not answer, and StreamgaugeError when one has another id now, unless settings.fail_on_data_loss is off: Spark alone
-        would not notice once the new topic holds as many records as the old one did.
+        Raises KafkaAway when Kafka cannot be reached.
+        Raises StreamgaugeError when a topic's id has changed, unless settings.fail_on_data_loss is off. Spark alone would not notice once
+        the new topic holds as many records as the old one did.
         """
         old = self._sources
         if of_files := [name for name in old if name.startswith(SCHEME)]:
@@ -91,21 +92,21 @@ class CheckpointUse:
         self._remember({**old, **ids})
 
     def records_gone(self, found: str) -> str:
-        """What to say when records that the query had to read are no longer there. found: how that is known."""
+        """The message for records that are gone before the query read them. found: the evidence."""
         return (
             f"{found}. Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
             f"or recount from the earliest record that is there (`streamgauge reset {self.query}`)"
         )
 
     def check_files(self, name: str) -> None:
-        """Remembers the folder, as `files:/folder`, that the checkpoint is of. Raises StreamgaugeError when it is of another source."""
+        """Records the folder (as `files:/folder`) of the checkpoint. Raises StreamgaugeError when it belongs to another source."""
         if others := [other for other in self._sources if other != name]:
             raise self._of_another_source(", ".join(others), name)
         self._remember({name: ""})
 
     @property
     def _sources(self) -> dict[str, str]:
-        """What the checkpoint has read: topics and their ids, or a folder."""
+        """The recorded sources: topics and their ids, or a folder."""
         remembered = text_of(self.place.beside(".topics"))
         return orjson.loads(remembered) if remembered and not self.is_new else {}
 
@@ -131,7 +132,7 @@ def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:
 
 
 def _wait_until_gone(driver: psutil.Process) -> None:
-    """Waits for the JVM of a driver that was killed: it lives on until it notices, a moment later."""
+    """Waits until the JVM of a killed driver exits, which takes a moment."""
     try:
         driver.wait(PREVIOUS_DRIVER_SECONDS)
     except psutil.TimeoutExpired as error:

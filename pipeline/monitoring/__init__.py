@@ -1,1 +1,1 @@
-"""What running queries report: progress, measures, states, alerts."""
+"""Reports on running queries: progress, measures, states, alerts."""

@@ -1,4 +1,4 @@
-"""Tells a person what the pipeline cannot mend by itself: to topic `alerts`, and to a webhook if there is one."""
+"""Reports what the pipeline cannot fix by itself: to topic `alerts` and, if configured, to a webhook."""
 
 import contextlib
 import queue
@@ -25,7 +25,7 @@ MOST_WAITING = 1000
 
 
 class Alerts:
-    """Sends alerts from a thread of its own: whoever raises one never waits, and is never disturbed by what becomes of it."""
+    """Sends alerts from its own thread. Callers never wait, and sending errors never reach them."""
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self._producer = settings.kafka.producer({"queue.buffering.max.messages": MOST_WAITING})
@@ -36,18 +36,18 @@ class Alerts:
         self._thread.start()
 
     def send(self, level: Literal["warning", "error"], query: str, what: str, detail: str = "") -> None:
-        """Says `what` happened to `query`, one line, with `detail` of any length."""
+        """Sends one alert. what: one line on what happened to `query`. detail: text of any length."""
         alert = {"time": utc_text(datetime.now(UTC)), "level": level, "query": query, "what": what, "detail": detail}
         with contextlib.suppress(BufferError, KafkaException):
             self._producer.produce(ALERTS.name, key=query, value=orjson.dumps(alert))
             self._producer.poll(0)
         if self._webhook:
             with contextlib.suppress(queue.Full):
-                # `text` is what the webhooks of chat programs show.
+                # Chat programs' webhooks show the field `text`.
                 self._waiting.put_nowait(orjson.dumps({**alert, "text": f"{level}: {query}: {what}"}))
 
     def close(self) -> None:
-        """Sends what waits, for at most LAST_ALERTS_SECONDS."""
+        """Sends the pending alerts, for at most LAST_ALERTS_SECONDS."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(None)
         self._thread.join(LAST_ALERTS_SECONDS)
@@ -62,7 +62,7 @@ class Alerts:
                 self._post(session, alert)
 
     def _post(self, session: requests.Session, alert: bytes) -> None:
-        # Only the host is named: the path of a webhook is often its secret.
+        # Only the host is named, because the path of a webhook is often its secret.
         host = urlsplit(self._webhook).hostname
         try:
             answer = session.post(self._webhook, alert, headers={"Content-Type": "application/json"}, timeout=ANSWER_SECONDS)

@@ -1,4 +1,4 @@
-"""What is said of a micro-batch and of a failure: pure functions from what Spark reports to the fields of topic `streaming-metrics`."""
+"""Pure functions from Spark's reports on a micro-batch or a failure to the fields of topic `streaming-metrics`."""
 
 import re
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ class Failure(NamedTuple):
 
 
 def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, int]) -> dict[str, Any]:
-    """What is published of a progress, as Spark reports it in JSON.
+    """The fields to publish for a progress report, in Spark's JSON.
 
-    topic_ends: of each partition ("topic-0"), the offset that its next record will have, as far as it is known.
-    Rows are counts, rates rows/s, durations ms, lag records; what Spark does not tell is None.
+    topic_ends: the known end offset of each partition ("topic-0").
+    Rows are counts, rates rows/s, durations ms, lag records. Values that Spark does not report are None.
     """
     operators, sink_rows = progress["stateOperators"], progress["sink"].get("numOutputRows", -1)
     watermark = progress.get("eventTime", {}).get("watermark", _NOT_YET)
@@ -50,9 +50,9 @@ def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, i
 
 
 def lag_of(sources: list[dict[str, Any]], topic_ends: Mapping[str, int]) -> dict[str, int]:
-    """Records that each partition ("topic-0") still has to give, at the end of the batch.
+    """Records that remain to be read in each partition ("topic-0") at the end of the batch.
 
-    Spark itself knows the partitions' ends of before the batch only; `topic_ends` tells what has arrived while it ran.
+    Spark knows the end offsets only as of the start of the batch; `topic_ends` covers what has arrived since.
     """
     lag: dict[str, int] = {}
     for source in sources:
@@ -64,7 +64,7 @@ def lag_of(sources: list[dict[str, Any]], topic_ends: Mapping[str, int]) -> dict
 
 
 def failure_of(exception: str) -> Failure:
-    """The failure that Spark tells as `exception`, the text of a Java stack trace. What looks like a secret is left out."""
+    """Parses `exception`, the text of a Java stack trace. Removes what looks like a secret."""
     lines = [line.rstrip() for line in _without_secrets(exception).splitlines()]
     told = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
     error = told[0].strip() if told else "no reason given"
@@ -72,7 +72,7 @@ def failure_of(exception: str) -> Failure:
 
 
 def _partitions(offsets: object) -> dict[str, int]:
-    """Offsets by partition ("topic-0"), of a Kafka source's {topic: {partition: offset}}; none of any other source."""
+    """Offsets by partition ("topic-0") of a Kafka source's {topic: {partition: offset}}. Empty for other sources."""
     if not isinstance(offsets, dict):
         return {}
     by_topic = {topic: partitions for topic, partitions in offsets.items() if isinstance(partitions, dict)}

@@ -1,4 +1,4 @@
-"""How the queries run: each event as a record of topic `streaming-metrics`, and where each query stands as a row of `query-states`."""
+"""Publishes each query event to topic `streaming-metrics` and the state of each query to `query-states`."""
 
 import contextlib
 import os
@@ -34,10 +34,10 @@ LAST_EVENTS_SECONDS = 2
 
 
 class ProgressToKafka(StreamingQueryListener):
-    """Publishes every event of every query. It never waits for Kafka: what does not fit its queue is left out.
+    """Publishes every event of every query. Never waits for Kafka; events that do not fit its queue are dropped.
 
-    A thread asks Kafka where the source topics end, and says of each query that runs, at least every HEARTBEAT_SECONDS, that it does:
-    a batch may take minutes, and Spark is silent meanwhile.
+    A thread asks Kafka for the end offsets of the source topics. It also publishes the state of each running query at least every
+    HEARTBEAT_SECONDS, because Spark reports nothing during a batch, which may take minutes.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ProgressToKafka(StreamingQueryListener):
         say: Callable[[str], None] = lambda _: None,
         heard: Callable[[str, dict[str, Any] | None], None] = lambda _query, _progress: None,
     ) -> None:
-        """`heard` is called, in a thread of Spark's, with a query's name and the progress of each batch, or None when it has nothing to do."""
+        """heard: called in a Spark thread with a query's name and the progress of a batch, or None when there is nothing to do."""
         self._kafka, self._say, self._heard = settings.kafka, say, heard
         self._told: set[str] = set()
         self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
@@ -59,13 +59,13 @@ class ProgressToKafka(StreamingQueryListener):
         self._thread.start()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Says that a query runs."""
+        """Publishes that a query has started."""
         with self._lock:
             self._states.started(str(event.runId), event.name or str(event.id), datetime.now(UTC))
         self._publish("started", str(event.runId), {})
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Says what a micro-batch did."""
+        """Publishes the measures of a micro-batch."""
         progress, now = orjson.loads(event.progress.json), datetime.now(UTC)
         with self._lock:
             published = self._states.progressed(progress["runId"], measures(progress, now, self._topic_ends.ends), now)
@@ -73,14 +73,14 @@ class ProgressToKafka(StreamingQueryListener):
         self._heard(self._states.query_of(progress["runId"]), progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Says that a query waits for records."""
+        """Publishes that a query is waiting for records."""
         with self._lock:
             self._states.idled(str(event.runId), datetime.now(UTC))
         self._publish("idle", str(event.runId), {})
         self._heard(self._states.query_of(str(event.runId)), None)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Says that a query ended, and by what error if it was one."""
+        """Publishes that a query has ended, and the error if there was one."""
         failure = failure_of(event.exception) if event.exception else None
         shown = None if event.exception and is_none_of_its_own(event.exception) else failure
         with self._lock:
@@ -90,20 +90,20 @@ class ProgressToKafka(StreamingQueryListener):
         self._publish("terminated", str(event.runId), fields)
 
     def stands_at(self, query: str, offsets: Offsets) -> None:
-        """Says from where a query, which is about to be started, goes on: its batches may be long in coming."""
+        """Records the offsets from which a query is about to resume, because its first batch may take long."""
         with self._lock:
             self._states.stands_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
 
     def given_up(self, query: str, why: Failure) -> None:
-        """Says that a query is not started again, which Spark does not know."""
+        """Publishes that a query is not restarted, which Spark does not know."""
         with self._lock:
             self._states.given_up(query, why, datetime.now(UTC))
         self._publish_state(query)
 
     def close(self) -> None:
-        """Takes in what Spark still has to tell of queries that have ended, and sends what waits; each for at most two seconds.
+        """Waits for Spark's last events and sends pending records, for at most LAST_EVENTS_SECONDS each.
 
-        To be called before the listener is removed: Spark tells of an end a moment after it.
+        Call it before removing the listener: Spark reports the end of a query with a delay.
         """
         with self._lock:
             self._lock.wait_for(lambda: not self._states.are_any_active, LAST_EVENTS_SECONDS)
@@ -128,7 +128,7 @@ class ProgressToKafka(StreamingQueryListener):
     def _publish_state(self, query: str) -> None:
         with self._lock:
             state = self._states.heard(query, datetime.now(UTC)) | {"process": self._process}
-            # Under the lock, or an older row could come to stand behind a newer one.
+            # Sent under the lock, so that an older row cannot follow a newer one.
             self._send(QUERY_STATES.name, query, state)
 
     def _send(self, topic: str, query: str, value: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where each query of this process stands: its events folded into the rows of topic `query-states`. Pure; times come from outside."""
+"""The state of each query of this process: folds its events into the rows of topic `query-states`. Pure; times are arguments."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -11,9 +11,9 @@ LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total
 
 
 class QueryStates:
-    """A row for each query. A query that is started again is a new run with a new run id, and remembers the error of the one before.
+    """One row per query. A restarted query is a new run with a new run id; its row keeps the error of the previous run.
 
-    The end of a run may be told after the start of the next one; it is then the newer run that the row is about.
+    The end of a run may be reported after the start of the next one. The row then describes the newer run.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class QueryStates:
         self._given_up: set[str] = set()
 
     def stands_at(self, query: str, source_offsets: Mapping[str, int]) -> None:
-        """From where a query will go on when it is started: of each partition ("topic-0"), the offset behind what it has read."""
+        """Records where a query will resume: the next offset of each partition ("topic-0")."""
         self._stands_at[query] = source_offsets
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
-        """A run has begun."""
+        """A run has started."""
         self._query_of_run[run_id] = query
         self._given_up.discard(query)
         before = self._rows.get(query, {})
@@ -36,7 +36,7 @@ class QueryStates:
         self._rows[query] = _row(query, run_id, now) | remembered | {"source_offsets": self._stands_at.get(query, {})}
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
-        """A batch was done; returns what was measured of it, with the late rows of the run so far."""
+        """A batch has completed. Returns its measures, with the late rows of the run so far."""
         row = self._rows[self.query_of(run_id)]
         late_before = (row["progress"] or {}).get(LATE_TOTAL, 0) if row["run_id"] == run_id else 0
         progress = measured | {LATE_TOTAL: late_before + measured[LATE]}
@@ -47,50 +47,50 @@ class QueryStates:
         return progress
 
     def idled(self, run_id: str, now: datetime) -> None:
-        """A run waits for records."""
+        """A run is waiting for records."""
         row = self._rows[self.query_of(run_id)]
         if row["run_id"] == run_id:
             self._turn(row, "idle", now)
 
     def ended(self, run_id: str, failure: Failure | None, now: datetime) -> None:
-        """A run has ended; by a failure, or because it was asked to or there was nothing left to do."""
+        """A run has ended: with a failure, or because it was stopped or had nothing left to do."""
         row = self._rows[self.query_of(run_id)]
         if row["query"] in self._given_up:
-            return  # why it was given up says more than how its last run ended
+            return  # the reason for giving up says more than how the last run ended
         if row["run_id"] == run_id:
             self._turn(row, "failed" if failure else "stopped", now)
         if failure:
             row |= _told(failure, now)
 
     def given_up(self, query: str, why: Failure, now: datetime) -> None:
-        """A query is not started again, or could not be started at all."""
+        """A query is not restarted, or could not be started at all."""
         row = self._rows.setdefault(query, _row(query, None, now))
         self._given_up.add(query)
         self._turn(row, "failed", now)
         row |= _told(why, now)
 
     def query_of(self, run_id: str) -> str:
-        """The name of the query that a run is of."""
+        """The name of the query of a run."""
         return self._query_of_run[run_id]
 
     def heard(self, query: str, now: datetime) -> dict[str, Any]:
-        """The row of a query, as it is published at `now`."""
+        """The row of a query, as published at `now`."""
         self._heard[query] = now
         return {**self._rows[query], "time": utc_text(now)}
 
     def not_heard_for(self, seconds: float, now: datetime) -> list[str]:
-        """The queries that run and of which nothing was published for so long."""
+        """The running queries for which nothing was published for `seconds`."""
         long_ago = now - timedelta(seconds=seconds)
         return [row["query"] for row in self._active() if self._heard.get(row["query"], long_ago) <= long_ago]
 
     @property
     def are_any_active(self) -> bool:
-        """Whether a query runs, be it idle."""
+        """Whether any query is running or idle."""
         return bool(self._active())
 
     @property
     def partitions(self) -> list[str]:
-        """The partitions ("topic-0") that the queries that run read, as far as their batches have told."""
+        """The partitions ("topic-0") of the running queries, as far as their batches have reported them."""
         return sorted({name for row in self._active() for name in row["source_offsets"]})
 
     def _active(self) -> list[dict[str, Any]]:

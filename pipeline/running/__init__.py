@@ -1,1 +1,1 @@
-"""How queries are started, watched, restarted, stopped and reset."""
+"""Starts, monitors, restarts, stops and resets queries."""

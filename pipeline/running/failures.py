@@ -1,4 +1,4 @@
-"""What the failure of a query means to a person, by the text of Spark's exception: what was found, and what to do."""
+"""Diagnoses a query failure from the text of Spark's exception: the cause, and the remedy."""
 
 import re
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from contract.settings import Settings
 from pipeline.checkpoint.use import CheckpointUse
 from pipeline.monitoring.measures import failure_of
 
-# Spark 4.1's Kafka source fails so after it has run, and committed, a batch that an earlier run had planned and not finished: it
-# reports how far it is behind offsets that it has not asked for yet (KafkaMicroBatchStream.metrics). Started again, it goes on.
+# Spark 4.1's Kafka source fails this way after it has rerun and committed a batch that an earlier run planned but did not finish. It
+# computes the lag from offsets that it has not fetched yet (KafkaMicroBatchStream.metrics). A restart recovers.
 _AFTER_A_BATCH_RUN_AGAIN = (
     'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
 )
@@ -25,7 +25,7 @@ _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
 class Remedy(Enum):
-    """What helps a query that has failed."""
+    """The remedy for a failed query."""
 
     RESTART = "a restart after a while, a limited number of times"
     RESTART_AT_ONCE = "a restart at once, however often: the failure is none of its own"
@@ -34,14 +34,14 @@ class Remedy(Enum):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why a query failed, in a line, and what helps."""
+    """The cause of a failure, in one line, and its remedy."""
 
     what: str
     remedy: Remedy = Remedy.RESTART
 
 
 def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagnosis:
-    """What the failure with Spark's `text` comes from."""
+    """Diagnoses the failure with Spark's exception `text`."""
     reset, error = f"`streamgauge reset {checkpoint.query}`", failure_of(text).error
     cut = "records that it had not read yet are gone from Kafka, removed by retention"
     other_state = (
@@ -52,12 +52,12 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
     if why := java_forbidden(settings.kafka, text):
         return Diagnosis(why, Remedy.PERSON)
     if why := java_refused(settings.kafka, text):
-        return Diagnosis(why)  # the next start asks Kafka first, and says it better if it still is so
+        return Diagnosis(why)  # the next start checks Kafka first and reports the problem more precisely if it persists
     if told := _NOT_FOR_THE_TABLE.findall(text):
-        return Diagnosis(told[-1], Remedy.PERSON)  # before the last one stand those that it was raised from
+        return Diagnosis(told[-1], Remedy.PERSON)  # earlier matches are the exceptions that the last one was raised from
     known = {
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
-        # The next start asks Kafka whether it is there, and for the topics: a sink whose topic is missing fails in the same way.
+        # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
         _KAFKA_AWAY: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
         _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
         DATA_LOSS: Diagnosis(checkpoint.records_gone(cut), Remedy.PERSON),
@@ -69,5 +69,5 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
 
 
 def is_none_of_its_own(text: str) -> bool:
-    """Whether Spark's `text` tells of an end after which the query only goes on, and nobody needs to know of it."""
+    """Whether the failure with Spark's `text` needs no report, because a restart fully recovers."""
     return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)

@@ -1,14 +1,24 @@
-"""The life of a query in this process: it is started, runs and ends; when it fails it is restarted or given up.
+"""The life cycle of a query in this process: start, run, restart after a failure, end.
 
         its time has come             nothing left to do, or a stop
     DUE ───────────────────> RUNNING ──────────────────────────────> ENDED
      ^                          │
-     │ after a while            │ fails
+     │ after a delay            │ fails
      │                          v
      └──────── yes ── can a restart help? ── no, or too often ─────> GIVEN_UP
 
-A start may fail too, and leads where a failed run leads. A query is WAITING instead of DUE when a server that it needs does not answer, which
-counts as no failure.
+Every restart resumes from the query's checkpoint. `failures.diagnosis` decides whether a restart can help:
+
+- RESTART: the query restarts after 1, 2, 4 ... seconds. It is given up after too many failures in a short time (`RestartPolicy`).
+- RESTART_AT_ONCE: the query restarts without delay and without limit.
+- PERSON: the query is given up at once.
+
+An Avro schema id that the query does not know is fetched from the registry, and the query restarts at once.
+
+A query is WAITING instead of DUE while Kafka, the schema registry or the object store cannot be reached. It retries every RETRY_SECONDS and
+recovers automatically. With --once, it is given up after ONCE_SECONDS. Waiting does not count as a failure.
+
+A start can fail too. If a topic is missing, the query restarts with the same delays and limit. Any other error gives it up.
 """
 
 import math
@@ -38,11 +48,11 @@ from pipeline.running.supervisor import RestartPolicy
 KAFKA, REGISTRY, STORE = "Kafka", "the schema registry", "the object store"
 RETRY_SECONDS = 2
 ONCE_SECONDS = 30
-"""How long a run with --once waits for a server that does not answer; one that goes on waits as long as it takes."""
+"""How long a run with --once waits for a server that cannot be reached. A continuous run waits indefinitely."""
 
 
 class State(Enum):
-    """Where a query stands in its life."""
+    """The state of a query in its life cycle."""
 
     DUE = "is to be started when its time has come"
     WAITING = "is to be started when a server answers that it needs"
@@ -55,7 +65,7 @@ class State(Enum):
 class Surroundings:
     """What the queries of a process share.
 
-    call: has a function called in the thread that all of them live in. away_since: the servers that do not answer, each with since when.
+    call: runs a function in the thread of the queries. away_since: the servers that cannot be reached, and since when.
     """
 
     settings: Settings
@@ -70,9 +80,9 @@ class Surroundings:
 
 
 class QueryLife:
-    """One query, which lives in one thread.
+    """One query. All its methods run in one thread.
 
-    state: where it stands. due: when it is to be started, on the clock; infinite unless it is DUE or WAITING. failure: why it was given up.
+    state: its current state. due: when to start it, on the clock; infinite unless it is DUE or WAITING. failure: why it was given up.
     """
 
     def __init__(self, query: Query, around: Surroundings) -> None:
@@ -85,26 +95,26 @@ class QueryLife:
 
     @property
     def name(self) -> str:
-        """The query's."""
+        """The query's name."""
         return self.query.name
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether the query has ended or was given up."""
         return self.state in {State.ENDED, State.GIVEN_UP}
 
     @property
     def is_starting(self) -> bool:
-        """Whether it runs, and has neither done a batch yet nor found that there is nothing to do."""
+        """Whether the query is running but has neither completed a batch nor found that there is nothing to do."""
         return self._run is not None and self.state is State.RUNNING and not self._run.has_begun
 
     def start(self) -> None:
-        """Starts a run. Raises only when Spark's JVM has ended: whatever else a start fails with, it is no failure of the other queries."""
+        """Starts a run. Raises only when Spark's JVM has ended; any other error affects this query alone."""
         try:
             run = self._around.starter.start(self.query, self._unknown_ids)
         except (KafkaAway, RegistryAway, StoreAway) as away:
             self._wait(away)
-        except TopicMissing as missing:  # it may be created yet
+        except TopicMissing as missing:  # the topic may still be created
             self._restart(Failure(str(missing), ""))
         except StreamgaugeError as error:
             self._give_up(Failure(str(error), ""))
@@ -121,15 +131,15 @@ class QueryLife:
             run.call_at_end(lambda: self._around.call(self.end))
 
     def heard(self, progress: dict[str, Any] | None) -> None:
-        """Takes in what Spark has told of its run: the progress of a batch, or None: there is nothing to do."""
+        """Handles Spark's report: the progress of a batch, or None when there is nothing to do."""
         if self._run is not None:
             self._run.heard(progress)
             if progress is not None and progress["batchId"] >= self._stops_after:
                 self.stop()
 
     def end(self) -> None:
-        """Takes in that its run has ended: by itself, or by a failure, after which it is restarted or given up."""
-        if self._run is None or self.state is not State.RUNNING:  # it was stopped
+        """Handles the end of the run. After a failure, the query is restarted or given up."""
+        if self._run is None or self.state is not State.RUNNING:  # the query was stopped
             return
         text = self._run.failure
         if text is None or self._stops_after < math.inf:
@@ -142,7 +152,7 @@ class QueryLife:
             self._fail(text)
 
     def finish(self) -> None:
-        """Has its run stopped when the batch under way is done, or now if there is none."""
+        """Stops the run after the current batch, or now if there is none."""
         if self._run is None or self.state is not State.RUNNING:
             return
         done = self._run.last_batch
@@ -152,14 +162,14 @@ class QueryLife:
             self.stop()
 
     def stop(self) -> None:
-        """Stops its run now."""
+        """Stops the run now."""
         if self._run is not None and self.state is State.RUNNING:
             self.state = State.ENDED
             if not self._run.stop():
                 self._around.say(f"{self.name} did not stop in time and was cut off; its next start resumes from its checkpoint")
 
     def _fail(self, text: str) -> None:
-        """Does what helps after the failure that Spark tells as `text`."""
+        """Applies the remedy for the failure with Spark's exception `text`."""
         found = diagnosis(text, CheckpointUse.of(self.query, self._around.settings), self._around.settings)
         failure = Failure(found.what, failure_of(text).detail)
         match found.remedy:
@@ -171,9 +181,9 @@ class QueryLife:
             case Remedy.RESTART:
                 try:
                     self._around.starter.ask_servers(self.query)
-                except (KafkaAway, StoreAway) as away:  # that is why it has failed
+                except (KafkaAway, StoreAway) as away:  # explains the failure
                     self._wait(away)
-                except StreamgaugeError:  # the restart will say so
+                except StreamgaugeError:  # the restart will report it
                     self._restart(failure)
                 else:
                     self._restart(failure)
@@ -182,7 +192,7 @@ class QueryLife:
         self.state, self.due = state, self._around.clock() + seconds
 
     def _restart(self, failure: Failure) -> None:
-        """Restarts it after a while, or gives it up when it has failed too often."""
+        """Restarts the query after a delay, or gives it up if it has failed too often."""
         seconds = self._restarts.seconds_until_restart()
         if seconds is None:
             limits = f"failed {self._restarts.limit + 1} times within {self._restarts.within_seconds:.0f} s"
@@ -194,7 +204,7 @@ class QueryLife:
         self._be_due(seconds)
 
     def _wait(self, away: KafkaAway | RegistryAway | StoreAway) -> None:
-        """Tries again in a moment; with --once, only for so long."""
+        """Retries after RETRY_SECONDS. With --once, gives up after ONCE_SECONDS."""
         server = REGISTRY if isinstance(away, RegistryAway) else STORE if isinstance(away, StoreAway) else KAFKA
         now, since = self._around.clock(), self._around.away_since
         if server not in since:

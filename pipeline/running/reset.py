@@ -1,7 +1,7 @@
-"""Puts a query back to before its first run: its checkpoints go, and what it has written.
+"""Resets a query to the state before its first run: deletes its checkpoints and its results.
 
-The checkpoints' locks are held until all is deleted, from before anything is looked at, and stay as empty files. A reset that is cut off is to be
-done again: parts that are gone already are no error.
+A reset holds the checkpoints' locks from start to finish. The lock files remain, empty. An interrupted reset can be repeated; parts that
+are already deleted are not an error.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from pipeline.sinks.sink import Deletion
 
 
 def named(name: str, settings: Settings) -> Query:
-    """The query of that name, or what prints it (`<name>-console`). Raises StreamgaugeError for a name that there is not."""
+    """The query of that name, or its console variant (`<name>-console`). Raises StreamgaugeError for an unknown name."""
     by_name = {query.name: query for query in known(settings)}
     printing = {one.name: one for one in map(on_console, by_name.values())}
     if name not in by_name | printing:
@@ -37,7 +37,7 @@ def named(name: str, settings: Settings) -> Query:
 
 @contextmanager
 def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
-    """Keeps the query from being started, in any mode. Raises StreamgaugeError when it runs."""
+    """Prevents the query from starting, in any mode. Raises StreamgaugeError when it is running."""
     check_owner(settings)
     any_mode = {replace(query.checkpoint_name, mode=mode) for mode in get_args(OutputMode)}
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
@@ -58,20 +58,20 @@ def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
 
 
 def deletions(query: Query, settings: Settings) -> list[Deletion]:
-    """What a reset of the query deletes now; nothing if it is as before its first run.
+    """What a reset of the query would delete. Empty if there is nothing.
 
-    Raises StreamgaugeError when the result cannot be looked at, as Kafka does not answer, say.
+    Raises StreamgaugeError when the result cannot be inspected, e.g. because Kafka cannot be reached.
     """
     return [*_of_checkpoints(query, settings), *query.sink.deletions(settings)]
 
 
 def notes(query: Query, settings: Settings) -> list[str]:
-    """What a person should know before a reset of the query."""
+    """Notes to show before the query is reset."""
     return [*query.sink.reset_notes(), *query.source.reset_notes(settings)]
 
 
 def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
-    # Locks stay: this process holds them, and a file that is unlinked keeps nobody out. Another process would lock a new one of its name.
+    # Lock files stay: an unlinked lock file locks nobody out, because another process would lock a new file of the same name.
     found = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
     if not found:
         return []

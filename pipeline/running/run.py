@@ -1,4 +1,4 @@
-"""A run of a query on Spark: how it is started, followed and stopped."""
+"""Starts, follows and stops a query on Spark."""
 
 import contextlib
 import threading
@@ -25,17 +25,17 @@ from pipeline.spark.session import is_alive
 
 
 class Run:
-    """A run that Spark has started. has_begun: whether it has done a batch, or found that there is nothing to do."""
+    """A run that Spark has started. has_begun: whether it has completed a batch or found that there is nothing to do."""
 
     def __init__(self, running: StreamingQuery, journal: BatchJournal | None) -> None:
         self.running, self.has_begun = running, False
         self._journal = journal
 
     def call_at_end(self, ended: Callable[[], None]) -> None:
-        """Calls `ended` in another thread when the run has ended, or Spark's JVM."""
+        """Calls `ended` in another thread when the run, or Spark's JVM, has ended."""
 
         def wait() -> None:
-            with contextlib.suppress(Exception):  # whoever is called asks for it
+            with contextlib.suppress(Exception):  # `ended` reads the error itself
                 self.running.awaitTermination()
             ended()
 
@@ -43,38 +43,38 @@ class Run:
 
     @property
     def failure(self) -> str | None:
-        """The exception, as Spark tells it, by which the run has ended; None if by none."""
+        """The text of the exception that ended the run. None if there was none."""
         error = self.running.exception()
         return None if error is None else str(error)
 
     @property
     def last_batch(self) -> int:
-        """The number of the last batch that is done; -1 before the first of this run."""
+        """The number of the last completed batch; -1 before the first of this run."""
         progress = self.running.lastProgress
         return -1 if progress is None else progress["batchId"]
 
     @property
     def is_in_batch(self) -> bool:
-        """Whether a batch is under way."""
+        """Whether a batch is running."""
         return bool(self.running.isActive and self.running.status["isTriggerActive"] and self.running.status["isDataAvailable"])
 
     def heard(self, progress: dict[str, Any] | None) -> None:
-        """Takes in what Spark has told: the progress, which is that of a batch, or None: there is nothing to do."""
+        """Handles Spark's report: the progress of a batch, or None when there is nothing to do."""
         self.has_begun = True
         if progress is not None and self._journal is not None:
             self._journal.add(batch_of(progress))
 
     def stop(self) -> bool:
-        """Stops the run at once; returns whether it has ended in time."""
+        """Stops the run. Returns whether it ended in time."""
         try:
             self.running.stop()
-        except (PySparkException, Py4JJavaError):  # its thread hangs, most likely on a Kafka that does not answer
+        except (PySparkException, Py4JJavaError):  # its thread hangs, most likely because Kafka cannot be reached
             return False
         return True
 
 
 class Starter:
-    """Starts runs, of all queries in the same way."""
+    """Starts the runs of all queries."""
 
     def __init__(
         self,
@@ -85,15 +85,15 @@ class Starter:
         *,
         once: bool = False,
     ) -> None:
-        """once: runs take what is there and end."""
+        """once: runs process the available records and end."""
         self._spark, self._settings, self._progress, self._say, self._once = spark, settings, progress, say, once
         self._schemas = SchemaBook(SchemaRegistry(settings.registry))
 
     def start(self, query: Query, unknown_ids: frozenset[int] = frozenset()) -> Run:
-        """Starts a run of `query` from its checkpoint. unknown_ids: schema ids that it has met, to ask the registry for before.
+        """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first.
 
-        Raises KafkaAway, RegistryAway or StoreAway when one that it needs does not answer, TopicMissing when a topic that it reads or writes
-        is missing, another StreamgaugeError when a person has to act, and whatever the query's own functions raise.
+        Raises KafkaAway, RegistryAway or StoreAway when that server cannot be reached, TopicMissing when a source or result topic is
+        missing, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
         """
         schemas = None
         if query.subject is not None:
@@ -128,22 +128,22 @@ class Starter:
             raise StreamgaugeError(msg) from error
 
     def ask_servers(self, query: Query) -> None:
-        """Raises KafkaAway or StoreAway when one that `query` needs does not answer; another StreamgaugeError as `start` does."""
+        """Raises KafkaAway or StoreAway when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
         query.source.partitions(self._settings)
         _ = CheckpointUse.of(query, self._settings).is_new
 
     def schema_ids_ahead(self, query: Query, failed: Run) -> set[int]:
-        """All schema ids from where the failed run stands to the topic's end: however many are unknown, one restart will do."""
+        """All schema ids from the failed run's offsets to the end of the topic, so that one restart covers all unknown ids."""
         if not isinstance(query.source, KafkaTopic):
             return set()
         try:
             offsets = failed.running._jsq.exception().get().startOffset()
             start = offsets if offsets.startswith("{") else "earliest"
             return schema_ids(query.source.batch_from(self._spark, self._settings, start))
-        except (PySparkException, Py4JJavaError):  # Kafka is away, say; the one id that is known will do for a restart
+        except (PySparkException, Py4JJavaError):  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return set()
 
     @property
     def is_alive(self) -> bool:
-        """Whether Spark's JVM still runs."""
+        """Whether Spark's JVM is running."""
         return is_alive(self._spark)

@@ -1,4 +1,4 @@
-"""Runs queries side by side, each of them whatever becomes of the others."""
+"""Runs queries side by side. A failure of one does not affect the others."""
 
 import contextlib
 import math
@@ -27,10 +27,12 @@ FIRST_BATCH_SECONDS = 20
 
 
 class Runner:
-    """Runs queries on one Spark session until they end, are given up, or a stop is requested: then it ends after the batches under way.
+    """Runs queries on one Spark session until they end or are given up, or until a stop is requested.
 
-    All that happens is done in the thread that calls `run`, in the order in which it came: other threads (those that wait for the end of a run,
-    Spark's listener) and signals only put calls into a queue. Nothing is looked at in between.
+    After a stop request, the current batches may finish first.
+
+    Everything happens in the thread that calls `run`, in order of arrival. Other threads (those that wait for the end of a run, Spark's
+    listener) and signals only put calls into a queue. There is no polling.
     """
 
     def __init__(
@@ -42,18 +44,19 @@ class Runner:
         *,
         once: bool = False,
     ) -> None:
-        """once: take what is there and end."""
+        """once: process the available records and end."""
         self.spark, self.settings, self.say, self.once = spark, settings, say, once
         self.stop_requested = stop_requested or StopRequest()
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lives: dict[str, QueryLife] = {}
 
     def run(self, queries: Iterable[Query]) -> None:
-        """Runs `queries` until they end or a stop is requested; says what happens to each.
+        """Runs `queries` until they end or a stop is requested, and reports what happens to each.
 
-        A query that fails is restarted from its checkpoint, and given up when that does not help; one that needs Kafka, the schema
-        registry or the object store waits for them. The others go on meanwhile. Raises StreamgaugeError in the end if a query was given up,
-        and at once if another process has one of them, or another owner all.
+        A query that fails is restarted from its checkpoint, and given up if that does not help. A query that cannot reach Kafka, the schema
+        registry or the object store waits. The other queries continue.
+        Raises StreamgaugeError at the end if a query was given up, and immediately if another process holds a query's checkpoint or the
+        checkpoints have another owner.
         """
         own(self.settings)
         self.stop_requested.wake = lambda: self._calls.put(lambda: None)
@@ -68,7 +71,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _surroundings(self, queries: Sequence[Query]) -> Iterator[Surroundings]:
-        """What the queries need, while they run. In the end they are stopped, and all is sent that is to be told of them, whatever fails then."""
+        """Creates what the queries share. On exit, stops them and sends the remaining reports, even after an error."""
         with contextlib.ExitStack() as at_end:
             for query in queries:
                 checkpoint = CheckpointUse.of(query, self.settings)
@@ -85,15 +88,15 @@ class Runner:
             yield Surroundings(self.settings, starter, alerts, progress, self.say, self._calls.put, self.once)
 
     def _begin(self, life: QueryLife) -> None:
-        """Goes on until the query has begun, or with --once until it is over."""
-        # One after the other: cold and side by side they would take each other's cores, and the first row would come last.
+        """Continues until the query has begun or, with --once, until it is over."""
+        # Queries start one after another: cold starts in parallel would compete for cores and delay the first result.
         if self.once:
             self._go_on_until(lambda: life.is_over)
         else:
             self._go_on_until(lambda: not life.is_starting, FIRST_BATCH_SECONDS)
 
     def _go_on_until(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> None:
-        """Starts what is due and does what is called for until `is_reached`, for so many seconds at most, or until a stop is requested."""
+        """Starts due queries and executes queued calls until `is_reached`, a stop request, or for at most `seconds`."""
         deadline = time.monotonic() + seconds
         while not self.stop_requested.is_set():
             for life in self._lives.values():
@@ -104,7 +107,7 @@ class Runner:
             self._do_next(min([deadline, *(life.due for life in self._lives.values())]))
 
     def _do_next(self, until: float) -> None:
-        """Waits for the next call and does it; for none any longer than `until`."""
+        """Executes the next call. Waits for one no longer than `until`."""
         with contextlib.suppress(Empty):
             call = self._calls.get(timeout=None if until == math.inf else max(until - time.monotonic(), 0))
             call()
@@ -114,7 +117,7 @@ class Runner:
             self._calls.put(partial(self._lives[query].heard, progress))
 
     def _stop_all(self) -> None:
-        """Stops each query when the batch that it is at is done, or at the deadline."""
+        """Stops each query after its current batch, or at the deadline."""
         deadline = time.monotonic() + FINISH_SECONDS
         for life in self._lives.values():
             life.finish()
@@ -126,7 +129,7 @@ class Runner:
             life.stop()
 
     def _do_the_rest(self) -> None:
-        """Does what was called for meanwhile: each batch that was done is to be in the journal."""
+        """Executes the remaining calls, so that every completed batch reaches the journal."""
         while not self._calls.empty():
             self._calls.get()()
 
@@ -140,12 +143,12 @@ class Runner:
 
     @staticmethod
     def _unless_jvm_gone(call: Callable[[], None]) -> None:
-        with contextlib.suppress(Py4JError, ConnectionError):  # then the queries are gone with it, and whoever asks for it knows
+        with contextlib.suppress(Py4JError, ConnectionError):  # the queries ended with the JVM, and the caller finds out by itself
             call()
 
 
 def _failures(given_up: Iterable[QueryLife]) -> str:
-    """Which queries were given up, those of one reason together."""
+    """The queries that were given up, grouped by reason."""
     names: dict[str, list[str]] = {}
     for life in given_up:
         names.setdefault(life.failure, []).append(life.name)

@@ -1,4 +1,4 @@
-"""How often a query that fails is restarted, and how long it waits before."""
+"""Limits how often a failing query is restarted, and sets the delay before each restart."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class RestartPolicy:
-    """Lets a query fail `limit` times within `within_seconds`; waits twice as long before each further restart."""
+    """Allows a query to fail `limit` times within `within_seconds`. The delay doubles with each failure in that time."""
 
     limit: int
     within_seconds: float
@@ -16,7 +16,7 @@ class RestartPolicy:
     _failures: list[float] = field(default_factory=list)
 
     def seconds_until_restart(self) -> float | None:
-        """Notes that the query has failed now. How long to wait before it is restarted; None when it has failed too often."""
+        """Records a failure now. Returns the delay before the restart, or None when the query has failed too often."""
         now = self.clock()
         recent = [at for at in self._failures if now - at < self.within_seconds]
         self._failures = [*recent, now]

@@ -1,11 +1,12 @@
-"""A watermark that follows the slowest partition, where Spark's own follows the fastest.
+"""A watermark that follows the slowest partition. Spark's own watermark follows the fastest.
 
-Spark keeps one watermark a stream, at the latest event time of any partition less the delay. Two partitions are seldom equally far when
-a bounded batch ends: producers batch, so a backlog lies in bursts. Then the rows of the partition that is behind are dropped as late
-though each was in time on its own partition (docs/guarantees.md has figures). Spark also combines the watermarks of several streams, by
-the policy `min`. So the rows are split into a stream a partition, each with a watermark of its own, and united again.
+Spark keeps one watermark per stream: the latest event time of any partition, minus the delay. Partitions rarely reach the same event time
+when a bounded batch ends, because producers send in batches and a backlog therefore comes in bursts. Spark then drops rows of the slower
+partition as late although each was in time on its own partition (docs/guarantees.md has figures). Spark also combines the watermarks of
+several streams, with the policy `min`. This module therefore splits the rows into one stream per partition, gives each its own watermark,
+and unions them.
 
-The source is read and decoded once: the split lies behind one exchange, of narrow rows, which Spark's planner reuses for every branch.
+The source is read and decoded once. The split follows a single exchange of narrow rows, which Spark's planner reuses for every branch.
 """
 
 from collections.abc import Sequence
@@ -15,18 +16,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 
 MOST_BRANCHES = 32
-"""A plan of more branches takes longer to make than it is worth; beyond this many partitions, several share a branch."""
+"""The maximum number of branches. More make planning too slow; beyond this, several partitions share a branch."""
 
 
 def with_partition_watermarks(
     rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[tuple[str, int]], branches: int | None = None
 ) -> DataFrame:
-    """`rows` with a watermark on `event_time`, at the earliest of the partitions' own watermarks.
+    """Adds a watermark on `event_time`: the minimum of the partitions' own watermarks.
 
     rows: has `topic`, `partition`, `offset` and `event_time`; the first three are dropped. delay: how late a row may be, e.g. "10 minutes".
-    skew: an idle partition holds the watermark back by at most this much event time, behind the farthest one.
-    partitions: topic and number of those that the source has. One that is added while the query runs shares a branch.
-    branches: how many there were in the query's first run, for Spark takes each for a source, and a checkpoint is for so many sources.
+    skew: an idle partition holds the watermark back by at most this much event time behind the most advanced partition.
+    partitions: topic and number of the source's partitions. A partition that is added while the query runs shares a branch.
+    branches: the number of branches in the query's first run. Spark counts each branch as a source, and a checkpoint fixes the number of
+    sources.
     """
     branches = branches or min(len(partitions), MOST_BRANCHES)
     known = F.create_map(
@@ -41,7 +43,7 @@ def with_partition_watermarks(
 
 def _branch_of(exchanged: DataFrame, number: int, event_time: str, delay: str, skew: str) -> DataFrame:
     own: Column = F.col("_branch") == number
-    # The rows of the other partitions pass under the watermark `skew` earlier, to move it when this partition is idle, and are then
-    # left out. That filter names the event time, or the planner would move it in front of the watermark.
+    # Rows of the other partitions pass under the watermark with an event time `skew` earlier, so that they advance it while this partition
+    # is idle, and are then dropped. The filter names the event time; otherwise the planner would push it below the watermark.
     seen = exchanged.withColumn(event_time, F.when(own, F.col("_event_time")).otherwise(F.col("_event_time") - F.expr(f"interval {skew}")))
     return seen.withWatermark(event_time, delay).where(F.when(own, F.col("_event_time")) == F.col(event_time))

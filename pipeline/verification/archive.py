@@ -1,4 +1,4 @@
-"""The rows of a Parquet table, as Spark's metadata log has them: each once, and those of unfinished batches not."""
+"""The rows of a Parquet table according to Spark's metadata log: each row once, without rows of unfinished batches."""
 
 import re
 from collections.abc import Sequence
@@ -14,42 +14,42 @@ from pyspark.sql import types as T  # noqa: N812
 from pipeline.spark.log import live_entries, path_of
 
 SparkFailure = (PySparkException, Py4JJavaError)
-"""PySpark has a class for what fails in a query's plan and tasks, and none for what Spark's scheduler itself throws."""
+"""PySpark has an exception class for failures in a query's plan and tasks, but none for those thrown by Spark's scheduler."""
 
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A table of Parquet files in `folder`, with the columns that its rows have now; columns that older files lack are null."""
+    """A table of Parquet files in `folder`, read with the current columns of its rows. Columns that older files lack are null."""
 
     spark: SparkSession
     folder: Path
     schema: T.StructType
 
     def rows(self, *, but_unreadable: bool = False) -> DataFrame:
-        """Its rows; those of files that are gone are missing. but_unreadable: those of files that are no Parquet are missing too."""
+        """The rows of the files that still exist. but_unreadable: also skips files that are not valid Parquet."""
         if not (self.folder / "_spark_metadata").exists():
             return self.spark.createDataFrame([], self.schema)
         options = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": str(but_unreadable).lower()}
         return self.spark.read.schema(self.schema).options(**options).parquet(str(self.folder))
 
     def files(self) -> list[Path]:
-        """The files that the log names: those of its newest summary, which it writes every ten batches, and of the batches since."""
+        """The files in the log: those of its newest summary, written every ten batches, and of the batches since."""
         return [path_of(entry) for entry in live_entries(self.folder / "_spark_metadata")]
 
     def gone(self) -> list[Path]:
-        """Those of them that are not there."""
+        """The files in the log that no longer exist."""
         return [path for path in self.files() if not path.exists()]
 
     def unreadable(self, failure: str) -> list[Path]:
-        """Those that are there, and are no Parquet, or not the one that was written; `failure` is what Spark said."""
+        """Existing files that are not valid Parquet or were replaced. failure: Spark's error message, which may name one."""
         broken = [path for path in self.files() if path.exists() and not _is_parquet(path)]
         told = [path_of({"path": name}) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
         return broken + [path for path in told if path not in broken]
 
     def faults(self, what: str, paths: Sequence[Path]) -> list[str]:
-        """A line that names the first of the paths, which are `what`; none without a path."""
+        """One line that names the first paths and says that they are `what`. Empty without paths."""
         shown = [str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else str(path) for path in paths[:_MOST_NAMED]]
         more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
         return [f"files of the table that are {what}, {len(paths)}: {', '.join(shown)}{more}"] if paths else []
@@ -63,6 +63,6 @@ def is_of_files(failure: str) -> bool:
 def _is_parquet(path: Path) -> bool:
     try:
         pyarrow.parquet.read_table(path)
-    except Exception:  # whatever keeps it from being read
+    except Exception:
         return False
     return True

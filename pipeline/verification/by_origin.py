@@ -1,4 +1,4 @@
-"""Verifies sinks whose rows say which record they come from: archives and dead letters."""
+"""Verifies sinks whose rows name the record they come from: archives and dead letters."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,11 +18,11 @@ from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Ou
 from pipeline.verification.prefix import Prefix
 
 Expected = Callable[[Offsets, Offsets], DataFrame]
-"""The rows that the records between two offsets of each partition should have, by origin."""
+"""The expected rows of the records between two offsets of each partition, by origin."""
 
 
 def verify_parquet(check: Check, folder: Path, origin_prefix: str) -> Outcome:
-    """What was found of an archive of Parquet files. Files that are gone or damaged are faults, and the others are compared."""
+    """Verifies a Parquet archive. Missing and damaged files are reported as faults; the remaining files are compared."""
     prefix, expected = check.committed(), _expected_rows(check, origin_prefix)
     archive = Archive(check.spark, folder, check.result(prefix.starts, prefix.ends).schema)
     faults = archive.faults("gone", archive.gone())
@@ -39,7 +39,7 @@ def verify_parquet(check: Check, folder: Path, origin_prefix: str) -> Outcome:
 
 
 def verify_delta(check: Check, path: str, origin_prefix: str) -> Outcome:
-    """What was found of an archive in Delta."""
+    """Verifies a Delta archive."""
     prefix, expected = check.committed(), _expected_rows(check, origin_prefix)
     found = rows_by_origin(check.spark.read.format("delta").load(path), origin_prefix)
     comparison = compare(expected(prefix.starts, prefix.ends), found, prefix)
@@ -47,7 +47,7 @@ def verify_delta(check: Check, path: str, origin_prefix: str) -> Outcome:
 
 
 def verify_letters(check: Check, topic: str, reader: str) -> Outcome:
-    """What was found of the dead letters in `topic`. The oldest may have expired: what they were about is not checkable."""
+    """Verifies the dead letters in `topic`. Records whose letters may have expired are not checkable."""
     prefix = check.committed()
 
     def expected(starts: Offsets, ends: Offsets) -> DataFrame:
@@ -57,7 +57,7 @@ def verify_letters(check: Check, topic: str, reader: str) -> Outcome:
     kept, ends = ({which: bound[edge] for which, bound in bounds.items()} for edge in (0, 1))
     sources = sorted({of for of, _ in prefix.ends})
     letters = records_between(check.spark, check.settings, kept, ends, with_headers=True)
-    # A batch that ran again has written its letters again; two letters of one record that differ stay two.
+    # A batch that ran twice wrote its letters twice. Two letters of one record that differ both remain.
     found = letters_by_origin(letters, reader).where(F.col("topic").isin(sources)).distinct()
     kept_from: dict[Partition, int] | None = None
     if any(kept.values()):
@@ -82,7 +82,7 @@ def _outcome(
 
 
 def _differences(origin: Origin, expected: Expected, found: DataFrame) -> list[Difference]:
-    """The rows of one record that differ, read again."""
+    """Reads the rows of one record again and returns how they differ."""
     which = (origin.topic, origin.partition)
     should_be = _contents(expected({which: origin.offset}, {which: origin.offset + 1}))
     are = _contents(found.where(_is_of(origin)))

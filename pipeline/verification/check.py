@@ -1,4 +1,4 @@
-"""One check of one query: what every sink's verification starts from."""
+"""One check of one query: the input of every sink's verification."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from pipeline.verification.taken import Taken
 
 @dataclass(frozen=True)
 class Check:
-    """What is checked. schemas: of the source's values, when they are Avro. outcome: what is known of it already."""
+    """The query to check. schemas: of the source's values if they are Avro. outcome: the findings so far."""
 
     spark: SparkSession
     settings: Settings
@@ -34,7 +34,7 @@ class Check:
 
     @cached_property
     def taken(self) -> Taken:
-        """What the query has taken from its source."""
+        """The records that the query has read."""
         return self.query.source.taken(self.place, self.spark, self.settings)
 
     def committed(self) -> Prefix:
@@ -43,10 +43,10 @@ class Check:
         return self.taken.prefix(committed, committed)
 
     def result(self, starts: Offsets, ends: Offsets) -> DataFrame:
-        """The result rows of the records between `starts` and `ends`."""
+        """The result rows of the records from `starts` up to, not including, `ends`."""
         return self.query.result(self.taken.between(starts, ends), self.schemas)
 
     def found(self, prefix: Prefix, **found: object) -> Outcome:
-        """The outcome, with the fields in `found`."""
+        """The outcome with the fields in `found` set."""
         notes = [*self.outcome.notes, *prefix.notes, *found.pop("notes", ())]  # type: ignore[misc]
         return replace(self.outcome, batch=prefix.committed, records=prefix.records, cuts=prefix.cuts, notes=notes, **found)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Verifies a compacted topic: the last row of each key against a recount."""
+"""Verifies a compacted topic: compares the last row of each key with a recount."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,7 +19,7 @@ Decode = Callable[[bytes], Row]
 
 
 def verify(check: Check, topic: str, decode: Decode, decode_expected: Decode) -> Outcome:
-    """What was found. decode: of the topic's values. decode_expected: of the recount's, which are JSON."""
+    """Verifies `topic`. decode: decodes the topic's values. decode_expected: decodes the recount's values, which are JSON."""
     query, settings = check.query, check.settings
 
     def ends() -> dict[Partition, int]:

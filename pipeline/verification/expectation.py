@@ -1,4 +1,4 @@
-"""What a compacted topic should hold: the prefix as a batch."""
+"""The expected contents of a compacted topic, computed from the prefix as a batch."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -28,9 +28,9 @@ from pipeline.verification.prefix import Prefix
 
 
 class Expectation:
-    """What a compacted topic should hold, computed once from the source and kept on disk meanwhile.
+    """The expected contents of a compacted topic. The decoded source rows are computed once and kept on disk until `close`.
 
-    delay: how late a row may be, e.g. "10 minutes". cut_until_ms: as prefix.newest_cut_ms.
+    delay: how late a row may be, e.g. "10 minutes". cut_until_ms: see prefix.newest_cut_ms.
     """
 
     def __init__(
@@ -53,36 +53,36 @@ class Expectation:
 
     @cached_property
     def _flagged(self) -> DataFrame | None:
-        """The usable rows with their lateness; None for a query without event time. Raises what `watermarks_ahead` raises."""
+        """The usable rows with their lateness. None for a query without event time. Raises as `watermarks_ahead` does."""
         if self._kept is None or self._query.event_time is None:
             return None
         ahead = watermarks_ahead(self._kept, self._query.event_time, self._cut_until_ms)
         return with_wrongly_late(self._kept, self._query.event_time, ahead, self._delay) if ahead else self._kept
 
     def close(self) -> None:
-        """Forgets what was kept."""
+        """Deletes the rows kept on disk."""
         if self._kept is not None:
             self._kept.unpersist()
 
     def lateness(self) -> Lateness | None:
-        """Of the committed rows; None for a query without event time."""
+        """The lateness counts of the committed rows. None for a query without event time."""
         return None if self._flagged is None else lateness_of(self._flagged, self._query.event_key)
 
     def rows(self, *, ahead: bool = False) -> dict[bytes, bytes]:
-        """Value by key, in JSON, after the committed batch; `ahead`: after the planned one."""
+        """Expected values by key, as JSON, after the committed batch, or with `ahead` after the planned one."""
         if self._flagged is None:
             ends = self._prefix.planned_ends if ahead else self._prefix.ends
             return self._collected(self._query.result(self._records(self._prefix.starts, ends), self._schemas))
         counted = self._flagged.where(F.col(LATENESS) != LATE)
         result = self._query.transformed(_plain(counted if ahead else counted.where(~F.col(IS_AHEAD))))
         if self._query.mode == "append":
-            # In append mode a window is written once, when the watermark has passed its end.
+            # In append mode, Spark writes a window once, after the watermark has passed its end.
             final_ms = self._prefix.planned_watermark_ms if ahead else self._prefix.watermark_ms
             result = result.where(F.col("window.end") <= F.timestamp_millis(F.lit(final_ms)))
         return self._collected(result)
 
     def untold_keys(self) -> set[bytes]:
-        """The keys of rows that depend on records of which it is not known whether they were late."""
+        """The keys of rows that depend on records whose lateness is unknown."""
         if self._flagged is None:
             return set()
         untold = self._flagged.where(F.col(LATENESS) == UNTOLD)

@@ -1,6 +1,6 @@
-"""The prefix of a query that reads files: those that its batches took, by what Spark's file source remembers.
+"""The prefix of a query that reads files: the files that its batches read, according to Spark's file source log.
 
-To the rest of verification a file is a partition of its own, topic `files:<path>` and number 0, whose offsets are lines.
+The rest of verification treats each file as a partition with topic `files:<path>` and number 0, whose offsets are line numbers.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,17 @@ from pipeline.verification.outcome import Cut
 from pipeline.verification.prefix import Prefix, batch_numbered
 
 END = 2**31
-"""Behind the last line of any file."""
+"""An offset after the last line of any file."""
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
 class FilesPrefix(Prefix):
-    """folder: as `files:/folder`. documents: how many are left, of the committed batches. gone, changed: paths of files, since they were taken."""
+    """The files that a query has read.
+
+    folder: as `files:/folder`. documents: how many the committed batches' files still hold. gone, changed: paths of files deleted or
+    modified after they were read.
+    """
 
     folder: str
     documents: int
@@ -35,12 +39,12 @@ class FilesPrefix(Prefix):
 
     @property
     def records(self) -> int:
-        """The documents."""
+        """The number of documents."""
         return self.documents
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """None: a file is there or it is not."""
+        """Always empty: a file is removed as a whole, not in part."""
         return ()
 
     @property
@@ -50,7 +54,7 @@ class FilesPrefix(Prefix):
 
     @property
     def notes(self) -> list[str]:
-        """What has become of the files."""
+        """Lines about files that are gone or have changed."""
         told = (
             (self.gone, "no longer there: what came of them cannot be checked"),
             (self.changed, "changed since: the query has read what they held before"),
@@ -58,22 +62,22 @@ class FilesPrefix(Prefix):
         return [f"{len(paths)} files that were read are {what} ({_named(paths)})" for paths, what in told if paths]
 
     def is_of_source(self, topic: Column) -> Column:
-        """Whether a row is of a file in the folder."""
+        """Whether a row comes from a file in the folder."""
         return topic.startswith(f"{self.folder}/")
 
 
 @dataclass(frozen=True)
 class TakenFiles:
-    """What a query has taken of `source`, by its checkpoint in `checkpoint`."""
+    """The files that a query has read from `source`, according to its `checkpoint`."""
 
     spark: SparkSession
     source: Files
     checkpoint: CheckpointPlace
 
     def prefix(self, committed: int, planned: int) -> FilesPrefix:
-        """The prefix at those batches, as far as the files are still there.
+        """The prefix up to those batches, limited to files that still exist.
 
-        Raises StreamgaugeError when the query has read something else, or the checkpoint is damaged.
+        Raises StreamgaugeError when the query has read another source or the checkpoint is damaged.
         """
         found, batches = self._found, tuple(batch for batch in known_batches(self.checkpoint) if batch.number <= planned)
         if any(FILES not in batch.ends for batch in batches if batch.ends) or any(
@@ -104,7 +108,7 @@ class TakenFiles:
         )
 
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
-        """Columns of sources.kafka.RECORD, and PROBLEM: the lines of each file from that in `starts` to before that in `ends`."""
+        """The lines of each file from `starts` up to, not including, `ends`. Columns: those of sources.kafka.RECORD, and PROBLEM."""
         ranges = {which: (starts.get(which, 0), end) for which, end in ends.items() if starts.get(which, 0) < end}
         by_partition = {_partition(file): file for file in self._found}
         records = records_of(
@@ -116,7 +120,7 @@ class TakenFiles:
         return records
 
     def strangers(self, rows: DataFrame) -> list[str]:
-        """Names the files that rows are of and that the query has never found."""
+        """A line that names the files in `rows` that the query has never read. Empty if there are none."""
         known = {_partition(file)[0] for file in taken_files(self.checkpoint.folder)}
         unknown = sorted(row.topic for row in rows.select("topic").distinct().collect() if row.topic is not None and row.topic not in known)
         return [f"rows are of {len(unknown)} files that the query has not read ({_named(unknown)})"] if unknown else []
@@ -127,7 +131,7 @@ class TakenFiles:
 
 
 def _by_file(batches: Sequence[Batch], taken: Sequence[TakenFile]) -> tuple[Batch, ...]:
-    """`batches`, each with the files that it was the first to take."""
+    """The batches, each with the files that it was the first to read."""
     by_entry: dict[int, list[TakenFile]] = {}
     for file in taken:
         by_entry.setdefault(file.entry, []).append(file)

@@ -1,4 +1,4 @@
-"""Which rows of a prefix the stream dropped as late."""
+"""Determines which rows of a prefix the stream dropped as late."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ _MOST_BUCKETS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Neighbouring records of a partition, from offset `start` to before `end`, of which lateness was told in the same way.
+    """A range of records of one partition, from offset `start` up to, not including, `end`, with the same rule for lateness.
 
-    A row is late whose event time, in ms, is not after `late_until`; in time when it is after `in_time_after`. The two are equal
-    unless the batches are not known. is_ahead: of the batch that was planned and is not committed.
+    A row is late if its event time, in ms, is not after `late_until_ms`, and in time if it is after `in_time_after_ms`. The two are equal
+    unless batches are unknown. is_ahead: whether the batch is planned but not committed.
     """
 
     partition: Partition
@@ -33,9 +33,10 @@ class Stretch:
 
 
 def stretches(first: Offsets, batches: Sequence[Batch], committed: int) -> list[Stretch]:
-    """What is known of every record from `first` to the end of the last of `batches`, in order of partition and offset.
+    """The stretches of all records from `first` to the end of the last batch, ordered by partition and offset.
 
-    first: where the query started; 0 for a partition that is not in it. batches: those that are known, in order. committed: the last that is.
+    first: where the query started; 0 for partitions that are not in it. batches: the known batches, in order. committed: the last committed
+    batch.
     """
     found: dict[Partition, list[Stretch]] = {}
     before = Batch(-1, first, 0)
@@ -62,9 +63,9 @@ def _add(known: list[Stretch], new: Stretch) -> None:
 
 
 def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) -> DataFrame:
-    """`rows` with columns LATENESS (one of IN_TIME, UNTOLD, LATE), LATE_UNTIL of the row's stretch, in ms, and IS_AHEAD.
+    """Adds the columns LATENESS (IN_TIME, UNTOLD or LATE), LATE_UNTIL (of the row's stretch, in ms) and IS_AHEAD.
 
-    rows: topic, partition, offset, and `event_time`; those without a time are left out, as the stream leaves them out.
+    rows: columns topic, partition, offset and `event_time`. Rows without an event time are dropped, as the stream drops them.
     """
     stretches_frame, width = _buckets(rows, list(known))
     bucket = F.floor(F.col("offset") / F.lit(width)).cast("long")
@@ -82,7 +83,7 @@ def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) ->
 
 
 def _buckets(rows: DataFrame, known: list[Stretch]) -> tuple[DataFrame, int]:
-    """The stretches, each once for every bucket of offsets that it reaches into, and the width of a bucket: a join by bucket finds them."""
+    """The stretches, one row per bucket of offsets that they overlap, for a join by bucket, and the width of a bucket."""
     width = max(1, sum(stretch.end - stretch.start for stretch in known) // _MOST_BUCKETS)
     columns = {
         "_topic": [stretch.partition[0] for stretch in known],
@@ -100,11 +101,12 @@ def _buckets(rows: DataFrame, known: list[Stretch]) -> tuple[DataFrame, int]:
 
 
 def watermarks_ahead(flagged: DataFrame, event_time: str, cut_until_ms: int | None) -> list[int]:
-    """The watermarks by which rows of `flagged`, a result of `with_lateness`, were told, and that no event that counts explains, in ms.
+    """The watermarks, in ms, that dropped rows of `flagged` but that no counted event explains.
 
-    A watermark never goes back, so the rows told by an earlier one came before it. It is behind the newest of them, unless it was another
-    event that moved it. cut_until_ms: as prefix.newest_cut_ms.
-    Raises StreamgaugeError when one is ahead of all that is left, and what is lost may explain it.
+    A watermark never moves back, so the rows with an earlier watermark precede it. It is behind the newest of those rows unless another
+    event advanced it.
+    flagged: a result of `with_lateness`. cut_until_ms: see prefix.newest_cut_ms.
+    Raises StreamgaugeError when a watermark is ahead of all remaining events and lost records may explain it.
     """
     newest = flagged.groupBy(LATE_UNTIL).agg(F.unix_millis(F.max(event_time)).alias("newest"))
     so_far = Window.orderBy(LATE_UNTIL).rowsBetween(Window.unboundedPreceding, -1)
@@ -119,9 +121,9 @@ def watermarks_ahead(flagged: DataFrame, event_time: str, cut_until_ms: int | No
 
 
 def with_wrongly_late(flagged: DataFrame, event_time: str, ahead: Sequence[int], delay: str) -> DataFrame:
-    """`flagged`, a result of `with_lateness`, where late rows are WRONGLY_LATE that one of the watermarks `ahead` told and that were in time on their partition.
+    """Marks as WRONGLY_LATE the late rows that a watermark in `ahead` dropped although they were in time on their partition.
 
-    delay: how late a row may be, behind the newest of its partition before it, e.g. "10 minutes".
+    flagged: a result of `with_lateness`. delay: how far a row may be behind the newest earlier row of its partition, e.g. "10 minutes".
     """
     earlier = Window.partitionBy("topic", "partition").orderBy("offset").rangeBetween(Window.unboundedPreceding, -1)
     is_late = F.col(event_time) <= F.max(event_time).over(earlier) - F.expr(f"interval {delay}")
@@ -130,7 +132,7 @@ def with_wrongly_late(flagged: DataFrame, event_time: str, ahead: Sequence[int],
 
 
 def lateness_of(flagged: DataFrame, event_key: Sequence[str]) -> Lateness:
-    """The counts of the committed rows of `flagged`, a result of `with_lateness`. event_key: the columns that tell two events apart."""
+    """The counts of the committed rows of `flagged`, a result of `with_lateness`. event_key: the columns that identify an event."""
 
     def having(value: int) -> Column:
         return F.count_if(F.col(LATENESS) == value)

@@ -1,4 +1,4 @@
-"""Rows that say which record they come from, the archive's and the dead letters, against those that there should be: distributed, by hashes."""
+"""Compares rows that name their record of origin (archives, dead letters) with the expected rows: distributed, by hash."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from pipeline.verification.prefix import Prefix
 
 ORIGIN = ("topic", "partition", "offset")
 CONTENT = "content"
-"""The row as text; equal rows have equal texts."""
+"""The row as text. Equal rows have equal texts."""
 _FIRST_LEFT, _PREFIX_END = "_first_left", "_prefix_end"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
 class Origin(NamedTuple):
-    """A record by topic, partition and offset."""
+    """The topic, partition and offset of a record."""
 
     topic: str
     partition: int
@@ -29,22 +29,22 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class OriginComparison:
-    """What was found. where: the first records with rows that are wrong."""
+    """The result of a comparison. where: the first records with wrong rows."""
 
     counts: RowCounts
     where: tuple[Origin, ...]
 
 
 def rows_by_origin(rows: DataFrame, prefix: str = "") -> DataFrame:
-    """Columns of ORIGIN, and CONTENT: all columns of `rows`. prefix: stands before the names of the origin's columns in `rows`."""
+    """Columns of ORIGIN, and CONTENT with all columns of `rows`. prefix: the prefix of the origin's column names in `rows`."""
     origin = [F.col(f"{prefix}{name}").alias(name) for name in ORIGIN]
     return rows.select(*origin, F.to_json(F.struct(*rows.columns), _JSON).alias(CONTENT))
 
 
 def letters_by_origin(letters: DataFrame, reader: str = "") -> DataFrame:
-    """The same of the dead letters of `reader`: key, headers, and the SHA-256 of the value, which may be large.
+    """The dead letters of `reader`, with the columns of `rows_by_origin`.
 
-    What has no record as its origin is left out.
+    CONTENT: key, headers, and the SHA-256 of the value, which may be large. Letters without a record of origin are dropped.
     """
     key = F.from_json(F.col("key").cast("string"), "topic string, partition int, offset bigint, reader string")
     headers = F.transform("headers", lambda header: F.struct(header["key"].alias("key"), header["value"].cast("string").alias("value")))
@@ -55,17 +55,17 @@ def letters_by_origin(letters: DataFrame, reader: str = "") -> DataFrame:
 
 
 def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Mapping[Partition, int] | None = None) -> OriginComparison:
-    """Compares the rows of each record of `prefix`; both frames have the columns of ORIGIN, and CONTENT.
+    """Compares the rows of each record of `prefix`. Both frames have the columns of ORIGIN, and CONTENT.
 
-    kept_from: where the sink itself forgets: missing rows of records before this offset of their partition are not checkable; every partition
-    that is not in it has lost all. None: it forgets nothing.
+    kept_from: for a sink with retention, the first offset of each partition that it still covers. Missing rows of earlier records, and of
+    partitions that it lacks, are not checkable. None: the sink has no retention.
     """
     bounded = _with_bounds(found, prefix)
     is_ahead = F.coalesce(prefix.is_of_source(F.col("topic")) & (F.col("offset") >= F.col(_PREFIX_END)), F.lit(False))  # noqa: FBT003
     taken = bounded.where(~is_ahead)
     is_left = F.coalesce(F.col("offset") >= F.col(_FIRST_LEFT), F.lit(True))  # noqa: FBT003
     sides = _side(expected, 1, 0).unionAll(_side(taken.where(is_left), 0, 1))
-    # By record, so that both groupings find their rows where they are.
+    # Partitioned by record, so that neither grouping needs another shuffle.
     per_row = sides.repartition(*ORIGIN).groupBy(*ORIGIN, "hash").agg(F.sum("expected").alias("expected"), F.sum("found").alias("found"))
     lacking = F.greatest(F.col("expected") - F.col("found"), F.lit(0))
     more = F.greatest(F.col("found") - F.col("expected"), F.lit(0))
@@ -88,7 +88,7 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Ma
 
 
 def _with_bounds(rows: DataFrame, prefix: Prefix) -> DataFrame:
-    """`rows` with the bounds of the prefix in their partitions, [_FIRST_LEFT, _PREFIX_END); of a partition that it does not know, 0."""
+    """Adds the prefix's bounds in the row's partition, [_FIRST_LEFT, _PREFIX_END); 0 for unknown partitions."""
     bounds = pd.DataFrame(
         [(topic, number, start, prefix.ends[topic, number]) for (topic, number), start in prefix.starts.items()],
         columns=["_topic", "_partition", _FIRST_LEFT, _PREFIX_END],
@@ -108,7 +108,7 @@ def _total(column: Column) -> Column:
 
 
 def _offset_of(offsets: Offsets, otherwise: int) -> Column:
-    """The offset that is given for a row's partition."""
+    """The offset of a row's partition; `otherwise` for partitions without one."""
     if not offsets:
         return F.lit(otherwise)
     entries = [F.lit(value) for (topic, number), offset in offsets.items() for value in (f"{topic}-{number}", offset)]

@@ -1,4 +1,4 @@
-"""What the verification of one query found."""
+"""The result of verifying one query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,15 +7,16 @@ from typing import Any, Literal
 Verdict = Literal["right", "wrong", "not checked", "not run"]
 Kind = Literal["missing", "extra", "different"]
 MOST_DIFFERENCES = 5
-"""So many differences are shown with both values."""
+"""The number of differences that are shown with both values."""
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How many rows, each counted in one of these.
+    """Row counts. Each row is counted in exactly one field.
 
-    missing: expected, not in the sink. extra: in the sink, not expected. different: in both, with other values. The next three are no
-    errors: expired, not_checkable (the source has lost what they were made of), untold (whether a record was late is not known).
+    missing: expected, but not in the sink. extra: in the sink, but not expected. different: in both, with different values. The other three
+    are not errors: expired, not_checkable (the source has lost the records they derive from), untold (it is unknown whether a record was
+    late).
     """
 
     equal: int = 0
@@ -28,23 +29,23 @@ class RowCounts:
 
     @property
     def compared(self) -> int:
-        """All of them."""
+        """The number of all rows."""
         return self.equal + self.wrong + self.expired + self.not_checkable + self.untold
 
     @property
     def wrong(self) -> int:
-        """Those that should not be so."""
+        """The number of missing, extra and different rows."""
         return self.missing + self.extra + self.different
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """What the stream dropped because it came too late.
+    """The rows that the stream dropped as late.
 
-    rows: usable rows in the prefix. events: how many different ones they state; a late row of an event that has counted loses nothing.
-    late_rows: those dropped. late_events: events that count nowhere because every row of theirs was dropped.
-    untold_rows: those of which it is not known. wrongly_late_events: events that count nowhere because rows were dropped that were in time on
-    their own partition.
+    rows: usable rows in the prefix. events: distinct events in them; a late row of an event that was counted loses nothing.
+    late_rows: rows dropped. late_events: events not counted because all their rows were dropped. untold_rows: rows whose lateness is
+    unknown.
+    wrongly_late_events: events not counted because rows were dropped that were in time on their own partition.
     """
 
     rows: int = 0
@@ -57,7 +58,7 @@ class Lateness:
 
 @dataclass(frozen=True)
 class Difference:
-    """One row that is wrong. where: its key, or the record it comes from. expected, found: the row, None where there is none."""
+    """A wrong row. where: its key, or its record of origin. expected, found: the row; None if absent."""
 
     kind: Kind
     where: str
@@ -67,7 +68,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Cut:
-    """Records of a partition that the query has counted, from `first`, and that the topic has no longer, up to before `earliest`."""
+    """Records from `first` up to, not including, `earliest` that the query has read and the topic no longer has."""
 
     partition: str
     first: int
@@ -76,10 +77,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found of one query.
+    """The result of verifying one query.
 
-    sink: what was compared. batch: the last committed one. records: of the source, in the prefix. problem: why it could not be checked.
-    faults: what is wrong besides rows. notes: lines that a person should know.
+    sink: what was compared. batch: the last committed batch. records: source records in the prefix. problem: why the query could not be
+    verified. faults: errors other than wrong rows. notes: lines for the user.
     """
 
     query: str
@@ -98,7 +99,7 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """In a word."""
+        """The verdict in one word."""
         if not self.has_run:
             return "not run"
         if self.problem is not None:

@@ -1,4 +1,4 @@
-"""What a query has committed, and what of it the source topic still has."""
+"""The records that a query has committed, and which of them the source topic still has."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Prefix:
-    """The records that a query has taken.
+    """The records that a query has read.
 
-    committed: its last committed batch. planned: the last planned one, the same or one more. first: where it started. starts: what
-    is left to be read begins there. ends, planned_ends: where those batches end. batches: what is known of all of them, in order.
+    committed: the last committed batch. planned: the last planned batch, which is `committed` or the next. first: the offsets where the
+    query started. starts: the first offsets that can still be read. ends, planned_ends: the end offsets of the two batches. batches: all
+    known batches, in order.
     """
 
     committed: int
@@ -40,12 +41,12 @@ class Prefix:
 
     @property
     def records(self) -> int:
-        """How many are left, of the committed batches."""
+        """The number of remaining records of the committed batches."""
         return sum(end - self.starts[which] for which, end in self.ends.items() if end > self.starts[which])
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """What is no longer there, a line a partition."""
+        """The records that the source has lost, one entry per partition."""
         return tuple(
             Cut(f"{topic}-{number}", self.first.get((topic, number), 0), start)
             for (topic, number), start in sorted(self.starts.items())
@@ -54,37 +55,37 @@ class Prefix:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the source has lost a part of it."""
+        """Whether the source has lost records of the prefix."""
         return bool(self.cuts)
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know of the source."""
+        """Lines about the source for the user."""
         return []
 
     def is_of_source(self, topic: Column) -> Column:
         """Whether a row's topic is one that the query reads.
 
-        A query that reads a pattern of topics may find a new one at any time, so only of one that reads a single topic it is known which it reads.
+        A query with a topic pattern may find new topics at any time, so the answer is exact only for a query that reads a single topic.
         """
         topics = sorted({topic for topic, _ in self.ends})
         return topic.isin(topics) if len(topics) == 1 else F.lit(True)  # noqa: FBT003
 
     @property
     def watermark_ms(self) -> int:
-        """By which the last committed batch called windows final."""
+        """The watermark by which the last committed batch finalizes windows."""
         return _watermark_at(self.batches, self.committed)
 
     @property
     def planned_watermark_ms(self) -> int:
-        """By which the last planned batch does."""
+        """The watermark by which the last planned batch finalizes windows."""
         return _watermark_at(self.batches, self.planned)
 
 
 def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, T]:
-    """The last committed batch before `look`, the last planned one after it, at most one later, and what `look` returned.
+    """The last batch committed before `look` and the last planned after it, at most one apart, and the result of `look`.
 
-    Raises StreamgaugeError when batches follow one another faster than `look` looks.
+    Raises StreamgaugeError when batches complete faster than `look` returns.
     """
     checkpoint = Checkpoint(place.folder)
     for _ in range(_LOOKS):
@@ -99,9 +100,9 @@ def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, 
 
 
 def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planned: int) -> Prefix:
-    """The prefix at those batches, as Kafka has it now.
+    """The prefix up to those batches, limited to the records that Kafka still has.
 
-    Raises StreamgaugeError when the topic holds less than was committed: then it is not the one that was read.
+    Raises StreamgaugeError when the topic holds fewer records than the query has read, that is, it was recreated.
     """
     batches = tuple(batch for batch in known_batches(place) if batch.number <= planned)
     if any(FILES in batch.ends for batch in batches):
@@ -111,7 +112,7 @@ def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planne
     committed_ends, planned_ends = (
         batch_numbered(number, batches, place.folder).ends if number >= 0 else first for number in (committed, planned)
     )
-    # A batch names every partition that it knew; one that the next batch is the first to know has given nothing yet.
+    # A batch lists every partition known to it. A partition that first appears in the next batch has contributed nothing yet.
     ends = {which: committed_ends.get(which, first.get(which, 0)) for which in planned_ends}
     kept = first_and_end_offsets(settings, planned_ends)
     for (topic, number), end in planned_ends.items():
@@ -123,7 +124,7 @@ def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planne
 
 
 def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -> Batch:
-    """The batch of `batches` with that number. Raises StreamgaugeError when it is not there: the checkpoint in `folder` is damaged."""
+    """The batch with that number. Raises StreamgaugeError when it is missing, because the checkpoint in `folder` is damaged."""
     for batch in reversed(batches):
         if batch.number == number:
             return batch
@@ -132,9 +133,9 @@ def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -
 
 
 def newest_cut_ms(prefix: Prefix, place: CheckpointPlace, spark: SparkSession, query: Query, settings: Settings) -> int | None:
-    """No event of the cut part is later than this, in ms since 1970: 0 when nothing is cut, None when it is not known.
+    """An upper bound of the event times of the lost records, in ms since 1970. 0 when nothing is lost, None when unknown.
 
-    The watermark after a batch is not before the latest event of the stream so far, less its delay and less the skew that is granted to partitions.
+    The watermark after a batch is at least the latest event time of the stream so far, minus its delay, minus the partition skew.
     """
     if not prefix.is_cut:
         return 0

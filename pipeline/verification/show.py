@@ -1,4 +1,4 @@
-"""What was found, for a person and for a program."""
+"""Formats the outcomes, for people and for programs."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,7 +16,7 @@ _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not 
 
 
 def as_json(outcomes: Sequence[Outcome]) -> str:
-    """A JSON array with an object a query."""
+    """A JSON array with one object per query."""
     found = [
         {
             **asdict(outcome),
@@ -29,7 +29,7 @@ def as_json(outcomes: Sequence[Outcome]) -> str:
 
 
 def show(outcomes: Sequence[Outcome], console: Console) -> None:
-    """A table with a line a query, then what is to be said of each, then the verdict on all."""
+    """Prints a table with one line per query, then details for each, then the overall verdict."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("query", no_wrap=True)
     for name in ("batch", "records", "equal rows", "wrong", "late"):
@@ -109,7 +109,7 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401 - rows, or words on why there is none
-    """Of two rows the columns that differ, or else all."""
+    """The columns in which two rows differ, or else both rows as a whole."""
     if not (isinstance(expected, dict) and isinstance(found, dict)):
         return expected, found
     names = [name for name in (*expected, *(found.keys() - expected.keys())) if name not in found or expected.get(name) != found[name]]

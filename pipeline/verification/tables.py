@@ -1,4 +1,4 @@
-"""A compacted topic against the rows that it should hold: pure, on values in memory."""
+"""Compares a compacted topic with its expected rows. Pure, on values in memory."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ Rows = Mapping[bytes, bytes]
 
 
 def json_row(value: bytes) -> Row:
-    """A row of JSON, with its numbers as they are written."""
+    """Parses a JSON row. Numbers keep their exact decimal value. Raises ValueError when it is not a JSON object."""
     row = json.loads(value, parse_float=Decimal)
     if not isinstance(row, dict):
         msg = f"expected a JSON object, found {type(row).__name__}"
@@ -26,11 +26,11 @@ def json_row(value: bytes) -> Row:
 
 @dataclass(frozen=True)
 class Excuses:
-    """What explains that a row differs.
+    """The accepted reasons for a row to differ.
 
-    untold: keys that records touch of which it is not known whether they were late. is_cut: whether the source has lost records;
-    newest_cut_ms: no event among them is later, None if that is not known. growing: columns that more records only raise.
-    kept_for: windows that ended so long before the newest one, or longer, may have been deleted.
+    untold: keys of rows that depend on records whose lateness is unknown. is_cut: whether the source has lost records.
+    newest_cut_ms: an upper bound of their event times; None if unknown. growing: columns that additional records can only increase.
+    kept_for: windows that ended at least this long before the newest one may have been deleted.
     """
 
     untold: AbstractSet[bytes] = frozenset()
@@ -41,7 +41,7 @@ class Excuses:
 
 
 class Comparison(NamedTuple):
-    """What was found. unsettled: some rows are wrong, but have newer records: they are to be looked at again."""
+    """The result of a comparison. unsettled: some wrong rows have newer records and must be compared again."""
 
     counts: RowCounts
     differences: list[Difference]
@@ -50,10 +50,10 @@ class Comparison(NamedTuple):
 
 @dataclass
 class Tables:
-    """What is compared.
+    """The two sides of a comparison.
 
-    expected: the rows of the committed prefix, in JSON. found: those of the topic, as `decode` reads them. expected_ahead: gives the rows of
-    the planned prefix, when a batch is under way; asked only if something differs. newer: keys with records behind those looked at.
+    expected: the rows of the committed prefix, as JSON. found: the topic's rows, read by `decode`. expected_ahead: returns the rows of the
+    planned prefix while a batch is running; called only if something differs. newer: keys with records above the range that was read.
     """
 
     expected: Rows
@@ -80,7 +80,7 @@ class Tables:
         return Comparison(RowCounts(**counts), differences, unsettled)
 
     def _kind(self, key: bytes, excuses: Excuses) -> str:
-        """The field of RowCounts that the row counts in."""
+        """The field of RowCounts that counts the row."""
         if self._is_as_expected(key):
             return "equal"
         if key not in self.found and excuses.kept_for is not None and self._has_expired(key, excuses, excuses.kept_for):
@@ -114,7 +114,7 @@ class Tables:
             return None
         try:
             return self.decode(self.found[key])
-        except Exception as error:  # decoders of Avro raise a dozen kinds; whichever it is, the row is wrong, and the reason is shown
+        except Exception as error:  # Avro decoders raise many exception types; each means a wrong row
             return f"not readable: {type(error).__name__}: {error}"
 
     def _difference(self, kind: str, key: bytes) -> Difference:
@@ -140,14 +140,14 @@ class Tables:
     def _has_expired(self, key: bytes, excuses: Excuses, kept_for: timedelta) -> bool:
         end = _edge(key, "end")
         if self._newest_end is None:
-            # Not every row that is found tells what the newest window is: one that nobody should have written must not hide others.
+            # Not every found row may determine the newest window: a row written by mistake must not excuse missing ones.
             keys = {*self.expected, *(self._ahead or {}), *(found for found in self.found if self._may_be_cut(found, excuses))}
             self._newest_end = max((of for one in keys if (of := _edge(one, "end")) is not None), default=None)
         return end is not None and self._newest_end is not None and end <= self._newest_end - kept_for
 
 
 def _edge(key: bytes, edge: str) -> datetime | None:
-    """When the key's window starts or ends; None if it has none."""
+    """The start or end of the key's window. None if it has none."""
     try:
         return datetime.fromisoformat(json.loads(key)["window"][edge])
     except (ValueError, KeyError, TypeError):

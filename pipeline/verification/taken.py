@@ -1,4 +1,4 @@
-"""Where a query's records came from, as verification asks for it: what was taken, and to read it again."""
+"""The interface by which verification accesses the records that a query has read."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,28 +13,28 @@ from pipeline.verification.prefix import Prefix, prefix_of
 
 
 class Taken(Protocol):
-    """What a query has taken from its source."""
+    """The records that a query has read from its source."""
 
     def prefix(self, committed: int, planned: int) -> Prefix:
-        """The prefix at those batches. Raises StreamgaugeError when it is not the source that was read."""
+        """The prefix up to those batches. Raises StreamgaugeError when the source is not the one that was read."""
 
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
-        """The records of each partition from its offset in `starts` to before its one in `ends`."""
+        """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`."""
 
     def strangers(self, rows: DataFrame) -> list[str]:
-        """What is wrong with `rows`, which have a column `topic`: that some are of a source that the query has not read."""
+        """Lines about `rows` (with a column `topic`) of sources that the query has not read. Empty if there are none."""
 
 
 @dataclass(frozen=True)
 class TakenRecords:
-    """Of a topic."""
+    """The records read from a topic."""
 
     spark: SparkSession
     settings: Settings
     checkpoint: CheckpointPlace
 
     def prefix(self, committed: int, planned: int) -> Prefix:
-        """As Kafka has it now."""
+        """The prefix, limited to the records that Kafka still has."""
         return prefix_of(self.checkpoint, self.settings, committed, planned)
 
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
@@ -42,5 +42,5 @@ class TakenRecords:
         return records_between(self.spark, self.settings, starts, ends)
 
     def strangers(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as files do
-        """None that the comparison does not find: a row behind the prefix is of a partition that Kafka has."""
+        """Always empty: `compare` already finds rows of foreign partitions."""
         return []

@@ -1,4 +1,4 @@
-"""The table that a compacted topic holds up to given offsets, as raw bytes."""
+"""The table in a compacted topic up to given offsets, as raw bytes."""
 
 import time
 from dataclasses import dataclass, field
@@ -15,9 +15,10 @@ SILENCE_SECONDS = 30
 
 @dataclass
 class TopicTable:
-    """The last value of each key below the limits; a key whose last value is null is not there.
+    """The last value of each key below the limits. A key whose last record is a tombstone is absent.
 
-    newer: keys that have a record above the limits, so that compaction may have taken their record below. keyless: records without a key.
+    newer: keys with a record at or above the limits, for which compaction may have removed the record below. keyless: number of records
+    without a key.
     """
 
     values: dict[bytes, bytes] = field(default_factory=dict)
@@ -25,7 +26,7 @@ class TopicTable:
     keyless: int = 0
 
     def apply(self, message: Message, limit: int) -> None:
-        """Folds a record in."""
+        """Adds a record."""
         key, value = message.key(), message.value()
         if key is None:
             self.keyless += 1
@@ -38,9 +39,9 @@ class TopicTable:
 
 
 def read_table(settings: Settings, limits: Offsets) -> TopicTable:
-    """Reads each partition of `limits` from its beginning to its end; what lies at its limit or behind counts as newer.
+    """Reads each partition of `limits` from its beginning to its end. Records at or above the limit count as newer.
 
-    Raises StreamgaugeError when Kafka does not answer, or falls silent.
+    Raises StreamgaugeError when Kafka does not respond or stops responding.
     """
     consumer = settings.kafka.consumer({"enable.partition.eof": True, "auto.offset.reset": "error"})
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in limits])

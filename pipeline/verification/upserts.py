@@ -1,4 +1,4 @@
-"""A table that holds the newest record of each key, against the topic: distributed, by key."""
+"""Compares a table that holds the newest record of each key with its topic: distributed, by key."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _WRONG = ("missing", "extra", "different")
 
 
 def verify(check: Check, location: Location) -> Outcome:
-    """What was found of the table at `location`."""
+    """Verifies the table at `location`."""
     table = HeldTable(check.spark, check.settings, location)
     committed, planned, version = looked_at(check.place, table.version)
     prefix = prefix_of(check.place, check.settings, committed, planned)
@@ -37,7 +37,7 @@ def verify(check: Check, location: Location) -> Outcome:
 
 
 class UpsertComparison(NamedTuple):
-    """What was found. faults: what is wrong besides rows."""
+    """The result of a comparison. faults: errors other than wrong rows."""
 
     counts: RowCounts
     differences: list[Difference]
@@ -53,17 +53,18 @@ class HeldTable:
     location: Location
 
     def version(self) -> int | None:
-        """Delta's number of the table as it is now; None when there is no table."""
+        """The table's current Delta version. None when there is no table."""
         path = str(self.location.table)
         if not DeltaTable.isDeltaTable(self.spark, path):
             return None
         return cast("int", DeltaTable.forPath(self.spark, path).history(1).collect()[0]["version"])
 
     def compare(self, version: int | None, prefix: Prefix, ends: Offsets) -> UpsertComparison:
-        """Compares the table at `version` with what the records up to `ends` make of it.
+        """Compares the table at `version` with the result of the records up to `ends`.
 
-        Not checkable is a row whose record the source has lost, to retention or to compaction for the sake of a newer record behind `ends`; and one
-        of another partition than the newest record that is left, if the source has lost records of its partition: they may have been the later ones.
+        Two kinds of rows are not checkable. The first: the source has lost the row's record, through retention or because compaction
+        replaced it by a newer record after `ends`. The second: the row comes from another partition than the newest remaining record, and
+        the source has lost records of the row's partition, which may have been newer.
         """
         held = self._held(version)
         columns = T.StructType([one for one in held.schema if one.name not in RESERVED])
@@ -92,7 +93,7 @@ class HeldTable:
         return self.spark.read.format("delta").option("versionAsOf", version).load(path)
 
     def _renewed(self, ends: Offsets, *, is_thinned: bool) -> DataFrame:
-        """Keys with records behind `ends` in a compacted topic, which may have lost those before for it: `kafka_key`, `is_renewed`."""
+        """Keys in a compacted topic with records after `ends`, so that earlier ones may be gone. Columns: `kafka_key`, `is_renewed`."""
         if not is_thinned:
             return self.spark.createDataFrame([], "kafka_key string, is_renewed boolean")
         now = {which: end for which, (_, end) in first_and_end_offsets(self.settings, ends).items()}
@@ -107,7 +108,7 @@ def _side(table: DataFrame, name: str) -> DataFrame:
 
 
 def _kind(starts: Offsets, *, is_thinned: bool) -> Column:
-    """The field of RowCounts that a key counts in. is_thinned: the topic is compacted, so that any record but the last of its key may be gone."""
+    """The field of RowCounts that counts a key. is_thinned: the topic is compacted; only the last record of a key is sure to exist."""
     is_cut = has_lost = F.lit(False)  # noqa: FBT003
     for (_, number), start in starts.items():
         is_there = F.col("found_at.partition") == number

@@ -1,4 +1,4 @@
-"""Verifies queries, one after the other, on one Spark session. The package's docstring says why the answer can be relied on."""
+"""Verifies queries one after another on one Spark session. The package's docstring explains why the result is exact."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ class Verifier:
         self._schemas = SchemaBook(self._registry)
 
     def verify(self, query: Query) -> Outcome:
-        """What was found of `query`, in its version and mode. A StreamgaugeError on the way is its `problem`."""
+        """Verifies `query` in its version and mode. A StreamgaugeError becomes the outcome's `problem`."""
         outcome = Outcome(query.name, query.sink.place, query.source.name, notes=_other_checkpoints(query, self.settings))
         place = query.checkpoint_name.place(self.settings)
         if not Checkpoint(place.folder).planned:
@@ -48,7 +48,7 @@ class Verifier:
             return replace(outcome, problem=f"Spark failed: {first} (the whole of it is in {self.settings.logs / 'spark.log'})")
 
     def _with_patience(self, query: Query, place: CheckpointPlace, outcome: Outcome) -> Outcome:
-        """Starts over when schemas turn up that were not known, or retention cuts records that were about to be read."""
+        """Starts over when unknown schemas appear or retention removes records before they are read."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._check(query, outcome)
@@ -71,7 +71,7 @@ class Verifier:
 
 
 def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, are_named: bool) -> None:
-    """Raises StreamgaugeError when none of `queries` has run, or, if they were asked for by name, when one has not."""
+    """Raises StreamgaugeError when none of `queries` has run or, if they were named explicitly, when one of them has not."""
     have_not = [query for query in queries if not Checkpoint(query.checkpoint_name.folder(settings)).planned]
     if have_not and (are_named or len(have_not) == len(queries)):
         one = have_not[0]
@@ -82,7 +82,7 @@ def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, 
 
 
 def _other_checkpoints(query: Query, settings: Settings) -> list[str]:
-    """A line when the query has also run in another mode or version, into the same sink."""
+    """A line if the query has also run in another mode or version with the same sink."""
     others = [place for place in others_of_query(query.checkpoint_name, settings) if Checkpoint(place.folder).last_committed >= 0]
     names = [str(place.name).removeprefix(f"{query.name}-") for place in others]
     return (

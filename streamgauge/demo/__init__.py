@@ -1,1 +1,1 @@
-"""The demo: every program at once, started again when it ends."""
+"""The demo: runs all programs at once and restarts them when they end."""

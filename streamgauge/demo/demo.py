@@ -1,4 +1,4 @@
-"""The demo: the whole application on one machine, in the foreground, with a live line a second. What ends is started again."""
+"""The demo: the whole application on one machine, in the foreground, with a status line every second. Restarts what ends."""
 
 import os
 import select
@@ -25,11 +25,11 @@ from streamgauge.platform.platform import NAME_WIDTH, Platform
 
 SECONDS_BETWEEN_LINES = 1
 LEAST_DISK_BYTES = 50_000_000
-"""With less than this, nothing that is started works."""
+"""With less free space, nothing that is started works."""
 
 
 class Demo:
-    """Starts the platform and the services, keeps them running, shows what they do, and ends them all."""
+    """Starts the platform and the services, supervises them, shows their figures, and stops them all."""
 
     def __init__(self, settings: Settings, chosen: Sequence[Service], console: Console) -> None:
         self.settings, self.console = settings, console
@@ -40,7 +40,7 @@ class Demo:
         self._began = time.monotonic()
 
     def run(self, seconds: float | None = None) -> None:
-        """Runs until SIGINT, SIGTERM or `seconds` after the start. Raises StreamgaugeError for what no new start mends: a port that is taken, say."""
+        """Runs until SIGINT, SIGTERM, or for `seconds`. Raises StreamgaugeError when a restart cannot help, e.g. when a port is taken."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _interrupt)
         try:
@@ -57,7 +57,7 @@ class Demo:
             child.check()
         java_home(self.settings)
         for bundle in jars.spark_bundles(self.settings):
-            if jars.missing(bundle, self.settings):  # what is there, the pipeline checks itself
+            if jars.missing(bundle, self.settings):  # the pipeline itself checks the jars that exist
                 jars.fetch(bundle, self.settings)
         self._say("starting Kafka" if self.platform.servers else "looking for Kafka")
         self.platform.start(detached=False, tell=self._say)
@@ -127,7 +127,7 @@ class Demo:
 
 
 def _interrupt(*_: object) -> None:
-    """Ends whatever is being done; a second signal has the effect that it has always."""
+    """Interrupts the current work. A second signal has its default effect."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     raise KeyboardInterrupt

@@ -17,9 +17,9 @@ RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)
 
 
 class LiveFigures:
-    """Reads what the brokers and the queries say of themselves. A broker that does not answer leaves the figures as they are, and `is_away`.
+    """Reads the figures that brokers and queries report. While a broker cannot be reached, they do not change and `is_away` is set.
 
-    ends: by topic, how many records have been written to it.
+    ends: the number of records written, by topic.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -31,7 +31,7 @@ class LiveFigures:
         self.is_away = False
 
     def ask(self) -> None:
-        """Takes what is new."""
+        """Reads the new figures."""
         try:
             topics = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
             self.ends = self._ends({name: topics[name] for name in (*SOURCES, *RESULTS) if name in topics})
@@ -42,7 +42,7 @@ class LiveFigures:
         self._take_progress(topics.get(STREAMING_METRICS.name, ()))
 
     def line(self) -> str:
-        """One line about now, counted from the first that was asked."""
+        """One line on the current state, counted from the first reading."""
         events, rows = self._since_the_first(SOURCES), self._since_the_first(RESULTS)
         away = " | Kafka does not answer" if self.is_away else ""
         if not self._progress:
@@ -59,7 +59,7 @@ class LiveFigures:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         partitions = {TopicPartition(name, number): latest for name, numbers in topics.items() for number in numbers}
         ends = dict.fromkeys(topics, 0)
-        # Not Consumer.get_watermark_offsets: it waits behind the consumer's own fetch, half a second at a time.
+        # Not Consumer.get_watermark_offsets: it waits for the consumer's own fetch, half a second each time.
         for of, answer in (self._admin.list_offsets(partitions) if partitions else {}).items():
             ends[of.topic] += answer.result(REQUEST_SECONDS).offset
         return ends

@@ -1,4 +1,4 @@
-"""The parts of the demo: the servers of the platform, and the child processes."""
+"""The parts of the demo: the platform's servers and the child processes."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--co
 
 @dataclass(frozen=True)
 class Service:
-    """A child process of the demo, with what it is told beyond the demo's own environment.
+    """A child process of the demo. environment: variables to add to the demo's own.
 
-    does: what a person is told when it works. writes, listens_at: the topics, or the host and port, that show that it does.
+    does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
     """
 
     name: str
@@ -34,8 +34,8 @@ class Service:
 
 
 def services(settings: Settings, *, dashboard: bool) -> list[Service]:
-    """The producers, the pipeline and the dashboard, as commands."""
-    # On a small machine, queries that run back to back would leave nothing for the page.
+    """The commands of the producers, the pipeline and the dashboard."""
+    # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     chosen = [
         Service("pipeline", [*COMMAND, "run"], "writes results", pause, RESULTS),
@@ -48,13 +48,13 @@ def services(settings: Settings, *, dashboard: bool) -> list[Service]:
 
 
 def producer(domain: Domain) -> Service:
-    """The producer of `domain`, as its declaration says for the demo, with a few of each fault."""
+    """The producer of `domain`, with the demo's settings from its declaration and a few faults of each kind."""
     topics = [topic.name for topic in domain.sources]
     return Service(f"produce-{domain.name}", [*COMMAND, "produce", domain.name, *domain.demo, *FAULTS], "sends events", writes=topics)
 
 
 class Child:
-    """A service as a part that is supervised."""
+    """A service as a supervised part."""
 
     def __init__(self, service: Service, settings: Settings, figures: LiveFigures) -> None:
         self.service, self.figures = service, figures
@@ -62,7 +62,7 @@ class Child:
         self.process: GuardedProcess | None = None
 
     def check(self) -> None:
-        """Raises StreamgaugeError when another program has its port."""
+        """Raises StreamgaugeError when another program uses its port."""
         if self.service.listens_at is not None:
             refuse_a_taken_port(*self.service.listens_at, "choose another port with STREAMGAUGE_DASHBOARD_PORT")
 
@@ -75,11 +75,11 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """How it has ended; None while it runs."""
+        """The exit code of the process; None while it runs."""
         return None if self.process is None else self.process.popen.poll()
 
     def measure(self) -> int:
-        """How many records its topics hold; without topics, whether it listens, or at least runs."""
+        """The number of records in its topics. Without topics, whether it listens, or at least runs."""
         if self.service.writes:
             return sum(self.figures.ends.get(topic, 0) for topic in self.service.writes)
         if self.service.listens_at is not None:
@@ -88,23 +88,23 @@ class Child:
 
 
 class Server:
-    """A server of the platform as a part that is supervised. One that ran before the demo is started by it when it has ended."""
+    """A server of the platform as a supervised part. The demo also restarts one that was already running when the demo started."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         self.server = server
         self.name, self.does, self.log = server.name, server.address, server.log
 
     def start(self) -> None:
-        """Starts it, without waiting until it answers."""
+        """Starts the server without waiting until it answers."""
         self.server.launch(detached=False)
 
     @property
     def exit_code(self) -> int | None:
-        """How it has ended, if this process has started it; None while it runs."""
+        """The exit code, if this process started the server; None while it runs."""
         if self.server.guarded is not None:
             return self.server.guarded.popen.poll()
         return None if self.server.process is not None else 0
 
     def measure(self) -> int:
-        """Whether it can be used."""
+        """Whether the server can be used."""
         return self.server.is_ready()

@@ -1,4 +1,4 @@
-"""What the demo does once an hour: it deletes old results and compacts tables. Nothing runs in between."""
+"""The demo's hourly maintenance: deletes old results and compacts tables. Nothing runs between rounds."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +11,12 @@ from streamgauge.demo.services import COMMAND
 from streamgauge.platform.processes import GuardedProcess, log_tail
 
 FIRST_SECONDS = 600
-"""The first round begins so long after the start, when the machine has less to do."""
+"""The delay of the first round after the start, when the machine is less busy."""
 EVERY_SECONDS = 3600
 
 
 class Upkeep:
-    """A command that runs to its end, again and again. is_needed: asked before each round."""
+    """A command that runs repeatedly, each time to its end. is_needed: called before each round."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Upkeep:
         self.process: GuardedProcess | None = None
 
     def look(self) -> None:
-        """Starts a round that is due; says so when one has failed."""
+        """Starts a round when it is due, and reports a failed one."""
         log = self._settings.logs / f"{self.name}.out"
         if self.process is not None and (code := self.process.popen.poll()) is not None:
             self.process = None
@@ -48,15 +48,15 @@ class Upkeep:
                     self.process = GuardedProcess.start(
                         self.name, command, log=log, environment=self._environment, grace_seconds=STOP_SECONDS
                     )
-            except StreamgaugeError as error:  # the object store of the tables is away
+            except StreamgaugeError as error:  # the tables' object store cannot be reached
                 self._say(f"{self.name} failed: {error}; it is tried again in an hour")
 
 
 def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
-    """Expiry of results, and maintenance of Delta tables once there are some."""
+    """Expiry of results, and maintenance of Delta tables once there are any."""
     return [
         Upkeep(["expire"], settings, say),
-        # A round starts a Spark of its own, beside that of the pipeline: it is to be small.
+        # Each round starts its own Spark next to the pipeline's, so it must be small.
         Upkeep(
             ["maintain"], settings, say, environment={"STREAMGAUGE_DRIVER_MEMORY": "512m"}, is_needed=lambda: _has_delta_tables(settings)
         ),

@@ -1,1 +1,1 @@
-"""Commands for whoever runs it: status, report, dead letters, doctor, expire, clean."""
+"""Commands for operators: status, report, dead letters, doctor, expire, clean."""

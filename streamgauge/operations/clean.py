@@ -1,4 +1,4 @@
-"""Deletes what is under STREAMGAUGE_HOME, and nothing else: topics, schemas, checkpoints, tables, logs."""
+"""Deletes the contents of STREAMGAUGE_HOME and nothing else: topics, schemas, checkpoints, tables, logs."""
 
 import os
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ OURS = {
     "chaos": "failed rounds of `make chaos`",
     "spark-master": "what a Spark master remembers of its cluster",
 }
-"""Everything that Streamgauge puts into STREAMGAUGE_HOME, and what it is."""
+"""Everything that Streamgauge writes to STREAMGAUGE_HOME, with its meaning."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something in STREAMGAUGE_HOME that is to be deleted."""
+    """An entry of STREAMGAUGE_HOME to delete."""
 
     path: Path
     meaning: str
@@ -43,7 +43,7 @@ class Entry:
 
 
 def check(settings: Settings) -> None:
-    """Raises StreamgaugeError when STREAMGAUGE_HOME does not look like one, or something of it runs."""
+    """Raises StreamgaugeError when STREAMGAUGE_HOME does not look like one, or when part of it is running."""
     home = settings.home.resolve()
     if not home.exists():
         return
@@ -63,7 +63,7 @@ def check(settings: Settings) -> None:
 
 
 def entries(settings: Settings, *, with_cache: bool) -> list[Entry]:
-    """What there is to delete. The cache of downloads only if it lies in STREAMGAUGE_HOME, and only `with_cache`."""
+    """The entries to delete. Includes the cache of downloads only `with_cache` and if it is inside STREAMGAUGE_HOME."""
     home = settings.home.resolve()
     found = [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if _is_there(home / name)]
     cache = settings.cache.resolve()
@@ -73,7 +73,7 @@ def entries(settings: Settings, *, with_cache: bool) -> list[Entry]:
 
 
 def delete(found: list[Entry], settings: Settings) -> None:
-    """Deletes the entries, and STREAMGAUGE_HOME itself if nothing is left in it. Raises StreamgaugeError for what cannot be deleted."""
+    """Deletes the entries, and STREAMGAUGE_HOME itself if it is then empty. Raises StreamgaugeError for what cannot be deleted."""
     _refuse_while_in_use(settings)
     for entry in found:
         remove(entry.path)
@@ -83,7 +83,7 @@ def delete(found: list[Entry], settings: Settings) -> None:
 
 
 def is_cache_inside(settings: Settings) -> bool:
-    """Whether the cache of downloads lies in STREAMGAUGE_HOME."""
+    """Whether the cache of downloads is inside STREAMGAUGE_HOME."""
     home, cache = settings.home.resolve(), settings.cache.resolve()
     return cache != home and cache.is_relative_to(home)
 
@@ -110,7 +110,7 @@ def _refuse_while_in_use(settings: Settings) -> None:
 
 
 def _users(home: Path) -> Iterator[tuple[psutil.Process, str]]:
-    """The processes that have a file of `home` open, as far as this user may see, each with that file."""
+    """The processes that have a file in `home` open, as far as this user may see, each with that file."""
     inside = f"{home}{os.sep}"
     for process in psutil.process_iter():
         if process.pid == os.getpid():

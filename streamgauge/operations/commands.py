@@ -1,4 +1,4 @@
-"""The commands for whoever runs it: doctor, clean, expire."""
+"""The commands doctor, clean and expire."""
 
 import sys
 from typing import Annotated
@@ -20,7 +20,7 @@ def doctor(output_format: FormatOption = Format.TABLE) -> None:
     from streamgauge.operations.doctor.examination import examine
 
     def names_of_code() -> set[CheckpointName]:
-        # Imports Spark, which takes a second or more: only called when there are checkpoints.
+        # Imports Spark, which takes a second or more, so it is called only when there are checkpoints.
         from pipeline.catalog import known
 
         return {query.checkpoint_name for query in known(settings)}

@@ -1,13 +1,13 @@
-"""Deletes the old rows of the result topics, so that the tables stay bounded.
+"""Deletes old rows of the result topics, so that the tables stay bounded.
 
-The rule is in event time, for recorded data may be years old: of each table, the rows whose window ended at or before the end of its
-newest window less STREAMGAUGE_RESULT_RETENTION.
+The rule uses event time, because recorded data may be years old. In each table, it deletes the rows whose window ended at or before the end
+of the newest window minus STREAMGAUGE_RESULT_RETENTION.
 
-The queries may write meanwhile. A query changes only windows that end after its watermark, and the watermark is at most
-STREAMGAUGE_PARTITION_SKEW and the watermark's delay behind the newest event, which lies at most a window before the end of the newest
-window. The retention is longer than all three together, so what is deleted here is what no new event can change. One batch may bring
-expired rows nevertheless: one that began long before them, as the first over a year of data, or one that is run again after a kill.
-It writes whole rows from its own state, so they are right while they are there, and the next round deletes them again.
+This is safe while queries write. A query changes only windows that end after its watermark. The watermark is at most
+STREAMGAUGE_PARTITION_SKEW plus the watermark's delay behind the newest event, and that event is at most one window length before the end of
+the newest window. The retention is longer than the three together, so no new event can change a deleted row. One batch may still write
+expired rows: a batch that covers a long time, such as the first one over a year of data, or one that reruns after a kill. It writes whole
+rows from its own state, so they are correct while they exist, and the next round deletes them again.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from contract.topics import Topic
 TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.is_compacted and '"window"' in topic.key)
 """The result topics that expire: those with a window in their key."""
 LONGEST_FIXED_WINDOW_SECONDS = 3600
-"""The longest window of a query that no setting can change: the hour of Nest and taxi."""
+"""The longest query window that no setting changes: one hour, of Nest and taxi."""
 
 
 class Window(NamedTuple):
@@ -40,10 +40,10 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Expiry:
-    """What one round found in a table.
+    """The findings of one round in a table.
 
     cut_off: rows whose window ended at or before it are expired; None for a table without windows. expired: their keys.
-    unclear: how many keys have no window that can be read; they are left alone. doubt: why nothing is deleted although it is expired.
+    unclear: the number of keys without a readable window, which are kept. doubt: why nothing is deleted although rows are expired.
     """
 
     topic: str
@@ -55,7 +55,7 @@ class Expiry:
 
 
 def retention_seconds(settings: Settings) -> float:
-    """STREAMGAUGE_RESULT_RETENTION in seconds; raises StreamgaugeError when a query might still change what it would delete."""
+    """STREAMGAUGE_RESULT_RETENTION in seconds. Raises StreamgaugeError when a query might still change rows that it would delete."""
     retention = durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")
     watermarks = {"STREAMGAUGE_WATERMARK": settings.watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK": settings.wikimedia_watermark}
     watermark = max(durations.seconds(text, variable) for variable, text in watermarks.items())
@@ -73,17 +73,17 @@ def retention_seconds(settings: Settings) -> float:
 
 
 def cut_off(newest_end: datetime, retention: float) -> datetime:
-    """The rule. newest_end: the end of the newest window that the table holds. retention: in seconds.
+    """The rule: a row is expired if its window ended at or before the returned time.
 
-    A row is expired if its window ended at this time or before.
+    newest_end: the end of the newest window in the table. retention: in seconds.
     """
     return newest_end - timedelta(seconds=retention)
 
 
 def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
-    """Looks at each table, and deletes what is expired unless `dry_run`; yields what it found, table by table.
+    """Examines each table and deletes its expired rows unless `dry_run`. Yields the findings table by table.
 
-    Raises StreamgaugeError for a retention that is too short, and when Kafka does not answer or lacks a table.
+    Raises StreamgaugeError when the retention is too short, Kafka cannot be reached, or a table is missing.
     """
     retention = retention_seconds(settings)
     for topic in TABLES:
@@ -95,7 +95,7 @@ def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
 
 
 def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
-    """What of a table with these keys is expired. Pure."""
+    """Determines the expired rows of a table with these keys. Pure."""
     windows = {key: window for key in keys if (window := window_of(key)) is not None}
     unclear = len(keys) - len(windows)
     if not windows:
@@ -103,7 +103,7 @@ def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
     newest = max(windows.values(), key=lambda window: window.end)
     limit = cut_off(newest.end, retention)
     expired = tuple(key for key, window in windows.items() if window.end <= limit)
-    # The windows of one event all hold it, so each of them reaches into each other one.
+    # All windows of one event contain it, so each overlaps every other.
     is_alone = all(window.end > newest.start for window in windows.values() if window.end > limit)
     doubt = (
         f"nothing newer than {utc(limit)} would stay but the window that ends at {utc(newest.end)}, as after one record with a wrong clock; when others follow it, the old ones go"
@@ -114,7 +114,7 @@ def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
 
 
 def window_of(key: bytes) -> Window | None:
-    """The window in a row's key; None if there is none that can be read."""
+    """The window in a row's key. None if there is none or it cannot be read."""
     try:
         window = orjson.loads(key)["window"]
         start, end = (datetime.fromisoformat(window[name]) for name in ("start", "end"))
@@ -124,7 +124,7 @@ def window_of(key: bytes) -> Window | None:
 
 
 def sentence(found: Expiry, *, dry_run: bool) -> str:
-    """What a person is told of a round in one table."""
+    """The message about one round in one table."""
     left = f"; {found.unclear} rows have no window in their key and are left alone" if found.unclear else ""
     if found.cut_off is None:
         return f"{found.topic}: {'empty' if not found.rows else 'nothing to delete'}{left}"
@@ -137,5 +137,5 @@ def sentence(found: Expiry, *, dry_run: bool) -> str:
 
 
 def utc(time: datetime) -> str:
-    """ISO 8601 with Z, as the tables have it."""
+    """ISO 8601 with Z, as in the tables."""
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"

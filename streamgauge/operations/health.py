@@ -1,7 +1,8 @@
-"""`python -m streamgauge.operations.health CHECK`: whether a part does what it is there for, for the health checks of containers. Exit code 1 says why not.
+"""`python -m streamgauge.operations.health CHECK`: health checks for containers. Exit code 1, with the reason, if one fails.
 
-queries: a query of this host runs, and none of its queries has failed. topic NAME: a record came within the last minute.
-http://...: it answers, with 200. Asked every few seconds, so it imports little; `streamgauge doctor` is for people.
+queries: at least one query of this host is running and none has failed. topic NAME: a record arrived within the last minute.
+http://...: the URL answers with status 200. Containers run this every few seconds, so it imports little; `streamgauge doctor` is for
+people.
 """
 
 import http.client
@@ -20,7 +21,7 @@ FRESH_SECONDS = 60
 
 
 def queries_problem(settings: Settings) -> str | None:
-    """What is wrong with the queries that this host runs; None: nothing. Raises StreamgaugeError when Kafka cannot be asked."""
+    """What is wrong with the queries of this host. None if nothing is. Raises StreamgaugeError when Kafka cannot be reached."""
     from contract.query_status import read_statuses
 
     own = [status for status in read_statuses(settings) if status.host == socket.gethostname()]
@@ -31,9 +32,9 @@ def queries_problem(settings: Settings) -> str | None:
 
 
 def topic_problem(settings: Settings, topic: str, now: float) -> str | None:
-    """What is wrong when nothing has come to `topic` within FRESH_SECONDS before `now`, in seconds since 1970; None: something has.
+    """What is wrong if no record arrived in `topic` within FRESH_SECONDS before `now`. None if one did.
 
-    Raises StreamgaugeError when Kafka does not say.
+    now: in seconds since 1970. Raises StreamgaugeError when Kafka does not answer.
     """
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
@@ -55,7 +56,7 @@ def topic_problem(settings: Settings, topic: str, now: float) -> str | None:
 
 
 def web_problem(url: str) -> str | None:
-    """What is wrong with the answer of `url`; None: it is 200."""
+    """What is wrong with the response of `url`. None if its status is 200."""
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=ANSWER_SECONDS):
             return None
@@ -64,7 +65,7 @@ def web_problem(url: str) -> str | None:
 
 
 def problem(arguments: list[str], settings: Settings) -> str | None:
-    """What the check that `arguments` name finds wrong; None: nothing. Raises StreamgaugeError for no such check."""
+    """The problem that the check in `arguments` finds. None if there is none. Raises StreamgaugeError for an unknown check."""
     match arguments:
         case ["queries"]:
             return queries_problem(settings)
@@ -77,7 +78,7 @@ def problem(arguments: list[str], settings: Settings) -> str | None:
 
 
 def main() -> int:
-    """Prints what is wrong, if anything is; returns the exit code."""
+    """Prints the problem, if any. Returns the exit code."""
     try:
         found = problem(sys.argv[1:], Settings.from_environment())
     except StreamgaugeError as error:

@@ -1,4 +1,4 @@
-"""The batch report over a compacted result topic: its last value per key, as a table, CSV or JSON. It needs no Spark."""
+"""The batch report on a compacted result topic: its last value per key, as a table, CSV or JSON. Works without Spark."""
 
 import csv
 import io
@@ -18,9 +18,9 @@ REPORTS = {query: report for domain in DOMAINS for query, report in domain.repor
 
 
 def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]:
-    """The rows of the query's result topic as it stands, by window and group; rows that count less than `min_count` are left out.
+    """The current rows of the query's result topic, by window and group, except those that count less than `min_count`.
 
-    Raises StreamgaugeError for a query without a report, an unreachable Kafka or schema registry, and rows that cannot be read.
+    Raises StreamgaugeError when the query has no report, Kafka or the schema registry cannot be reached, or rows cannot be read.
     """
     report = REPORTS.get(query)
     if report is None:
@@ -44,12 +44,12 @@ def _decoder(report: Report, settings: Settings) -> Decode:
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """A JSON array of the row values, as the topic carries them."""
+    """A JSON array of the row values, as in the topic."""
     return orjson.dumps(list(rows)).decode()
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """CSV with a header; the window's ends become columns window_start and window_end."""
+    """CSV with a header. The window becomes the columns window_start and window_end."""
     flat = [_flat(row) for row in rows]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(flat[0]) if flat else [], lineterminator="\n")
@@ -59,7 +59,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_table(rows: Sequence[Row]) -> Table:
-    """A table for the terminal; times are UTC."""
+    """A table for the terminal. Times are UTC."""
     table = Table()
     flat = [_flat(row) for row in rows]
     for column, value in (flat[0] if flat else {"no rows": ""}).items():

@@ -1,4 +1,4 @@
-"""`streamgauge status`: the status of the queries as a table for the terminal, or as JSON for scripts."""
+"""`streamgauge status`: the status of the queries as a table for the terminal or as JSON for scripts."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ _STYLES = {RUNNING: "green", IDLE: "dim", STOPPED: "bold black on yellow", FAILE
 _COLUMNS = ("query", "state", "since", "rows/s in", "done/s", "batch ms", "lag", "worst partition", "watermark", "state rows", "MB", "late")
 _TEXTS = ("query", "state", "worst partition")
 _LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "late", "batch ms", "since")
-"""The columns that a narrow terminal is spared, in this order."""
+"""The columns that a narrow terminal omits, in this order."""
 
 
 def as_json(found: Sequence[QueryStatus]) -> str:
@@ -32,7 +32,7 @@ def as_json(found: Sequence[QueryStatus]) -> str:
 
 
 def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> RenderableType:
-    """A table as wide as a terminal of `width` columns lets it be, and below it the last error of each query that had one."""
+    """A table that fits `width` terminal columns, followed by the last error of each query that had one."""
     if not found:
         return Text(NOTHING)
     columns = dict(zip(_COLUMNS, zip(*(_cells(status, now) for status in found), strict=True), strict=True))
@@ -52,9 +52,9 @@ def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> Rendera
 
 
 def watch(settings: Settings, console: Console) -> None:
-    """Shows the table and keeps it current until it is interrupted; a Kafka that goes away is said, and waited for.
+    """Shows the table and keeps it current until interrupted. If Kafka becomes unreachable, it says so and retries.
 
-    Raises StreamgaugeError when Kafka cannot be asked even once.
+    Raises StreamgaugeError when Kafka cannot be reached at first.
     """
     topic_ends, stopping = TopicEnds(settings.kafka), threading.Event()
     shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
@@ -86,7 +86,7 @@ def _cells(status: QueryStatus, now: datetime) -> list[Text]:
         "" if status.state_bytes is None else f"{status.state_bytes / 1e6:,.1f}",
         _number(status.late_rows),
     )
-    # Text, not str: names come from a topic, and would be read as rich's markup.
+    # Text, not str: rich would interpret markup in names, which come from a topic.
     return [
         Text(printable(status.query)),
         Text(f" {status.state.upper()} " if status.is_trouble else status.state, style=_STYLES[status.state]),

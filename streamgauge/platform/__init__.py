@@ -1,1 +1,1 @@
-"""The embedded Kafka and schema registry, and the processes of this machine."""
+"""The embedded Kafka and schema registry, and local processes."""

@@ -1,4 +1,4 @@
-"""The commands about what runs here: fetch, packages, spark-master, spark-worker."""
+"""The commands fetch, packages, spark-master and spark-worker."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,7 +64,7 @@ def spark_worker(
 
 
 def _become(daemon: "Daemon") -> None:
-    """Spark takes this process over, and with it the signals."""
+    """Replaces this process with Spark, which then receives its signals."""
     import os
 
     os.execve(daemon.command[0], list(daemon.command), {**os.environ, **daemon.environment})  # noqa: S606

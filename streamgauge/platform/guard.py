@@ -1,9 +1,9 @@
-"""Runs one command and sees to it that nothing of it outlives whoever asked for it.
+"""Runs one command and ensures that none of its processes outlives the process that requested it.
 
-`python guard.py GRACE_SECONDS COMMAND...` with the read end of a pipe as standard input. When that pipe ends (its writer has gone,
-by whatever death), or on SIGTERM or SIGINT, the command gets SIGTERM, and after GRACE_SECONDS its whole process group SIGKILL.
-When the command ends by itself, what is left of its group is killed too (the JVM of a Spark driver that was killed with -9, say),
-and the guard ends with the same exit code. It is a file of its own that imports the standard library only: a guard is small and starts at once.
+Usage: `python guard.py GRACE_SECONDS COMMAND...` with the read end of a pipe as standard input. When the pipe closes (its writer has ended,
+for any reason), or on SIGTERM or SIGINT, the guard sends SIGTERM to the command, and after GRACE_SECONDS SIGKILL to its process group.
+When the command ends by itself, the guard also kills the rest of its process group (such as the JVM of a Spark driver killed with -9), and
+exits with the same exit code. This file imports only the standard library, so that a guard is small and starts fast.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def signal_pipe(*numbers: int) -> int:
-    """The read end of a pipe that gets a byte, its number, for each of these signals; they have no other effect from now on."""
+    """The read end of a pipe that receives a byte with the signal's number. The signals have no other effect from now on."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
@@ -29,13 +29,13 @@ def signal_pipe(*numbers: int) -> int:
 
 
 def die_with_guard() -> None:
-    """Asks Linux to kill the command should the guard itself be killed with -9; elsewhere there is no such thing to ask."""
+    """Makes Linux kill the command if the guard itself is killed with -9. Other systems have no equivalent."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> int:
-    """Runs the command of the command line; returns its exit code, as a shell gives it."""
+    """Runs the command given as arguments. Returns its exit code as a shell would."""
     grace_seconds, command = float(sys.argv[1]), sys.argv[2:]
     signals, lifeline = signal_pipe(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD), sys.stdin.fileno()
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_guard)  # noqa: PLW1509 - the guard has one thread

@@ -1,4 +1,4 @@
-"""The embedded Kafka: one real Apache Kafka broker in KRaft mode, on loopback, set for a small machine."""
+"""The embedded Kafka: one Apache Kafka broker in KRaft mode, on loopback, configured for a small machine."""
 
 import base64
 import uuid
@@ -50,7 +50,7 @@ class EmbeddedKafka(EmbeddedServer):
         self.address = f"{HOST}:{settings.kafka_port}"
 
     def answers(self) -> bool:
-        """Whether it answers a metadata request."""
+        """Whether the broker answers a metadata request."""
         return answers(KafkaCluster(self.address))
 
     def _prepare(self) -> Launch:
@@ -65,7 +65,7 @@ class EmbeddedKafka(EmbeddedServer):
         return Launch(command, {}, self.log.with_name("kafka.out"))
 
     def _name_node(self) -> None:
-        """Writes what `kafka-storage format` would: which node of which cluster the folder belongs to. The broker makes the rest at its first start."""
+        """Writes the node and cluster ids, as `kafka-storage format` would. The broker creates the rest at its first start."""
         ids = {name: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for name in ("cluster.id", "directory.id")}
         try:
             write_whole(self._node, "".join(f"{name}={value}\n" for name, value in {"version": 1, "node.id": NODE_ID, **ids}.items()))

@@ -1,4 +1,4 @@
-"""The platform as a whole: starts what is embedded, leaves alone what the user brought, creates the topics."""
+"""The platform as a whole: starts the embedded servers, leaves the user's own servers alone, creates the topics."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer
 
 NAME_WIDTH = 18
-"""The column of names in front of what is said of a service, as wide as the longest of the demo's."""
+"""The width of the column of service names, which fits the longest name of the demo."""
 
 
 @dataclass
 class Platform:
-    """What `up` starts and `down` stops. `say` is told what is waited for long.
+    """The servers that `up` starts and `down` stops. say: called with a line during long waits.
 
-    with_registry: False for the broker alone, as if Avro did not exist.
+    with_registry: False starts the broker only, without Avro.
     """
 
     settings: Settings
@@ -34,19 +34,19 @@ class Platform:
 
     @property
     def servers(self) -> list[EmbeddedServer]:
-        """Those that are started here, and not brought by the user."""
+        """The embedded servers, without those that the user provides."""
         return [server for server in (self._kafka, self._registry) if server is not None]
 
     def check_ports(self) -> None:
-        """Raises StreamgaugeError when a server that is to be started cannot have its ports."""
+        """Raises StreamgaugeError when the ports of a server to be started are taken."""
         for server in self.servers:
             server.check_ports()
 
     def start(self, *, detached: bool, tell: Callable[[str], None] = lambda _: None) -> None:
-        """Starts what is not running, creates missing topics; `tell` is given a line for each service when it can be used.
+        """Starts the servers that are not running and creates missing topics. tell: called with a line per service once it is ready.
 
-        `detached`: it stays when this process ends, and all of it is waited for. Otherwise only Kafka is: the registry comes up meanwhile, and
-        who needs it waits for it. Warnings about what the user brought are kept in `warnings`.
+        detached: the servers outlive this process, and the call waits for all of them. Otherwise it waits for Kafka only; the registry
+        starts in the background, and its clients wait for it. Warnings about the user's own servers are added to `warnings`.
         """
         raise_if_kept_out(self.settings.kafka)
         self.check_ports()
@@ -78,14 +78,14 @@ class Platform:
                 return
 
     def stop(self) -> list[str]:
-        """Stops what was started here, by this process or by another; returns a line a service."""
+        """Stops the embedded servers, whichever process started them. Returns one line per service."""
         lines = [_stopped("Kafka", self._kafka, "KAFKA_BOOTSTRAP_SERVERS")]
         if self.with_registry:
             lines.append(_stopped("Schema registry", self._registry, "SCHEMA_REGISTRY_URL"))
         return lines
 
     def stop_guarded(self) -> None:
-        """Stops what this process started with `detached=False`; what ran before stays."""
+        """Stops the servers that this process started with `detached=False`. Servers that were already running continue."""
         guarded = [server for server in self.servers if server.guarded is not None]
         for server in guarded:
             server.ask_to_stop()

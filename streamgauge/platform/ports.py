@@ -1,4 +1,4 @@
-"""Ports for servers that are started beside whatever runs already."""
+"""Finds free ports for servers that run next to existing ones."""
 
 import random
 import socket
@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` neighbouring ports that nobody listens on, below those that systems give to outgoing connections: one of them could take it meanwhile."""
+    """`count` consecutive free ports below the range of outgoing connections, any of which could otherwise take one."""
     while True:
         first = random.randrange(20_000, 32_000)  # noqa: S311 - no secret
         with ExitStack() as sockets:

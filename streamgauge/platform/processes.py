@@ -1,4 +1,4 @@
-"""Child processes: guarded ones end with their parent, however it ends; detached ones stay until they are stopped."""
+"""Child processes. Guarded ones end with their parent; detached ones run until they are stopped."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class GuardedProcess:
     def start(
         cls, name: str, command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None, grace_seconds: float = 8
     ) -> "GuardedProcess":
-        """Starts `command`; its output is appended to `log`. After a stop it has `grace_seconds` before it is killed."""
+        """Starts `command` and appends its output to `log`. After a stop request, it is killed after `grace_seconds`."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             popen = subprocess.Popen(
@@ -46,22 +46,22 @@ class GuardedProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the command still runs."""
+        """Whether the command is running."""
         return self.popen.poll() is None
 
     def ask_to_stop(self) -> None:
-        """Closes the lifeline, without waiting: the guard then ends the command."""
+        """Requests a stop without waiting."""
         if self.popen.stdin and not self.popen.stdin.closed:
             self.popen.stdin.close()
 
     def stop(self) -> int:
-        """Ends the command and returns its exit code. The guard bounds how long that takes."""
+        """Stops the command and returns its exit code. The guard limits how long this takes."""
         self.ask_to_stop()
         return self.popen.wait()
 
 
 def start_detached(command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None) -> psutil.Process:
-    """Starts `command` in a session of its own, so that it outlives this process; its output is appended to `log`."""
+    """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         popen = subprocess.Popen(
@@ -76,7 +76,7 @@ def start_detached(command: Sequence[str], *, log: Path, environment: Mapping[st
 
 
 def stop_process(process: psutil.Process, grace_seconds: float) -> None:
-    """SIGTERM, and SIGKILL to what is still there after `grace_seconds`."""
+    """Sends SIGTERM, and SIGKILL to processes that remain after `grace_seconds`."""
     try:
         process.terminate()
         process.wait(grace_seconds)
@@ -89,17 +89,17 @@ def stop_process(process: psutil.Process, grace_seconds: float) -> None:
 
 @dataclass(frozen=True)
 class PidFile:
-    """Remembers a process by id and start time, so that another process that was given the same id is not taken for it."""
+    """Identifies a process by id and start time, so that a reused process id is not mistaken for it."""
 
     path: Path
 
     def write(self, pid: int) -> None:
-        """Remembers the process `pid`."""
+        """Stores the process `pid`."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps({"pid": pid, "started": psutil.Process(pid).create_time()}))
 
     def process(self) -> psutil.Process | None:
-        """The remembered process, or None when it runs no more; a leftover of a killed one is no error."""
+        """The stored process. None if it is no longer running, also after a kill."""
         try:
             remembered = json.loads(self.path.read_text())
             process = psutil.Process(remembered["pid"])
@@ -109,12 +109,12 @@ class PidFile:
         return process if is_the_same else None
 
     def remove(self) -> None:
-        """Forgets the process."""
+        """Deletes the file."""
         self.path.unlink(missing_ok=True)
 
 
 def log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
-    """The last lines of a log, for the message about the process that wrote it."""
+    """The last lines of a log, for error messages about its process."""
     if not log.exists():
         return ""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

@@ -1,4 +1,4 @@
-"""The embedded schema registry: Apicurio Registry, which speaks Confluent's API, on loopback; ids are kept in a file."""
+"""The embedded schema registry: Apicurio Registry with Confluent's API, on loopback. It keeps its ids in a file."""
 
 import requests
 
@@ -11,16 +11,16 @@ from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import HOST, EmbeddedServer, Launch
 
 COMPATIBILITY = "BACKWARD"
-"""A new version of a schema has to be able to read what the one before has written; a registry that is new has no rule."""
+"""A new schema version must be able to read data written with the previous one. A new registry has no such rule."""
 ANSWER_SECONDS = 5
-# Half the memory and half the time to start of Java's own choices; a registry of a few schemas has no hot code.
+# Half the memory and start time of Java's defaults. A registry with a few schemas has no hot code.
 _JAVA_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms32m", "-Xmx192m")
 
 
 class EmbeddedRegistry(EmbeddedServer):
     """The schema registry of one STREAMGAUGE_HOME.
 
-    Records carry ids that only the registry can explain, so an id that it gave out is on disk before it is given out.
+    It stores an id on disk before it returns the id, because only the registry can resolve the ids in records.
     """
 
     name = "schema registry"
@@ -36,11 +36,11 @@ class EmbeddedRegistry(EmbeddedServer):
         self.address = settings.registry_url
 
     def answers(self) -> bool:
-        """Whether it lists its subjects."""
+        """Whether the registry lists its subjects."""
         return answers(RegistryServer(self.address))
 
     def is_ready(self) -> bool:
-        """Whether it can be used, with its rule set if it is new."""
+        """Whether the registry can be used. Sets the compatibility rule if the registry is new."""
         return super().is_ready() and self._has_a_rule()
 
     def _prepare(self) -> Launch:
@@ -67,7 +67,7 @@ class EmbeddedRegistry(EmbeddedServer):
             "QUARKUS_HTTP_ACCESS_LOG_ENABLED": "false",
             "APICURIO_STORAGE_KIND": "sql",
             "APICURIO_STORAGE_SQL_KIND": "h2",
-            # H2 would write a commit half a second later, and a kill in between would give the same id out twice.
+            # By default, H2 writes a commit half a second later; after a kill in between, the same id would be assigned twice.
             "APICURIO_DATASOURCE_URL": f"jdbc:h2:file:{self.folder / 'data' / 'registry'};WRITE_DELAY=0",
             "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "1",
             "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "1",

@@ -1,4 +1,4 @@
-"""What the embedded servers have in common: started once, found again by a pid file, waited for until they answer, stopped."""
+"""Base class of the embedded servers: start once, find by pid file, wait until ready, stop."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ HOST = "127.0.0.1"
 
 
 class Launch(NamedTuple):
-    """How a server is started: the command, what its environment has besides, and the file that its output goes to."""
+    """How to start a server: the command, the variables to add to its environment, and the file for its output."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -27,10 +27,10 @@ class Launch(NamedTuple):
 
 
 class EmbeddedServer(ABC):
-    """A server of one STREAMGAUGE_HOME. Its data outlives it; one that was killed starts again with its data.
+    """A server of one STREAMGAUGE_HOME. Its data outlives it; after a kill, it starts again with the same data.
 
-    name: what messages call it. folder: its data. log: the file to look at when something is wrong. address: where it answers.
-    ports: those it listens on. port_advice: what a person can do when one of them is taken.
+    name: the name in messages. folder: its data. log: its log file. address: where it answers. ports: the ports that it listens on.
+    port_advice: what to do when one of them is taken.
     """
 
     name: str
@@ -46,37 +46,37 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether it answers a request; soon, either way."""
+        """Whether the server answers a request. Returns quickly either way."""
 
     def is_ready(self) -> bool:
-        """Whether it can be used: it listens, it answers, and it is as it is to be."""
+        """Whether the server can be used: it listens, answers, and is fully configured."""
         return accepts_connections(HOST, self.ports[0]) and self.answers()
 
     @abstractmethod
     def _prepare(self) -> Launch:
-        """Fetches and writes whatever a start needs."""
+        """Fetches and writes what a start needs."""
 
     @property
     def process(self) -> psutil.Process | None:
-        """The running server (or the guard that it runs under), or None."""
+        """The running server (or its guard). None if it is not running."""
         return self.pid_file.process()
 
     def check_ports(self) -> None:
-        """Raises StreamgaugeError when the server does not run, and another program has one of its ports."""
+        """Raises StreamgaugeError when the server is not running and another program uses one of its ports."""
         if self.process is None:
             for port in self.ports:
                 refuse_a_taken_port(HOST, port, self.port_advice)
 
     def start(self, *, detached: bool, say: Say = lambda _: None) -> bool:
-        """Starts the server and waits until it can be used; False if it was running already. `launch` and `wait_until_ready` in one."""
+        """Starts the server and waits until it is ready (`launch`, then `wait_until_ready`). False if it was already running."""
         was_started = self.launch(detached=detached, say=say)
         self.wait_until_ready(say)
         return was_started
 
     def launch(self, *, detached: bool, say: Say = lambda _: None) -> bool:
-        """Starts the server's process, without waiting for what becomes of it; False if it was running already.
+        """Starts the server's process without waiting until it is ready. False if it was already running.
 
-        `detached`: it outlives this process (`up`); otherwise it ends with it (`demo`). Raises StreamgaugeError when a port is taken.
+        detached: the server outlives this process (`up`); otherwise it ends with it (`demo`). Raises StreamgaugeError when a port is taken.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / "start.lock")
@@ -101,9 +101,9 @@ class EmbeddedServer(ABC):
             lock.release()
 
     def wait_until_ready(self, say: Say = lambda _: None) -> None:
-        """Waits for as long as the server's process gets on with its start.
+        """Waits until the server is ready, as long as its process makes progress.
 
-        Raises StreamgaugeError when the process ends, or hangs: it has written no log and used no CPU for STALL_SECONDS.
+        Raises StreamgaugeError when the process ends or hangs, that is, writes no log and uses no CPU for STALL_SECONDS.
         """
         effort, effort_at = (0, 0.0), 0.0
         for seconds in waiting(lambda: f"the {self.name} to answer at {self.address}; its log is {self.log}", say):
@@ -121,12 +121,12 @@ class EmbeddedServer(ABC):
                 raise StreamgaugeError(msg)
 
     def ask_to_stop(self) -> None:
-        """Tells a server that this process guards to stop, without waiting for it."""
+        """Requests a stop of a server guarded by this process, without waiting."""
         if self.guarded is not None:
             self.guarded.ask_to_stop()
 
     def stop(self) -> bool:
-        """Stops the server; False if none was running."""
+        """Stops the server. False if it was not running."""
         if self.guarded is not None:
             self.guarded.stop()
             self.guarded = None
@@ -138,14 +138,14 @@ class EmbeddedServer(ABC):
 
 
 def _cpu_seconds(process: psutil.Process) -> float:
-    """What a process and those below it have used so far."""
+    """The CPU time that a process and its descendants have used."""
     with contextlib.suppress(psutil.Error):
         return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
     return 0
 
 
 def accepts_connections(host: str, port: int) -> bool:
-    """Whether someone listens on `port`. It costs a server far less than a request."""
+    """Whether `port` accepts connections. Much cheaper for the server than a request."""
     try:
         with socket.create_connection((host, port), REQUEST_SECONDS):
             return True
@@ -154,9 +154,9 @@ def accepts_connections(host: str, port: int) -> bool:
 
 
 def refuse_a_taken_port(host: str, port: int, advice: str) -> None:
-    """Raises StreamgaugeError that names who has `port`, and the `advice`, when a server could not listen on it.
+    """Raises StreamgaugeError if `port` is taken, with the program that uses it and the `advice`.
 
-    A process that was killed has its ports a moment longer, and is not to be seen any more: that moment is waited for.
+    A killed process keeps its ports for a moment after it has disappeared from the process list; this waits for that moment.
     """
     for seconds in waiting(lambda: f"port {port} on {host}", lambda _: None):
         error = _listening_error(host, port)
@@ -179,7 +179,7 @@ def _by_whom(port: int) -> str:
 
 
 def listener(port: int) -> psutil.Process | None:
-    """The process that listens on `port`, as far as this user may see; None if none does, or it cannot be known."""
+    """The process that listens on `port`. None if there is none, or if this user may not see it."""
     try:
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port and connection.pid:
@@ -190,7 +190,7 @@ def listener(port: int) -> psutil.Process | None:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on `port`, on loopback."""
+    """Whether a server could listen on `port` on loopback."""
     return _listening_error(HOST, port) is None
 
 

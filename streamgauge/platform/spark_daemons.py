@@ -1,7 +1,7 @@
-"""Spark's own Standalone master and worker, as command lines, on the Java that the driver runs on here.
+"""The command lines of Spark's Standalone master and worker, on the same Java as the driver.
 
-Spark's scripts would do as well where JAVA_HOME names a Java 17 or 21; these need none, keep what they write out of the Python package that Spark
-came in, and keep to themselves: master and worker listen on the address that they are told, and nowhere else.
+Spark's own scripts also work if JAVA_HOME names a Java 17 or 21. These command lines do not need JAVA_HOME, write nothing into Spark's
+Python package, and make master and worker listen on the given address only.
 """
 
 import os
@@ -20,20 +20,20 @@ _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 DAEMON_MEMORY = "128m"
 RECOVERY_SECONDS = 10
-"""How long a master that was started again waits for workers and applications that it knew, before it gives new ones any work."""
+"""How long a restarted master waits for the workers and applications that it knew before it schedules new ones."""
 FINISHED_SECONDS = 3600
-"""How long a worker keeps the jars and logs of an application that has ended."""
+"""How long a worker keeps the jars and logs of a finished application."""
 
 
 class Daemon(NamedTuple):
-    """A command, and the variables that its environment has besides."""
+    """A command, and the variables to add to its environment."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
 
 
 def master(settings: Settings, *, host: str, port: int, web_port: int) -> Daemon:
-    """A master at spark://`host`:`port`; one that was killed knows its workers and applications again, by what it has noted in STREAMGAUGE_HOME."""
+    """A master at spark://`host`:`port`. After a kill, it recovers its workers and applications from STREAMGAUGE_HOME."""
     options = {
         "spark.deploy.recoveryMode": "FILESYSTEM",
         "spark.deploy.recoveryDirectory": str(settings.home.absolute() / "spark-master"),
@@ -44,7 +44,7 @@ def master(settings: Settings, *, host: str, port: int, web_port: int) -> Daemon
 
 
 def worker(settings: Settings, master_url: str, *, host: str, cores: int | None, memory: str | None, web_port: int) -> Daemon:
-    """A worker of the master at `master_url`, which finds it at `host`. Without `cores` and `memory`: all, less 1 GB."""
+    """A worker at `host` for the master at `master_url`. By default, it offers all cores, and all memory except 1 GB."""
     options = {"spark.worker.cleanup.enabled": "true", "spark.worker.cleanup.appDataTtl": str(FINISHED_SECONDS)}
     limits = [*(["--cores", str(cores)] if cores else []), *(["--memory", memory] if memory else [])]
     place = ["--work-dir", str(settings.logs.absolute() / f"spark-worker-{host}")]
@@ -62,9 +62,9 @@ def _environment(settings: Settings, host: str) -> dict[str, str]:
         "JAVA_HOME": str(java_home(settings)),
         "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
-        # Their web pages listen where they do.
+        # Makes the web pages listen on the same address.
         "SPARK_LOCAL_IP": host,
-        # `python3`, where a task needs one, is this Python: Spark refuses another version than the driver's.
+        # Tasks run `python3`, and Spark requires the driver's Python version.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
 

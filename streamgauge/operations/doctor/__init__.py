@@ -1,1 +1,1 @@
-"""`streamgauge doctor`: small checks, each of which looks at one thing and says what is well, what is not, and what to do."""
+"""`streamgauge doctor`: small checks, each of which examines one thing and reports its state and what to do."""

@@ -1,4 +1,4 @@
-"""The checkpoints against the queries of the code."""
+"""Compares the checkpoints with the queries of the code."""
 
 from collections.abc import Callable
 
@@ -11,9 +11,9 @@ _CONSOLE = "-console"
 
 
 def checkpoints(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]) -> list[Finding]:
-    """Whether each is one that the code would use, and which are in use now.
+    """Checks that the code would use each checkpoint, and reports which are in use now.
 
-    names_of_code: gives the names of the checkpoints that the code would use; it is not asked when there are none.
+    names_of_code: returns the names of the checkpoints that the code would use; not called when there are none.
     """
     found = checkpoint_names.checkpoints(settings)
     if not found:

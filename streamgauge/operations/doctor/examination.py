@@ -1,4 +1,4 @@
-"""Runs all checks side by side, each bounded in time."""
+"""Runs all checks in parallel, each with a time limit."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ Check = Callable[[], list[Finding]]
 
 
 def examine(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]) -> list[Finding]:
-    """Every finding, in the order of the checks. names_of_code: gives the names of the checkpoints that the code would use."""
+    """All findings, in the order of the checks. names_of_code: returns the names of the checkpoints that the code would use."""
     checks: dict[str, Check] = {
         "python": machine.python,
         "java": partial(machine.java, settings),
@@ -33,7 +33,7 @@ def examine(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]
 
 
 def run(checks: dict[str, Check], longest_seconds: float) -> list[Finding]:
-    """What the checks find, in their order; one that is not through after `longest_seconds` is left, and said to be."""
+    """The findings of the checks, in order. A check that exceeds `longest_seconds` is abandoned and reported as such."""
     found: dict[str, list[Finding]] = {}
     threads = [
         threading.Thread(target=_note, args=(name, check, found), name=f"check {name}", daemon=True) for name, check in checks.items()

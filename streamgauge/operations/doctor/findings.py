@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The findings of a check."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,12 +6,15 @@ from typing import Literal
 from contract.text import without_credentials
 
 Level = Literal["ok", "note", "warning", "problem"]
-"""note: worth knowing, nothing to mend. warning: works, but not as it should. problem: does not work."""
+"""note: for information only. warning: works, but not as intended. problem: does not work."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line. check: what was looked at. message: what was found, and expected if that is not it. advice: what to do; empty if nothing."""
+    """One line of the report.
+
+    check: what was checked. message: the finding, and what was expected if it differs. advice: what to do; empty if nothing.
+    """
 
     check: str
     level: Level

@@ -1,4 +1,4 @@
-"""The broker, where it says that it is reached, and its topics."""
+"""Checks the broker, its advertised addresses, and its topics."""
 
 import socket
 import ssl
@@ -23,7 +23,7 @@ _RIGHTS = "grant the rights that docs/security.md lists"
 
 
 def broker(settings: Settings) -> list[Finding]:
-    """Whether Kafka answers where it is asked first, and at the address that it then tells every client to use."""
+    """Checks that Kafka answers at the bootstrap address and at the addresses that it advertises to clients."""
     reasons = {address: unreachable(address) for address in settings.kafka.addresses}
     if all(reasons.values()):
         return [_no_answer(settings, reasons)]
@@ -43,7 +43,7 @@ def broker(settings: Settings) -> list[Finding]:
 
 
 def topics(settings: Settings) -> list[Finding]:
-    """Whether all topics are there, with the partitions and settings of topics.py."""
+    """Checks that all topics exist with the partitions and settings of topics.py."""
     if all(unreachable(address) for address in settings.kafka.addresses):
         return [Finding("topics", "note", "not looked at: no Kafka answers")]
     admin = _admin(settings.kafka)
@@ -66,7 +66,7 @@ def topics(settings: Settings) -> list[Finding]:
 
 
 def unreachable(address: str) -> str | None:
-    """Why nothing can be connected to at `address` (host:port), or None if something can."""
+    """Why `address` (host:port) accepts no connection. None if it does."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
@@ -115,7 +115,7 @@ def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
 
 
 def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
-    """What librdkafka says, and what it leaves out."""
+    """The error that librdkafka reports, and the details that it omits."""
     security = kafka.security
     user = f"{security.user}, by {security.mechanism or security.protocol}" if security.user else f"this client, by {security.protocol}"
     message = f"the broker at {kafka} does not let in {user}: {why}; {_tls_at(address, kafka)}"
@@ -125,7 +125,7 @@ def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
 
 
 def _tls_at(address: str, kafka: KafkaCluster) -> str:
-    """How a TLS handshake goes, in OpenSSL's words, of which librdkafka gives only a part."""
+    """The result of a TLS handshake in OpenSSL's words, of which librdkafka reports only a part."""
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     try:

@@ -1,4 +1,4 @@
-"""The machine: Python, Java, memory, disk, ports, and the cache of jars."""
+"""Checks the machine: Python, Java, memory, disk, ports, and the cache of jars."""
 
 import os
 import platform
@@ -21,19 +21,19 @@ from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer, is_free, listener
 
 PYTHONS = ((3, 11), (3, 15))
-"""The first that will do, and the first that will not, as pyproject.toml has it."""
+"""The first supported version and the first unsupported one, as in pyproject.toml."""
 DEMO_BYTES = 2.2 * 2**30
-"""What the demo takes, resident: 1.85 GiB were measured (docs/measured.md), and the registry came later."""
+"""Resident memory of the demo: 1.85 GiB measured (docs/measured.md) before the registry was added."""
 TOTAL_BYTES = 4e9
-"""What the README asks for; machines that are sold with it have a little less."""
+"""The README's requirement. Machines sold with that much memory have slightly less."""
 _NEARLY = 0.9
 DISK_BYTES_AT_LEAST, DISK_BYTES_AT_EASE = 1e9, 5e9
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
-"""Where a container finds how much memory it may use."""
+"""The file with a container's memory limit."""
 
 
 def python() -> list[Finding]:
-    """Its version."""
+    """Checks the Python version."""
     version = platform.python_version()
     first, first_not = PYTHONS
     if first <= tuple(map(int, platform.python_version_tuple()[:2])) < first_not:
@@ -42,7 +42,7 @@ def python() -> list[Finding]:
 
 
 def java(settings: Settings) -> list[Finding]:
-    """The Java that broker and Spark would run on. Raises StreamgaugeError for one that will not do."""
+    """Checks the Java of broker and Spark. Raises StreamgaugeError for an unsupported one."""
     if settings.java_home:
         home = java_home(settings)
         return [Finding("java", "ok", f"{java_version(home / 'bin' / 'java')} at {home}, by STREAMGAUGE_JAVA_HOME")]
@@ -55,7 +55,7 @@ def java(settings: Settings) -> list[Finding]:
 
 
 def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]:
-    """What there is against what the demo takes."""
+    """Compares the available memory with what the demo needs."""
     found = psutil.virtual_memory()
     limit = _container_limit(limit_file)
     total = min(found.total, limit or found.total)
@@ -75,7 +75,7 @@ def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]
 
 
 def disk(settings: Settings) -> list[Finding]:
-    """Room and right to write, where STREAMGAUGE_HOME is or would be."""
+    """Checks free space and write permission at STREAMGAUGE_HOME."""
     home = settings.home.absolute()
     there = next(folder for folder in (home, *home.parents) if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -92,7 +92,7 @@ def disk(settings: Settings) -> list[Finding]:
 
 
 def ports(settings: Settings) -> list[Finding]:
-    """Each port that the platform or the dashboard would listen on: free, their own already, or a stranger's."""
+    """Checks each port of the platform and the dashboard: free, used by its own server, or taken by another program."""
     servers: list[EmbeddedServer] = []
     if not settings.kafka_bootstrap_servers:
         servers.append(EmbeddedKafka(settings))
@@ -104,7 +104,7 @@ def ports(settings: Settings) -> list[Finding]:
 
 
 def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
-    """Whether what the lock names is in the cache, byte for byte."""
+    """Checks the cached jars against the hashes in the lock file."""
     locked = [artifact for bundle in jars.bundles(settings) for artifact in jars.locked(bundle, lock)]
     artifacts = [artifact for artifact in locked if not jars.unpacked_folder(artifact, settings).exists()]
     paths = {artifact: settings.cache / "maven" / artifact.coordinate.repository_path for artifact in artifacts}
@@ -126,7 +126,7 @@ def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
 
 
 def _container_limit(file: Path) -> int | None:
-    """The bytes that this container may use; None where there is no limit."""
+    """The memory limit of this container in bytes. None if there is none."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):
@@ -134,7 +134,7 @@ def _container_limit(file: Path) -> int | None:
 
 
 def _is_as_locked(path: Path, sha256: str) -> bool | None:
-    """Whether the file has that hash; None if there is none."""
+    """Whether the file has that hash. None if it does not exist."""
     return pooch.file_hash(str(path)) == sha256 if path.exists() else None
 
 
@@ -150,7 +150,7 @@ def _port(port: int, whose: str, advice: str, *, own: set[int]) -> Finding:
 
 
 def _family(process: psutil.Process | None) -> set[int]:
-    """The ids of a server's process, which may be its guard, and of those below it."""
+    """The process ids of a server (which may be its guard) and its descendants."""
     if process is None:
         return set()
     try:
@@ -160,7 +160,7 @@ def _family(process: psutil.Process | None) -> set[int]:
 
 
 def _dashboard(port: int) -> set[int]:
-    """The id of the process on `port`, if that is a dashboard of Streamgauge."""
+    """The id of the process on `port` if it is a Streamgauge dashboard."""
     process = listener(port)
     try:
         arguments: Iterator[str] = iter(process.cmdline() if process else [])

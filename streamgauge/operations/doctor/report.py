@@ -1,4 +1,4 @@
-"""The findings as lines for a person, or as JSON for a script."""
+"""Formats the findings as text or as JSON."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _STYLES = {"ok": "green", "note": "blue", "warning": "yellow", "problem": "bold 
 
 
 def as_text(findings: Sequence[Finding]) -> list[Text]:
-    """A line a finding, and one that counts them."""
+    """One line per finding, and a summary."""
     width = max((len(finding.check) for finding in findings), default=0)
     return [*(_line(finding, width) for finding in findings), Text(summary(findings))]
 
@@ -24,12 +24,12 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def is_any_problem(findings: Sequence[Finding]) -> bool:
-    """Whether something does not work."""
+    """Whether any finding is a problem."""
     return any(finding.level == "problem" for finding in findings)
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """How many problems and warnings there are."""
+    """The number of problems and warnings."""
     counts = Counter(finding.level for finding in findings)
     return ", ".join(_counted(counts[level], level) for level in ("problem", "warning") if counts[level]) or "no problem, no warning"
 

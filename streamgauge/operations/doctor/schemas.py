@@ -1,4 +1,4 @@
-"""The schema registry: whether one answers, and which one it is."""
+"""Checks the schema registry."""
 
 from http import HTTPStatus
 from typing import Any
@@ -14,7 +14,7 @@ ANSWER_SECONDS = 2.0
 
 
 def registry(settings: Settings) -> list[Finding]:
-    """Whether a Confluent-compatible registry answers, which program it is, what it holds and what it demands of new versions."""
+    """Checks that a Confluent-compatible registry answers. Reports its program, its subjects and its compatibility rule."""
     url = settings.registry_url
     with registry_session(settings.registry) as session:
         try:
@@ -34,7 +34,7 @@ def registry(settings: Settings) -> list[Finding]:
 
 
 def _program(session: requests.Session, url: str) -> str:
-    """Its name and version, as far as it tells."""
+    """The registry's name and version, as far as it reports them."""
     base, found, _ = url.partition("/apis/")
     if found and "name" in (told := _get(session, f"{base}/apis/registry/v3/system/info")):
         return f"{str(told['name']).partition(' (')[0]} {told.get('version', '')}".strip()
@@ -43,7 +43,7 @@ def _program(session: requests.Session, url: str) -> str:
 
 
 def _get(session: requests.Session, url: str) -> dict[str, Any]:
-    """The object that is answered; empty if none is."""
+    """The JSON object in the response. Empty if there is none."""
     try:
         found = _json(session.get(url, timeout=ANSWER_SECONDS))
     except requests.RequestException:
