@@ -1,1 +1,1 @@
-"""What all rooms agree on: domains, topics, settings, errors, and the clients of Kafka, the schema registry and storage. It imports no other room."""
+"""Shared by all packages: domains, topics, settings, errors, and clients of Kafka, the schema registry and storage. Imports no other."""

@@ -1,4 +1,4 @@
-"""Durations as settings and options spell them: "10 minutes", "1 hour 30 minutes"."""
+"""Durations in settings and options: "10 minutes", "1 hour 30 minutes"."""
 
 import re
 
@@ -9,7 +9,7 @@ _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day)s?", re.IGNORE
 
 
 def seconds(text: str, name: str) -> float:
-    """The length of the duration `text`, in seconds; raises StreamgaugeError that calls it `name` when it is none, or zero."""
+    """Parses the duration `text` to seconds. Raises StreamgaugeError, naming the value `name`, if it is not a duration or is zero."""
     parts = _PART.findall(text)
     total = sum(float(count) * _SECONDS[unit.lower()] for count, unit in parts)
     if _PART.sub("", text).strip() or total <= 0:
@@ -19,7 +19,7 @@ def seconds(text: str, name: str) -> float:
 
 
 def text(length_seconds: float) -> str:
-    """A length of time as `seconds` reads it, in whole seconds: "7 days 1 hour 10 minutes"."""
+    """Formats a duration so that `seconds` can parse it, in whole seconds: "7 days 1 hour 10 minutes"."""
     parts, rest = [], round(length_seconds)
     for unit, size in sorted(_SECONDS.items(), key=lambda unit: -unit[1]):
         count, rest = divmod(rest, size)

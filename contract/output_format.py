@@ -7,14 +7,14 @@ import typer
 
 
 class Format(StrEnum):
-    """For a person, or for a script."""
+    """Output for a person or a script."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class RowFormat(StrEnum):
-    """As Format, for commands that print rows of data."""
+    """Output formats for commands that print rows of data."""
 
     TABLE = "table"
     CSV = "csv"

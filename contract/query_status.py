@@ -1,7 +1,7 @@
-"""How each query does: the rows of topic `query-states`, looked at from a moment. Pure, but for `read_statuses`, which asks Kafka.
+"""The status of each query, computed from the rows of topic `query-states`. Pure functions, except `read_statuses`, which reads Kafka.
 
-The topic is compacted, so that it is read in a moment: every query's row is there, however long ago its query ended, and however
-many micro-batches topic `streaming-metrics` holds.
+The topic is compacted, so reading it is fast: it has one row per query, however long ago the query ended and however many micro-batches
+topic `streaming-metrics` holds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,13 +17,13 @@ from contract.text import utc_text
 from contract.topics import QUERY_STATES
 
 HEARTBEAT_SECONDS = 5
-"""How often, at least, the pipeline says of a query that it runs."""
+"""How often, at least, the pipeline reports a running query."""
 SILENT_AFTER = timedelta(seconds=20)
-"""How long nothing may be heard of a query that runs; after that, its process has gone, or cannot reach Kafka."""
+"""A running query without reports for longer than this counts as silent: its process is gone, or cannot reach Kafka."""
 
 RUNNING, IDLE, STOPPED, FAILED, SILENT = "running", "idle", "stopped", "failed", "silent"
 TROUBLES = (FAILED, SILENT, STOPPED)
-"""States in which nothing is counted, the worst first."""
+"""States in which a query processes nothing, worst first."""
 _ACTIVE = (RUNNING, IDLE)
 _TOLD = {RUNNING, IDLE, STOPPED, FAILED}
 _NUMBERS = (
@@ -38,14 +38,14 @@ _NUMBERS = (
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """A query as of one moment; what is not known is None. Times are UTC.
+    """The status of a query at one moment. Unknown values are None. Times are UTC.
 
-    state: running, idle (it waits for records), stopped, failed, or silent (it ran, and nothing is heard of it any more).
-    since: how long it has been in that state. heard_at: when anything was last heard of it. batch_at: when its last batch ended.
-    rates: rows/s of the last batch; 0 when idle, None when it does not run. lag: records that its source holds beyond that batch.
-    worst_partition: the partition with most of the lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
-    state_rows, state_bytes: what it keeps in memory. late_rows: dropped as too late since it was started. error: of its last failure,
-    also after it was started again; error_detail has more lines.
+    state: running, idle (waiting for records), stopped, failed, or silent (it was running and no longer reports).
+    since: when it entered that state. heard_at: time of its last report. batch_at: when its last batch ended.
+    rates: rows/s of the last batch; 0 when idle, None when not running. lag: records in the source beyond that batch.
+    worst_partition: the partition with the largest lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
+    state_rows, state_bytes: its state in memory. late_rows: late records dropped since it started. error: its last failure, kept after a
+    restart; error_detail has more lines.
     """
 
     query: str
@@ -73,7 +73,7 @@ class QueryStatus:
 
     @property
     def is_trouble(self) -> bool:
-        """Whether it counts nothing now."""
+        """Whether it is processing nothing."""
         return self.state in TROUBLES
 
     def as_row(self) -> Row:
@@ -82,7 +82,7 @@ class QueryStatus:
 
 
 def decode_state(value: bytes) -> Row:
-    """A record of topic `query-states` with its times as datetime; raises KeyError, TypeError or ValueError for what is no such record."""
+    """Decodes a record of topic `query-states`, with times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
     _expect(row["query"], str, "query")
     if row["state"] not in _TOLD:
@@ -93,7 +93,7 @@ def decode_state(value: bytes) -> Row:
     for name in ("error", "error_detail"):
         _expect(row[name], str | None, name)
     times = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
-    # A row that an earlier version left behind says it of the last batch only.
+    # Rows of earlier versions have the offsets only in the last batch's progress.
     offsets = row["source_offsets"] if "source_offsets" in row else (row["progress"] or {}).get("source_offsets", {})
     _expect_counts(offsets, "source_offsets")
     return (
@@ -105,9 +105,9 @@ def decode_state(value: bytes) -> Row:
 
 
 def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]) -> list[QueryStatus]:
-    """The status of each query at `now`, troubles first, then by name.
+    """The status of each query at `now`: troubles first, then by name.
 
-    states: as `decode_state` makes them. topic_ends: of partitions ("topic-0"), the offset of the next record, as far as it is known.
+    states: rows from `decode_state`. topic_ends: by partition ("topic-0"), the offset of the next record, where known.
     """
     found = [status_of(state, now, topic_ends) for state in states]
     return sorted(found, key=lambda status: (TROUBLES.index(status.state) if status.is_trouble else len(TROUBLES), status.query))
@@ -139,9 +139,9 @@ def source_partitions(states: Iterable[Row]) -> list[str]:
 
 
 def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> list[QueryStatus]:
-    """The status of every query that ever ran on this Kafka, now.
+    """The current status of every query that ever ran on this Kafka.
 
-    topic_ends: to be given by who asks again and again. Raises StreamgaugeError when Kafka cannot be asked.
+    topic_ends: pass one when calling repeatedly. Raises StreamgaugeError when Kafka cannot be read.
     """
     table = read_to_end(settings.kafka, QUERY_STATES.name, decode_state)
     if table.unreadable:

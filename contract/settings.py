@@ -1,4 +1,4 @@
-"""Every setting, in one place: a frozen dataclass read from the environment. Nothing else reads the environment."""
+"""All settings: a frozen dataclass read from the environment. Nothing else reads the environment."""
 
 import os
 import platform
@@ -43,7 +43,7 @@ def _count(text: str) -> int:
 
 def _web_address(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:  # asking for a port that is none raises ValueError
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:  # reading an invalid port raises ValueError
         raise ValueError(text)
     return text
 
@@ -69,7 +69,7 @@ def _seconds(text: str) -> float:
 
 
 def _whole_seconds(text: str) -> str:
-    # The keys of result topics hold whole seconds: windows that begin within the same second would share a key.
+    # Keys of result topics have whole seconds, so windows that start within the same second would share a key.
     if "." in text:
         raise ValueError(text)
     try:
@@ -87,7 +87,7 @@ def _folder_or_bucket(text: str) -> str:
 
 def _bucket(text: str) -> str:
     parts = urlsplit(text)
-    # In abfss://container@account the @ is no sign of a password.
+    # In abfss://container@account the @ marks no password.
     if parts.scheme not in OBJECT_STORES or not parts.netloc or ("@" in parts.netloc and parts.scheme != "abfss"):
         raise ValueError(text)
     return text.rstrip("/")
@@ -119,7 +119,7 @@ def _shown(default: Any) -> str:  # noqa: ANN401
 
 @dataclass(frozen=True)
 class Settings:
-    """What the programs can be told. An unset or empty variable means the default."""
+    """The settings of all programs. An unset or empty variable means the default."""
 
     home: Path = _setting("STREAMGAUGE_HOME", Path(".streamgauge"), "data of the embedded platform, checkpoints, tables, logs", read=Path)
     cache: Path = _setting(
@@ -387,9 +387,9 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Reads the settings, and the files of properties that they name.
+        """Reads the settings and the properties files that they name.
 
-        Raises StreamgaugeError that names the variable, what it holds and what it may hold.
+        Raises StreamgaugeError with the variable, its value and the expected values.
         """
         given: dict[str, Any] = {}
         for setting in fields(cls):
@@ -399,7 +399,7 @@ class Settings:
             try:
                 given[setting.name] = setting.metadata["read"](text)
             except (ValueError, KeyError) as error:
-                # What stands before an @ may be a password, also where no URL was recognised.
+                # Text before an @ may be a password, even if it is not a valid URL.
                 found = "something else" if setting.metadata["is_secret"] else repr(re.sub(r"(?s).*@", "***@", text))
                 msg = f"{variable} is {found}; expected {setting.metadata['expected']}"
                 raise StreamgaugeError(msg) from error
@@ -408,11 +408,11 @@ class Settings:
         return settings
 
     def _check_access(self) -> None:
-        """Reads what clients need for Kafka and the registry, so that what is wrong with it is said before anything is started."""
+        """Reads the client properties of Kafka and the registry, so that errors in them are reported before anything starts."""
         _ = self.kafka, self.registry
 
     def environment(self) -> dict[str, str]:
-        """Every variable, so that another process has these settings whatever its environment holds besides."""
+        """All variables, to give another process these settings regardless of its own environment."""
         values = {f.metadata["variable"]: getattr(self, f.name) for f in fields(self)}
         return {variable: "" if value is None else str(value) for variable, value in values.items()}
 
@@ -423,9 +423,9 @@ class Settings:
 
     @cached_property
     def kafka(self) -> KafkaCluster:
-        """The Kafka that every program talks to: the user's own, or the embedded broker on loopback.
+        """The Kafka cluster that all programs use: the user's own, or the embedded broker on loopback.
 
-        Raises StreamgaugeError when its client properties cannot be followed.
+        Raises StreamgaugeError when its client properties are invalid.
         """
         if self.kafka_client_properties is None:
             return KafkaCluster(self.bootstrap_servers)
@@ -436,14 +436,14 @@ class Settings:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where that Kafka is asked first, for a person to read."""
+        """Bootstrap servers of that cluster, for display."""
         return self.kafka_bootstrap_servers or f"127.0.0.1:{self.kafka_port}"
 
     @cached_property
     def registry(self) -> RegistryServer:
-        """The schema registry that every program talks to: the user's own, or the embedded one on loopback, under its Confluent-compatible path.
+        """The schema registry that all programs use: the user's own, or the embedded one on loopback under its Confluent-compatible path.
 
-        Raises StreamgaugeError when its properties cannot be followed.
+        Raises StreamgaugeError when its properties are invalid.
         """
         if self.schema_registry_properties is None:
             return RegistryServer(self.registry_url)
@@ -454,41 +454,41 @@ class Settings:
 
     @property
     def registry_url(self) -> str:
-        """Where that registry is, for a person to read."""
+        """URL of that registry, for display."""
         return self.schema_registry_url or f"http://127.0.0.1:{self.registry_port}/apis/ccompat/v7"
 
     @property
     def logs(self) -> Path:
-        """Where child processes and Spark write their logs."""
+        """The logs of child processes and Spark."""
         return self.home / "logs"
 
     @property
     def checkpoints(self) -> StoragePath:
-        """Where queries keep their checkpoints, a folder a query, version and mode."""
+        """The folder of all checkpoints. It has one subfolder per query, version and mode."""
         if self.checkpoint_uri:
             return remote_folder("CHECKPOINT_URI", self.checkpoint_uri, self.aws_endpoint_url)
         return self.checkpoint_notes
 
     @property
     def checkpoint_notes(self) -> Path:
-        """Where this machine's processes tell each other of checkpoints: who uses which."""
+        """Notes shared by this machine's processes: which process uses which checkpoint."""
         return self.home.absolute() / "checkpoints"
 
     @property
     def owner(self) -> str:
-        """To whom checkpoints in an object store belong that are begun here."""
+        """The owner of checkpoints that this installation creates in an object store."""
         return self.owner_name or f"{platform.node()}:{self.home.absolute()}"
 
     @property
     def lake(self) -> StoragePath:
-        """Where tables of files are kept: a folder, or one of an object store."""
+        """The folder of the file-based tables, on disk or in an object store."""
         if self.is_lake_remote:
             return remote_folder("LAKE_URI", self.lake_uri, self.aws_endpoint_url)
         return Path(self.lake_uri).absolute() if self.lake_uri else self.home.absolute() / "lake"
 
     @property
     def uses_s3(self) -> bool:
-        """Whether anything is in an S3."""
+        """Whether tables or checkpoints are in S3."""
         return any(uri.startswith("s3a:") for uri in (self.lake_uri, self.checkpoint_uri))
 
     @property

@@ -1,4 +1,4 @@
-"""What SPARK_MASTER says: whether the work stays on this machine, where a Standalone cluster's masters are, and how it reaches us."""
+"""Parses SPARK_MASTER: local or cluster mode, the addresses of Standalone masters, and this machine's address towards them."""
 
 import socket
 
@@ -10,17 +10,17 @@ ANSWER_SECONDS = 3
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs in processes of this machine only, and starts them itself: local, local[4], local-cluster[2,1,1024]."""
+    """Whether Spark runs only in processes on this machine that it starts itself: local, local[4], local-cluster[2,1,1024]."""
     return master.startswith("local")
 
 
 def is_managed(master: str) -> bool:
-    """Whether Kubernetes or YARN gives the executors, by settings of Spark's own."""
+    """Whether Kubernetes or YARN provides the executors, configured by Spark's own settings."""
     return master.startswith("k8s://") or master == "yarn"
 
 
 def endpoints(master: str) -> list[tuple[str, int]]:
-    """Host and port of each master that `master` names, one or more: spark://one:7077,two:7077.
+    """Host and port of each master in `master`, one or more: spark://one:7077,two:7077.
 
     Raises StreamgaugeError when it names none.
     """
@@ -35,7 +35,7 @@ def endpoints(master: str) -> list[tuple[str, int]]:
 
 
 def address_towards(master: str) -> str:
-    """The address of this machine on its way to the first master that answers: those that run there find us by it.
+    """The local address on the route to the first master that answers. Processes there reach this machine by it.
 
     Raises StreamgaugeError when no master answers.
     """

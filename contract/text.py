@@ -1,4 +1,4 @@
-"""How moments, lengths of time and sizes read, what is JSON, and how texts are kept from telling passwords and from steering a terminal."""
+"""Formats times, durations and sizes, checks JSON, and makes text safe to show: no passwords, no terminal escape sequences."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,16 +10,16 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 _CREDENTIALS_IN_URL = re.compile(r"(?i)\b(?!abfss:)([a-z][a-z0-9+.-]*://)[^\s\"'<>]*@")
-"""Up to the last @, as a password may hold an @ or a slash. In abfss://container@account/folder it is no password."""
+"""Matches up to the last @, because a password may contain @ or a slash. In abfss://container@account/folder the @ marks no password."""
 
 
 def without_credentials(text: str) -> str:
-    """The text with *** for the name and password of each URL in it."""
+    """The text with *** in place of user name and password in each URL."""
     return _CREDENTIALS_IN_URL.sub(r"\1***@", text)
 
 
 def is_json(text: bytes) -> bool:
-    """Whether the text is one JSON value."""
+    """Whether the text is one valid JSON value."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -28,19 +28,19 @@ def is_json(text: bytes) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text in one line, with a replacement character for each that is not to be printed: a terminal would obey escape sequences."""
+    """The text on one line, with a replacement character for each unprintable one. A terminal would execute escape sequences."""
     return "".join(
         character if character.isprintable() else " " if character in "\t\n\r" else "\N{REPLACEMENT CHARACTER}" for character in text
     )
 
 
 def utc_text(moment: datetime) -> str:
-    """A moment as topics carry it: ISO 8601 with milliseconds and Z."""
+    """A timestamp as in topics: ISO 8601, UTC, with milliseconds and Z."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def duration(length: timedelta) -> str:
-    """A length of time in its two largest units: "41 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"; never below zero, as clocks differ."""
+    """A duration in its two largest units: "41 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". Never negative, because clocks differ."""
     seconds = max(0, int(length.total_seconds()))
     for (unit, size), (smaller_unit, smaller_size) in pairwise(_UNITS):
         count, rest = divmod(seconds, size)
@@ -59,7 +59,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def behind(age_ms: int | None) -> str:
-    """How far a watermark is behind the clock, "3 min 20 s ago"; or ahead of it, where a producer plays time faster than it passes."""
+    """How far a watermark is behind the clock, such as "3 min 20 s ago", or "ahead" of it when a producer speeds up event time."""
     if age_ms is None:
         return ""
     return f"{duration(timedelta(milliseconds=abs(age_ms)))} {'ahead' if age_ms < 0 else 'ago'}"

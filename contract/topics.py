@@ -1,10 +1,10 @@
-"""What a topic is, and the topics that all domains share. Those of a domain are in contract/domains."""
+"""The topic type and the topics that all domains share. A domain's own topics are in contract/domains."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 LARGEST_RECORD_BYTES = 10 * 1024 * 1024
-"""The largest record, over all: a document of 5 MB passes, also on its way to the dead letters."""
+"""The largest record on any topic. A 5 MB document fits, also as a dead letter."""
 
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -14,14 +14,14 @@ COMPACTED = {
     "max.compaction.lag.ms": "120000",
     "delete.retention.ms": "86400000",
 }
-"""Settings of a result topic. Kafka never compacts the active segment, so its defaults (1 GB, 7 days) would leave a small topic uncompacted."""
+"""Settings of a result topic. Kafka never compacts the active segment; its defaults (1 GB, 7 days) leave a small topic uncompacted."""
 A_WEEK = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 """Settings of a source topic."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic and its contract. `config` holds Kafka's own names of topic settings; a source topic is one that producers write."""
+    """A topic and its contract. `config` holds Kafka's topic settings. Producers write the topics with `is_source`."""
 
     name: str
     partitions: int
@@ -32,12 +32,12 @@ class Topic:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether the topic is a table: its last value per key counts, and a null value deletes."""
+        """Whether the topic is a table: the last value per key wins, and a tombstone deletes the row."""
         return "compact" in self.config.get("cleanup.policy", "delete")
 
     @property
     def is_result(self) -> bool:
-        """Whether the topic is a table of results, and not one of how the queries do."""
+        """Whether the topic is a table of results. Excludes `query-states`."""
         return self.is_compacted and self.name != QUERY_STATES.name
 
 
@@ -83,4 +83,4 @@ ALERTS = Topic(
 )
 
 SHARED = (DEAD_LETTERS, STREAMING_METRICS, QUERY_STATES, ALERTS)
-"""The topics of no single domain."""
+"""The topics that belong to no single domain."""

@@ -1,1 +1,1 @@
-"""What writes the source topics. Knows the topics, knows nothing of Spark."""
+"""Producers that write the source topics. They do not depend on Spark."""

@@ -1,4 +1,4 @@
-"""`streamgauge produce <domain>`: one command a domain, which is `produce` of producers.<domain>."""
+"""`streamgauge produce <domain>`: one command per domain, implemented by `produce` in producers.<domain>."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Every domain. A new one is its files and one line here: docs/add-a-domain.md."""
+"""All domains. To add one, add its files and one line here: docs/add-a-domain.md."""
 
 from importlib import import_module
 
@@ -12,4 +12,4 @@ NAMES = (
 )
 DOMAINS: tuple[Domain, ...] = tuple(import_module(f"contract.domains.{name}").DOMAIN for name in NAMES)
 TOPICS = (*(topic for domain in DOMAINS for topic in domain.topics), *SHARED)
-"""Every topic. Topics are created from here and nowhere else; the embedded broker creates none by itself."""
+"""All topics. Topics are created only from this list; the embedded broker creates none automatically."""

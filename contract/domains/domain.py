@@ -1,4 +1,4 @@
-"""What every room knows of a domain."""
+"""The definition of a domain, as all packages see it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from contract.topics import Topic
 
 @dataclass(frozen=True)
 class Report:
-    """What `streamgauge report` shows of a query's result topic.
+    """How `streamgauge report` shows a query's result topic.
 
-    group: the columns of the key besides the window. counted: the column that --min-count bounds. is_avro: whether values are Avro in the
-    Confluent wire format instead of JSON.
+    group: the key columns other than the window. counted: the column that --min-count filters. is_avro: whether values are Avro in the
+    Confluent wire format; otherwise JSON.
     """
 
     topic: Topic
@@ -22,9 +22,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain by its `name`: that of `streamgauge produce <name>` and of its modules producers.<name>, pipeline.domains.<name> and dashboard.domains.<name>.
+    """A domain. `name` also names `streamgauge produce <name>` and producers.<name>, pipeline.domains.<name> and dashboard.domains.<name>.
 
-    title: of its page. reports: by query. demo: options of `streamgauge produce <name>` in the demo.
+    title: title of its page. reports: reports by query name. demo: options of `streamgauge produce <name>` in the demo.
     """
 
     name: str
@@ -35,5 +35,5 @@ class Domain:
 
     @property
     def sources(self) -> tuple[Topic, ...]:
-        """The topics that its producer writes."""
+        """The topics that the domain's producer writes."""
         return tuple(topic for topic in self.topics if topic.is_source)

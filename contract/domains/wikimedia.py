@@ -1,4 +1,4 @@
-"""Wikimedia edits: edits by bots and people, and by wiki, per minute."""
+"""Wikimedia edits per minute: by bots and people, and by wiki."""
 
 from contract.domains.domain import Domain, Report
 from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic

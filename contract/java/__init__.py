@@ -1,1 +1,1 @@
-"""The Java and the jars that the broker, the registry and Spark run on."""
+"""The Java runtime and the jars of the broker, the registry and Spark."""

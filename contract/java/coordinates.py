@@ -7,7 +7,7 @@ from typing import Self
 
 @dataclass(frozen=True, order=True)
 class Coordinate:
-    """One artifact of a Maven repository."""
+    """An artifact of a Maven repository."""
 
     group: str
     artifact: str
@@ -17,7 +17,7 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `group:artifact[:type[:classifier]]:version`; raises ValueError for anything else."""
+        """Parses `group:artifact[:type[:classifier]]:version`. Raises ValueError for anything else."""
         match text.split(":"):
             case [group, artifact, version]:
                 return cls(group, artifact, version)
@@ -30,20 +30,20 @@ class Coordinate:
 
     @classmethod
     def of_repository_path(cls, path: PurePath) -> Self:
-        """The coordinate of a file at `path` in a Maven repository, e.g. org/slf4j/slf4j-api/2.0/slf4j-api-2.0.jar."""
+        """The coordinate of a file by its `path` in a Maven repository, e.g. org/slf4j/slf4j-api/2.0/slf4j-api-2.0.jar."""
         *group, artifact, version, name = path.parts
         classifier, _, type_ = name.removeprefix(f"{artifact}-{version}").removeprefix("-").partition(".")
         return cls(".".join(group), artifact, version, type_, classifier)
 
     @property
     def file_name(self) -> str:
-        """The file's name in any Maven repository."""
+        """The file's name in a Maven repository."""
         classifier = f"-{self.classifier}" if self.classifier else ""
         return f"{self.artifact}-{self.version}{classifier}.{self.type}"
 
     @property
     def repository_path(self) -> str:
-        """The file's path below a Maven repository's address."""
+        """The file's path relative to a Maven repository's URL."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
 
     def __str__(self) -> str:

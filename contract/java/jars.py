@@ -1,4 +1,4 @@
-"""Fetches the locked jars once into the user's cache, checks them, and uses them offline from then on."""
+"""Downloads the locked jars once into the user's cache, verifies them, and works offline from then on."""
 
 import tarfile
 import tempfile
@@ -21,7 +21,7 @@ from contract.process.waiting import Reminder
 from contract.settings import Settings
 from contract.text import size_text
 
-pooch.get_logger().setLevel("ERROR")  # it would print a line a file, over the progress bar
+pooch.get_logger().setLevel("ERROR")  # it would print one line per file over the progress bar
 
 LOCK = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 256 * 1024
@@ -32,7 +32,7 @@ _END_SECONDS = 1
 
 @dataclass(frozen=True)
 class LockedArtifact:
-    """One row of the lock: what to fetch, its hash and length, and what it is for."""
+    """One row of the lock file: the artifact, its hash, length and purpose."""
 
     bundle: str
     coordinate: Coordinate
@@ -42,7 +42,7 @@ class LockedArtifact:
 
 
 def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
-    """The artifacts of one bundle ("spark", "kafka", "registry")."""
+    """The artifacts of a bundle ("spark", "kafka", "registry")."""
     rows = tomllib.loads(lock.read_text())["artifact"]
     return [
         LockedArtifact(row["bundle"], Coordinate.parse(row["coordinate"]), row["sha256"], row["bytes"], row["for"])
@@ -52,19 +52,19 @@ def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
 
 
 def spark_bundles(settings: Settings) -> list[str]:
-    """The bundles that are on Spark's class path: those for an S3 only where something is in one."""
+    """The bundles on Spark's class path. Includes S3 support only if something is stored in S3."""
     return ["spark", "s3"] if settings.uses_s3 else ["spark"]
 
 
 def bundles(settings: Settings) -> list[str]:
-    """All bundles that a whole platform with these settings uses."""
+    """All bundles of a complete platform with these settings."""
     return [*spark_bundles(settings), "kafka", "registry"]
 
 
 def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
-    """The bundle's files in the cache, fetched where they are missing and always checked against the lock.
+    """The bundle's files in the cache. Downloads missing files and always verifies all of them against the lock.
 
-    Raises StreamgaugeError for a wrong hash, no network and a full disk; nothing half-fetched stays behind.
+    Raises StreamgaugeError for a wrong hash, a missing network or a full disk. Leaves no partial downloads.
     """
     with _Download(bundle, missing(bundle, settings, lock)) as download:
         return download.in_threads(lambda artifact: _fetch_one(artifact, settings, download), locked(bundle, lock))
@@ -80,9 +80,9 @@ def _path(artifact: LockedArtifact, settings: Settings) -> Path:
 
 
 def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
-    """The folder in the cache that holds what is in the archive of a bundle of one archive; fetched and unpacked where it is missing.
+    """The cache folder with the contents of a bundle that is a single archive. Downloads and unpacks it if it is missing.
 
-    Raises StreamgaugeError as `fetch` does. Of two that unpack at once, one is first, and both have the whole folder.
+    Raises StreamgaugeError as `fetch` does. Safe for concurrent processes: one of them wins, and all get the complete folder.
     """
     (artifact,) = locked(bundle, lock)
     folder = unpacked_folder(artifact, settings)
@@ -94,29 +94,29 @@ def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
         with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
             whole = Path(draft, "whole")
             with tarfile.open(archive) as files:
-                # The first Pythons of 3.11 have no filter; what is unpacked was checked by its hash.
+                # Early releases of Python 3.11 lack the filter; the archive's hash is verified anyway.
                 files.extraction_filter = getattr(tarfile, "data_filter", None)
                 files.extractall(whole)  # noqa: S202
             if not folder.exists():
                 whole.rename(folder)
     except OSError as error:
-        if not folder.exists():  # it does when another was first
+        if not folder.exists():  # another process may have created it first
             raise _unwritable(folder, artifact, error) from error
     return folder
 
 
 def unpacked_folder(artifact: LockedArtifact, settings: Settings) -> Path:
-    """Where in the cache an archive is unpacked. Once it is, the archive is needed no more."""
+    """Where in the cache an archive is unpacked. The archive is no longer needed afterwards."""
     return settings.cache.absolute() / "unpacked" / f"{artifact.coordinate.artifact}-{artifact.coordinate.version}-{artifact.sha256[:8]}"
 
 
 def class_path(paths: Sequence[Path]) -> str:
-    """`paths` as Java's -cp takes them."""
+    """`paths` as an argument of Java's -cp."""
     return ":".join(str(path.absolute()) for path in paths)
 
 
 class _Download:
-    """A pooch downloader that shows how far it is with all files: by a bar on a terminal, and otherwise by a line now and then."""
+    """A pooch downloader with progress over all files: a bar on a terminal, otherwise an occasional line."""
 
     def __init__(self, bundle: str, missing: Sequence[LockedArtifact]) -> None:
         self.console, self.lock, self.is_ended = Console(stderr=True, soft_wrap=True, highlight=False), threading.Lock(), False
@@ -137,9 +137,9 @@ class _Download:
         self.bar.stop()
 
     def in_threads(self, work: Callable[[LockedArtifact], Path], artifacts: Sequence[LockedArtifact]) -> list[Path]:
-        """As `map`, some at a time. When one fails, or the program is interrupted, the others end with the next piece that they get.
+        """Maps `work` over `artifacts`, a few at a time. After a failure or an interrupt, the other downloads stop at their next chunk.
 
-        The threads are daemons: one that waits for a server does not keep the program from ending.
+        The threads are daemons, so a thread that waits for a server does not block the program's exit.
         """
         places = threading.Semaphore(_AT_ONCE)
 
@@ -158,7 +158,7 @@ class _Download:
             return [path.result() for path in paths]
         except BaseException:
             self.is_ended = True
-            wait(paths, _END_SECONDS)  # they remove what they have fetched a part of
+            wait(paths, _END_SECONDS)  # they remove their partial downloads
             raise
 
     def __call__(self, url: str, output_file: str | IO[bytes], _pooch: object) -> None:

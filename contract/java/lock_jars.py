@@ -1,6 +1,6 @@
-"""Makes jars.lock from jars.toml: `python -m contract.java.lock_jars`, or `make jars-lock`.
+"""Creates jars.lock from jars.toml: `python -m contract.java.lock_jars`, or `make jars-lock`.
 
-Only whoever changes a version runs this; it needs Maven (`mvn`) on the PATH. Users fetch by the lock, without Maven.
+Needed only to change a version. Requires Maven (`mvn`) on the PATH. Users download by the lock, without Maven.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ HEADER = "# Made by `make jars-lock` from jars.toml; do not edit. One table an a
 
 
 def pom(artifacts: list[Coordinate]) -> str:
-    """A Maven project that depends on `artifacts` and nothing else."""
+    """A Maven project that depends only on `artifacts`."""
     dependencies = "".join(
         f"<dependency><groupId>{a.group}</groupId><artifactId>{a.artifact}</artifactId><version>{a.version}</version>"
         f"<type>{a.type}</type>{f'<classifier>{a.classifier}</classifier>' if a.classifier else ''}</dependency>"
@@ -34,7 +34,7 @@ def pom(artifacts: list[Coordinate]) -> str:
 
 
 def with_requirements(artifacts: list[Coordinate], folder: Path) -> dict[Coordinate, Path]:
-    """Has Maven copy `artifacts`, with what they need at run time, below `folder`."""
+    """Copies `artifacts` and their runtime dependencies into `folder`, using Maven."""
     folder.mkdir()
     (folder / "pom.xml").write_text(pom(artifacts))
     _maven(
@@ -50,7 +50,7 @@ def with_requirements(artifacts: list[Coordinate], folder: Path) -> dict[Coordin
 
 
 def alone(artifacts: list[Coordinate], folder: Path) -> dict[Coordinate, Path]:
-    """Has Maven copy `artifacts` below `folder`, without a look at what they need: their poms are not even read."""
+    """Copies `artifacts` without dependencies into `folder`, using Maven. Their poms are not read."""
     for a in artifacts:
         named = ":".join(part for part in (a.group, a.artifact, a.version, a.type, a.classifier) if part)
         _maven("dependency:copy", f"-Dartifact={named}", f"-DoutputDirectory={folder}")
@@ -82,7 +82,7 @@ def lock(requests: dict[str, Any], workplace: Path) -> list[dict[str, str | int]
 
 
 def main() -> None:
-    """Writes jars.lock beside jars.toml."""
+    """Writes jars.lock next to jars.toml."""
     requests = tomllib.loads((HERE / "jars.toml").read_text())
     with tempfile.TemporaryDirectory() as workplace:
         rows = lock(requests, Path(workplace))

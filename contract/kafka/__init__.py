@@ -1,1 +1,1 @@
-"""Kafka for everyone: clients, topics, reading tables and newest records, and what errors mean."""
+"""Kafka clients, topic creation, table and recent-record readers, and error messages."""

@@ -1,4 +1,4 @@
-"""The Kafka that every program talks to, and the one place where its clients are made."""
+"""The Kafka cluster that all programs use. All of its clients are created here."""
 
 import logging
 import uuid
@@ -18,15 +18,15 @@ _silent = logging.getLogger(f"{__name__}.librdkafka")
 _silent.propagate = False
 _silent.addHandler(logging.NullHandler())
 GROUP_PREFIX = "streamgauge-"
-"""How the names of all consumer groups begin: a consumer has to have one, and the right to it."""
+"""Prefix of all consumer group names. A consumer needs a group, and permission to use it."""
 
 
 @dataclass(frozen=True)
 class KafkaCluster:
-    """A Kafka, and how it is to be talked to: for librdkafka's clients by `producer`, `consumer` and `admin`, for Spark's by `spark_options`.
+    """A Kafka cluster and its client settings. Creates librdkafka clients; `spark_options` configures Spark's.
 
-    It is hashable, and as text it is `bootstrap_servers` alone, so that it can stand in any message. Making a client raises StreamgaugeError
-    when `security` cannot be followed: a key that does not fit its certificate, say.
+    Hashable. As text it is only `bootstrap_servers`, so it is safe in any message. Creating a client raises StreamgaugeError when
+    `security` is invalid, for example when a key does not match its certificate.
     """
 
     bootstrap_servers: str
@@ -37,36 +37,36 @@ class KafkaCluster:
 
     @property
     def addresses(self) -> list[str]:
-        """Where it is asked first, each as host:port."""
+        """The bootstrap servers, each as host:port."""
         return [address.strip().rpartition("://")[2] for address in self.bootstrap_servers.split(",") if address.strip()]
 
     def producer(self, config: Mapping[str, Any]) -> "Producer":
-        """A producer with `config`, in librdkafka's names."""
+        """Creates a producer. `config` uses librdkafka's names."""
         from confluent_kafka import Producer
 
         return self._made(Producer, config)
 
     def consumer(self, config: Mapping[str, Any] = {}) -> "Consumer":
-        """A consumer with `config`. It is of a group of its own and commits nothing: who reads here says where to begin."""
+        """Creates a consumer in a unique group. It commits nothing; the caller chooses the starting offsets."""
         from confluent_kafka import Consumer
 
         own = {"group.id": f"{GROUP_PREFIX}{uuid.uuid4()}", "enable.auto.commit": False}
         return self._made(Consumer, {**own, **config})
 
     def admin(self, config: Mapping[str, Any] = {}) -> "AdminClient":
-        """An admin client with `config`."""
+        """Creates an admin client."""
         from confluent_kafka.admin import AdminClient
 
         return self._made(AdminClient, config)
 
     def spark_options(self) -> dict[str, str]:
-        """The options by which Spark's source and sink reach it. They hold no secret: what is one, Kafka's clients look up themselves."""
+        """Options for Spark's Kafka source and sink. They contain no secrets; Kafka's clients resolve those themselves."""
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **dict(self.security.spark)}
 
     def _made(self, make: Callable[[dict[str, Any]], Client], config: Mapping[str, Any]) -> Client:
         from confluent_kafka import KafkaException
 
-        # What librdkafka would print is told by an error, or by whoever gives an `error_cb`; what is fatal it prints at every level.
+        # Errors and `error_cb` already report what librdkafka logs. It logs fatal errors at every level, hence the silent logger.
         common = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "logger": _silent, **dict(self.security.librdkafka)}
         try:
             return make({**common, **config})

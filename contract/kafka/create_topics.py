@@ -1,4 +1,4 @@
-"""Creates the topics of topics.py on a Kafka, and compares those that are there with what they should be."""
+"""Creates the topics of topics.py, and compares existing topics with their definitions."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ TIMEOUT_SECONDS = 30
 
 
 def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS, say: Say = lambda _: None) -> list[str]:
-    """Creates what is missing; returns a warning for each existing topic that has other settings, which it leaves alone.
+    """Creates missing topics. Returns one warning per differing setting of an existing topic; existing topics are not changed.
 
-    When it returns, every partition has a leader: all of them can be read and written. `say` is told when that takes long.
+    On return, every partition has a leader and can be read and written. `say` gets a message when that takes long.
     Raises KafkaAway when the broker does not answer, StreamgaugeError when it refuses.
     """
     raise_if_kept_out(kafka)
@@ -41,7 +41,7 @@ def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS, say: Sa
 
 
 class Deviation(NamedTuple):
-    """A setting of a topic on the broker that is not what topics.py says; `found` is None for one that the broker does not know."""
+    """A topic setting on the broker that differs from topics.py. `found` is None when the broker does not have the setting."""
 
     topic: Topic
     setting: str
@@ -50,7 +50,7 @@ class Deviation(NamedTuple):
 
 
 def differences(admin: AdminClient, topics: Sequence[Topic], partitions: dict[str, int]) -> list[str]:
-    """One line for each setting of a topic on the broker that is not what topics.py says."""
+    """One line per topic setting on the broker that differs from topics.py."""
     return [
         f"topic {of.topic.name} has {of.setting}={of.found}, expected {of.setting}={of.expected}; it is used as it is"
         for of in deviations(admin, topics, partitions)
@@ -60,7 +60,7 @@ def differences(admin: AdminClient, topics: Sequence[Topic], partitions: dict[st
 def deviations(
     admin: AdminClient, topics: Sequence[Topic], partitions: Mapping[str, int], timeout_seconds: float = TIMEOUT_SECONDS
 ) -> list[Deviation]:
-    """The settings of `topics`, which exist and have so many `partitions`, that are not what topics.py says.
+    """The settings of existing `topics` that differ from topics.py. partitions: partition count by topic name.
 
     Raises KafkaException or TimeoutError when the broker does not answer.
     """
@@ -80,7 +80,7 @@ def deviations(
 
 
 def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
-    """Whether the broker keeps only the last record of each key. Raises StreamgaugeError when it does not say."""
+    """Whether the broker compacts the topic. Raises StreamgaugeError when its settings cannot be read."""
     admin = kafka.admin()
     described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=TIMEOUT_SECONDS)
     try:
@@ -120,9 +120,9 @@ def _slow(name: str) -> KafkaAway:
 
 
 def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: Say) -> None:
-    """A topic exists a moment before a broker leads its partitions, and after a broker's start too; until then requests about them fail.
+    """Waits until all partitions have a leader. Requests fail before that, just after a topic is created or a broker starts.
 
-    Raises StreamgaugeError when Kafka does not answer any more.
+    Raises StreamgaugeError when Kafka stops answering.
     """
     without = [TopicPartition(name, number) for name, count in partitions.items() for number in range(count)]
 
@@ -130,7 +130,7 @@ def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: S
         return f"a leader of topic {', '.join(sorted({of.topic for of in without}))} in Kafka at {kafka}"
 
     for _ in waiting(what, say):
-        # A client of its own each time: one that has been told "no leader" goes on believing it.
+        # A new client each time: a client caches "no leader".
         without[:] = _without_leader(kafka.admin(), without)
         if not without:
             return
@@ -147,6 +147,6 @@ def _without_leader(admin: AdminClient, partitions: Sequence[TopicPartition]) ->
         except TimeoutError:
             without.append(partition)
         except KafkaException as error:
-            if not is_forbidden(error.args[0]):  # it has one then, and whoever reads the topic has the right to
+            if not is_forbidden(error.args[0]):  # an authorization error means that the partition has a leader
                 without.append(partition)
     return without

@@ -1,4 +1,4 @@
-"""Dead letters, to be looked at: where each came from, why it could not be used, and its bytes as text that is safe to show."""
+"""Reads dead letters for display: their origin, the reason, and their bytes as text that is safe to print."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -26,9 +26,10 @@ _ORIGIN = ("topic", "partition", "offset", "timestamp", "reason")
 
 
 def letter_of(message: Message) -> Row:
-    """A dead letter: letter_offset (its own), at (when it was written), topic, partition, offset, timestamp, reason (as its headers say), bytes, text.
+    """A dead letter as a row: letter_offset, at, the headers topic, partition, offset, timestamp and reason, bytes, text.
 
-    text: of the first EXCERPT_BYTES, as `readable` makes it. Raises KeyError, TypeError or UnicodeDecodeError for what is no dead letter.
+    letter_offset: its own offset. at: when it was written. bytes: its length. text: the first EXCERPT_BYTES as `readable` formats them.
+    Raises KeyError, TypeError or UnicodeDecodeError when the record is not a dead letter.
     """
     headers: dict[str, Any] = dict(message.headers() or [])
     origin = {name: headers[name].decode() if headers.get(name) is not None else None for name in _ORIGIN}
@@ -44,11 +45,11 @@ def letter_of(message: Message) -> Row:
 
 
 def readable(value: bytes | None, largest_bytes: int = LARGEST_SHOWN_BYTES) -> str:
-    """The first bytes of a value: as text when they are UTF-8 that can be shown, else as a hex dump, 16 bytes a line."""
+    """The first `largest_bytes` of a value: as text if they are printable UTF-8, otherwise as a hex dump with 16 bytes per line."""
     if value is None:
         return ""
     shown = value[:largest_bytes]
-    # A character may have been cut in the middle, of at most four bytes.
+    # The cut may split a UTF-8 character, which has at most four bytes.
     for end in range(len(shown), max(len(shown) - 4, -1), -1):
         try:
             text = shown[:end].decode()
@@ -63,7 +64,7 @@ def readable(value: bytes | None, largest_bytes: int = LARGEST_SHOWN_BYTES) -> s
 
 
 def hex_dump(value: bytes) -> str:
-    """Offset, 16 bytes in hex, and those of them that are ASCII; a line for each 16 bytes."""
+    """A hex dump: offset, 16 bytes in hex, and their ASCII characters per line."""
     lines = []
     for start in range(0, len(value), _HEX_WIDTH):
         part = value[start : start + _HEX_WIDTH]
@@ -73,9 +74,9 @@ def hex_dump(value: bytes) -> str:
 
 
 def newest_letters(settings: Settings, limit: int, reason: str | None = None) -> list[Row]:
-    """The newest `limit` dead letters, the newest first; of these, the ones whose reason holds `reason`.
+    """The newest `limit` dead letters, newest first. reason: keeps only those whose reason contains it.
 
-    Raises StreamgaugeError when Kafka cannot be asked.
+    Raises StreamgaugeError when Kafka cannot be read.
     """
     with RecentReader(settings.kafka, DEAD_LETTERS.name, Recent(limit), letter_of).opened() as reader:
         reader.read_to_end()
@@ -83,9 +84,9 @@ def newest_letters(settings: Settings, limit: int, reason: str | None = None) ->
 
 
 def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes | None:
-    """The raw bytes of one dead letter, by its own offset; None for a null value.
+    """The raw bytes of one dead letter, by its own offset. None for a null value.
 
-    Raises StreamgaugeError when Kafka does not answer, or does not have it any more.
+    Raises StreamgaugeError when Kafka does not answer, or no longer has the letter.
     """
     consumer = kafka.consumer({"auto.offset.reset": "error"})
     try:
@@ -106,12 +107,12 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
 
 
 def as_json(letters: list[Row]) -> str:
-    """A JSON array of the letters, as `letter_of` makes them; times are ISO 8601 with Z."""
+    """The letters from `letter_of` as a JSON array. Times are ISO 8601 with Z."""
     return orjson.dumps(letters, option=orjson.OPT_UTC_Z).decode()
 
 
 def as_table(letters: list[Row], width: int) -> Table:
-    """A table for a terminal of `width` columns, a line of text of each letter; a narrow one is spared the times."""
+    """A table for a terminal of `width` columns, one line of text per letter. A narrow one omits the times."""
     columns = {
         "letter": [str(row["letter_offset"]) for row in letters],
         "reason": [row["reason"] for row in letters],
@@ -124,7 +125,7 @@ def as_table(letters: list[Row], width: int) -> Table:
     for name, cells in columns.items():
         justify: JustifyMethod = "right" if name in {"letter", "bytes"} else "left"
         table.add_column(name, justify=justify, width=min(max(map(len, [name, *cells])), 28), overflow="fold")
-    # rich would take the room from all columns alike, and leave none of the narrow ones.
+    # rich shrinks all columns equally, which would leave no space for the narrow ones.
     left = max(width - sum((column.width or 0) + 3 for column in table.columns) - 4, 0)
     table.add_column("begins with"[: max(left, 1)], no_wrap=True)
     excerpts = [row["text"].partition("\n")[0][:left] for row in letters]
@@ -134,7 +135,7 @@ def as_table(letters: list[Row], width: int) -> Table:
 
 
 def source_of(letter: Row) -> str:
-    """Where the record stood: "nest-logs-0 @ 1234"; only the topic for what never was a record there."""
+    """The record's source position, such as "nest-logs-0 @ 1234". Only the topic if it was never a record there."""
     if letter["offset"] in {None, "-1"}:
         return str(letter["topic"])
     return f"{letter['topic']}-{letter['partition']} @ {letter['offset']}"

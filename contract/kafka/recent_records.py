@@ -1,6 +1,6 @@
-"""The newest records of a topic: by number, by age, or both. What is older is not read, however long the topic is.
+"""Reads the newest records of a topic, by count, by age, or both. Older records are not read, however long the topic is.
 
-`last_records` reads them once, `RecentReader` goes on with those that come, or begins again with the newest.
+`last_records` reads them once. `RecentReader` keeps reading, or restarts at the newest.
 """
 
 import time
@@ -17,18 +17,18 @@ from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import ANSWER_SECONDS, TableReader, timestamp_ms_of
 
 DecodeMessage = Callable[[Message], Any]
-"""Makes a row of a record; raises, with a reason, when it cannot."""
+"""Decodes a record to a row. Raises an error with a reason when it cannot."""
 
 
 class Recent(NamedTuple):
-    """Which records: the newest `records` of each partition, of these the ones of the last `within` by Kafka's timestamps (None: of any age)."""
+    """Which records to read: the newest `records` of each partition, not older than `within` by Kafka timestamp (None: any age)."""
 
     records: int
     within: timedelta | None = None
 
 
 class RecentRows:
-    """The rows of the newest records, the oldest first. It has the face of a ResultTable, without keys."""
+    """The rows of the newest records, oldest first. Has the interface of a ResultTable, without keys."""
 
     def __init__(self, recent: Recent, decode: DecodeMessage) -> None:
         self._recent, self._decode = recent, decode
@@ -37,12 +37,12 @@ class RecentRows:
         self._newest_timestamp_ms: int | None = None
 
     def apply(self, message: Message) -> None:
-        """Takes a record in; those that have become too many or too old go."""
+        """Adds a record, and drops rows over the count or age limit."""
         timestamp_ms = timestamp_ms_of(message) or 0
         self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
         try:
             self._rows[message.partition() or 0].append((timestamp_ms, self._decode(message)))
-        except Exception as error:  # whatever a record holds, the reason is kept and the others are read
+        except Exception as error:  # decoders raise any error; keep the reason and read on
             self._unreadable.append((f"offset {message.offset()}".encode(), f"{type(error).__name__}: {error}"))
         if self._recent.within is not None:
             oldest_ms = self._newest_timestamp_ms - self._recent.within.total_seconds() * 1000
@@ -51,22 +51,22 @@ class RecentRows:
                     rows.popleft()
 
     def rows(self) -> list[Any]:
-        """The rows, the oldest first."""
+        """The rows, oldest first."""
         return [row for _, row in sorted(chain.from_iterable(self._rows.values()), key=itemgetter(0))]
 
     @property
     def unreadable(self) -> Mapping[bytes | None, str]:
-        """The records that could not be decoded, by their offset, and why."""
+        """The records that could not be decoded: offset to reason."""
         return dict(self._unreadable)
 
     @property
     def newest_record_at(self) -> datetime | None:
-        """The newest Kafka timestamp, UTC; None before the first record."""
+        """The newest Kafka timestamp, UTC. None before the first record."""
         return None if self._newest_timestamp_ms is None else datetime.fromtimestamp(self._newest_timestamp_ms / 1000, UTC)
 
 
 class RecentReader(TableReader):
-    """Reads the newest records of a topic, and goes on from there. `table` holds their rows."""
+    """Reads the newest records of a topic into `table`, then follows the topic."""
 
     table: RecentRows  # type: ignore[assignment]
 
@@ -76,7 +76,7 @@ class RecentReader(TableReader):
         self._recent, self._decode = recent, decode
 
     def begin_again(self) -> None:
-        """Goes to the records that are the newest by now, in an empty `table`. Raises StreamgaugeError when Kafka does not answer."""
+        """Restarts at the newest records with an empty `table`. Raises StreamgaugeError when Kafka does not answer."""
         self.table = RecentRows(self._recent, self._decode)
         self._start()
 
@@ -91,7 +91,7 @@ class RecentReader(TableReader):
         ]
 
     def _offsets_by_time(self, offsets: Mapping[int, tuple[int, int]]) -> dict[int, int]:
-        """Of each partition, the offset of the first record that is new enough; its end where none is."""
+        """The offset of the first record that is new enough, by partition. The partition's end if there is none."""
         within = self._recent.within or timedelta()
         since_ms = round((time.time() - within.total_seconds()) * 1000)
         try:
@@ -102,7 +102,7 @@ class RecentReader(TableReader):
 
 
 def last_records(kafka: KafkaCluster, topic: str, count: int) -> list[Message]:
-    """The last `count` records of each partition, the oldest first. Raises StreamgaugeError as `RecentReader` does."""
+    """The last `count` records of each partition, oldest first. Raises StreamgaugeError as `RecentReader` does."""
     with RecentReader(kafka, topic, Recent(count), lambda message: message).opened() as reader:
         reader.read_to_end()
         return reader.table.rows()

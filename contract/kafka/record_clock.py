@@ -1,14 +1,14 @@
-"""The clock of a record: the time that its events are measured by when it is asked whether they lie in the future.
+"""The clock of a record: the time against which its events count as being in the future.
 
-It is the record's Kafka timestamp. A producer whose time is not that of the clock on the wall, such as a simulation that plays a minute in a second,
-states its own time in a header, and that counts instead. Only one header that is a plausible time does; and none on a topic whose timestamps the broker sets
-(`message.timestamp.type=LogAppendTime`), for whoever wants that trusts no producer's clock.
+It is the record's Kafka timestamp. A producer that does not run in real time, such as a simulation that plays a minute per second, states
+its own time in a header, which takes precedence. The header counts only if there is exactly one and it is a plausible time. It is ignored
+on topics where the broker sets timestamps (`message.timestamp.type=LogAppendTime`), because such topics trust no producer's clock.
 """
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 CLOCK_MS = "clock_ms"
-"""The header: ms since 1970, in decimal digits."""
+"""Header name. The value is ms since 1970 in decimal digits."""
 LAST_CLOCK_MS = 32_503_679_999_999
 """The end of the year 2999."""
 

@@ -1,6 +1,6 @@
-"""The table that a compacted topic holds: the last value of each key, where a null value deletes the row.
+"""Reads a compacted topic as a table: the last value of each key, where a tombstone deletes the row.
 
-`ResultTable` folds records, `TableReader` feeds it from Kafka, `read_to_end` does both once and returns.
+`ResultTable` applies records, `TableReader` feeds it from Kafka, `read_to_end` does both once.
 """
 
 import time
@@ -18,20 +18,21 @@ from contract.kafka.errors import TopicMissing, forbidden, is_forbidden, no_answ
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
-"""Makes a row of a record's value; raises, with a reason, when it cannot.
+"""Decodes a record's value to a row. Raises an error with a reason when it cannot.
 
-A StreamgaugeError says that no value can be read at present, such as while a schema registry is away; any other error, that this one cannot.
+A StreamgaugeError means that no value can be decoded at present, for example because the schema registry is down. Any other error concerns
+this value only.
 """
 
 ANSWER_SECONDS = 5
-"""How long Kafka may take to answer a question about a topic."""
+"""Timeout for requests about a topic."""
 SILENCE_SECONDS = 30
-"""How long `read_to_end` waits for the next record before it gives up."""
+"""How long `read_to_end` waits for the next record before it fails."""
 _RECORDS_A_POLL = 1000
 
 
 def decode_json(value: bytes) -> Row:
-    """A JSON object as a dict; raises ValueError when `value` is anything else."""
+    """Decodes a JSON object to a dict. Raises ValueError for anything else."""
     row = orjson.loads(value)
     if not isinstance(row, dict):
         msg = f"expected a JSON object, found {type(row).__name__}"
@@ -40,7 +41,7 @@ def decode_json(value: bytes) -> Row:
 
 
 def timestamp_ms_of(message: Message) -> int | None:
-    """Kafka's timestamp of a record, since 1970; None if it has none."""
+    """Kafka's timestamp of a record, ms since 1970. None if it has none."""
     kind, timestamp_ms = message.timestamp()
     return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
 
@@ -48,9 +49,8 @@ def timestamp_ms_of(message: Message) -> int | None:
 class ResultTable:
     """The last value of each key.
 
-    It depends on nothing but the last value of each key, so it is the same before and after a compaction. That is why a value that
-    cannot be read takes the row of its key away instead of leaving an older one: it is counted in `unreadable` until a readable
-    value, or a null, follows.
+    The result is the same before and after compaction. For that reason a value that cannot be decoded removes its key's row instead of
+    leaving an older one. The key stays in `unreadable` until a readable value or a tombstone follows.
     """
 
     def __init__(self, decode: Decode = decode_json) -> None:
@@ -60,9 +60,9 @@ class ResultTable:
         self._newest_timestamp_ms: int | None = None
 
     def apply(self, key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> None:
-        """Folds one record in. `timestamp_ms`: Kafka's, since 1970; a record without a key belongs to no row and is unreadable.
+        """Applies one record. timestamp_ms: Kafka's, since 1970. A record without a key counts as unreadable.
 
-        Raises the StreamgaugeError of a `decode` that can read nothing at present; the table must then be read again.
+        Raises StreamgaugeError when `decode` cannot decode any value at present. The table must then be read again.
         """
         if timestamp_ms is not None:
             self._newest_timestamp_ms = max(timestamp_ms, self._newest_timestamp_ms or 0)
@@ -77,30 +77,30 @@ class ResultTable:
             self._rows[key] = self._decode(value)
         except StreamgaugeError:
             raise
-        except Exception as error:  # decoders of Avro raise a dozen kinds; whichever it is, the reason is kept and shown
+        except Exception as error:  # Avro decoders raise many types; keep the reason for display
             self._unreadable[key] = f"{type(error).__name__}: {error}"
 
     def rows(self) -> list[Row]:
-        """The rows, as `decode` made them, in order of their last change."""
+        """The decoded rows, in order of their last change."""
         return list(self._rows.values())
 
     def keys(self) -> list[bytes]:
-        """The keys of the rows, in the same order."""
+        """The keys of the rows, in the same order as `rows`."""
         return list(self._rows)
 
     @property
     def unreadable(self) -> Mapping[bytes | None, str]:
-        """The keys whose last value could not be decoded, and why; key None stands for records without a key."""
+        """The keys whose last value could not be decoded, with the reason. Key None stands for records without a key."""
         return dict(self._unreadable)
 
     @property
     def newest_record_at(self) -> datetime | None:
-        """The newest Kafka timestamp of all records, deletions too, UTC; None before the first."""
+        """The newest Kafka timestamp of all records including tombstones, UTC. None before the first."""
         return None if self._newest_timestamp_ms is None else datetime.fromtimestamp(self._newest_timestamp_ms / 1000, UTC)
 
 
 class TableReader:
-    """Reads a topic from its beginning into `table`, and goes on from there. It joins no consumer group and commits nothing."""
+    """Reads a topic from its beginning into `table`, then follows it. Joins no consumer group and commits nothing."""
 
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> None:
         self.table = ResultTable(decode)
@@ -111,7 +111,7 @@ class TableReader:
         self._consumer = kafka.consumer(
             {
                 "enable.partition.eof": True,
-                # A topic that was emptied below the reader is an error, and not a second reading on top of the old rows.
+                # Fail if the topic was truncated, instead of reading it again on top of the old rows.
                 "auto.offset.reset": "error",
                 "socket.timeout.ms": 10_000,
                 "error_cb": self._note,
@@ -120,9 +120,9 @@ class TableReader:
 
     @contextmanager
     def opened(self) -> Iterator[Self]:
-        """The reader, where it begins to read; it is closed in the end.
+        """Positions the reader, and closes it at the end.
 
-        Raises StreamgaugeError when no Kafka answers, it does not let this client in, or it has no such topic.
+        Raises StreamgaugeError when Kafka does not answer, rejects this client, or does not have the topic.
         """
         try:
             raise_if_kept_out(self._kafka)
@@ -133,14 +133,14 @@ class TableReader:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether everything was read that the topic held when the reader was opened."""
+        """Whether the reader has reached the end offsets from when it was opened."""
         return not self._ends_ahead
 
     def poll(self, timeout_seconds: float) -> bool:
-        """Takes what has arrived, waiting for it at most `timeout_seconds`; returns whether a record was folded into `table`.
+        """Applies the records that have arrived, waiting at most `timeout_seconds`. Returns whether any record was applied.
 
-        Raises StreamgaugeError when Kafka has gone, the topic can no longer be read, or `decode` can read nothing: the table is then to
-        be read again.
+        Raises StreamgaugeError when Kafka is gone, the topic can no longer be read, or `decode` cannot decode any value. The table must
+        then be read again.
         """
         applied, taken = False, 0
         message = self._consumer.poll(timeout_seconds)
@@ -152,7 +152,10 @@ class TableReader:
         return applied
 
     def read_to_end(self) -> None:
-        """Takes everything that the topic held when the reader was opened. Raises StreamgaugeError when Kafka falls silent before, or as `poll`."""
+        """Reads up to the end offsets from when the reader was opened.
+
+        Raises StreamgaugeError as `poll`, and when no record arrives within SILENCE_SECONDS.
+        """
         heard_at = time.monotonic()
         while not self.is_caught_up:
             if self.poll(timeout_seconds=0.5):
@@ -162,9 +165,9 @@ class TableReader:
                 raise StreamgaugeError(msg)
 
     def check(self) -> None:
-        """Asks Kafka whether it still has the topic that was read; a consumer alone notices a deletion late, and a hanging broker too.
+        """Checks that the topic still exists. A consumer alone notices a deleted topic or a hanging broker late.
 
-        Raises StreamgaugeError when Kafka does not answer, the topic is gone, or it was recreated.
+        Raises StreamgaugeError when Kafka does not answer, or the topic was deleted or recreated.
         """
         ends = {partition: end for partition, (_, end) in self._first_and_end_offsets().items()}
         if any(ends.get(partition, 0) < offset for partition, offset in self._next_offsets.items()):
@@ -178,7 +181,7 @@ class TableReader:
         self._consumer.assign(starts)
 
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
-        """Where to begin, by partition; `offsets`: the first and the end offset of each."""
+        """The starting offset by partition. offsets: the first and end offset by partition."""
         return [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in offsets]
 
     def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
@@ -201,7 +204,7 @@ class TableReader:
             self._next_offsets[partition] = offset + 1
             is_at_end = offset + 1 >= self._ends_ahead.get(partition, 0)
         elif error.code() == KafkaError._PARTITION_EOF:
-            # The last offsets of a partition may hold no record: transaction markers, and what a compaction has removed.
+            # The last offsets may hold no record: transaction markers, or records removed by compaction.
             is_at_end = True
         elif not_allowed := unreadable(self._kafka, self._topic, error):
             raise not_allowed
@@ -224,14 +227,14 @@ class TableReader:
 
 
 def read_keys(kafka: KafkaCluster, topic: str) -> list[bytes]:
-    """The keys of the rows of `topic` as it stands, whatever the values hold. Raises StreamgaugeError as `read_to_end`."""
+    """The keys of the current rows of `topic`, without decoding the values. Raises StreamgaugeError as `read_to_end`."""
     return read_to_end(kafka, topic, lambda _: {}).keys()
 
 
 def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> ResultTable:
-    """The table of `topic` as it stands: everything that was in it at the call, perhaps a few newer records too.
+    """The current table of `topic`: all records present at the call, and possibly newer ones.
 
-    Raises StreamgaugeError when Kafka does not answer, falls silent before the end, or has no such topic.
+    Raises StreamgaugeError when Kafka does not answer, stops sending before the end, or does not have the topic.
     """
     with TableReader(kafka, topic, decode).opened() as reader:
         reader.read_to_end()

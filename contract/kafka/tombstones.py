@@ -1,4 +1,4 @@
-"""Deletes rows of a compacted topic: a null value for each key, which readers obey at once and compaction makes final."""
+"""Deletes rows of a compacted topic by writing tombstones. Readers drop the row at once; compaction removes it for good."""
 
 from collections.abc import Collection
 
@@ -11,9 +11,9 @@ DELIVERY_SECONDS = 60
 
 
 def delete_rows(kafka: KafkaCluster, topic: str, keys: Collection[bytes]) -> int:
-    """Writes a null value for each of `keys`, and waits until Kafka has them all; returns how many.
+    """Writes a tombstone for each of `keys` and waits until Kafka acknowledges all. Returns the number of keys.
 
-    Raises StreamgaugeError when Kafka does not take them; some rows may be deleted then, and doing it again deletes the rest.
+    Raises StreamgaugeError when Kafka does not accept them all. Some rows may be deleted then; a retry deletes the rest.
     """
     failures: list[KafkaError] = []
 
@@ -21,7 +21,7 @@ def delete_rows(kafka: KafkaCluster, topic: str, keys: Collection[bytes]) -> int
         if error is not None:
             failures.append(error)
 
-    # A null in any other partition than the row's would delete nothing: this is how Java's clients, and so Spark, choose it.
+    # A tombstone deletes only in the row's own partition. This is the partitioner of Java clients, and so of Spark.
     config = {"acks": "all", "partitioner": "murmur2_random", "message.timeout.ms": DELIVERY_SECONDS * 1000}
     producer = kafka.producer(config | {"queue.buffering.max.messages": 0})
     for key in keys:

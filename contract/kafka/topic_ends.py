@@ -1,4 +1,4 @@
-"""Where the source topics end by now, which Spark does not tell."""
+"""The end offsets of source topics, which Spark does not report."""
 
 import contextlib
 from collections.abc import Iterable
@@ -12,15 +12,15 @@ ANSWER_SECONDS = 5
 
 
 class TopicEnds:
-    """The ends of partitions as Kafka last told them. It keeps what it knows while Kafka is away."""
+    """The last known end offsets of partitions. Keeps them while Kafka is unavailable."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self._admin = kafka.admin()
         self.ends: dict[str, int] = {}
-        """Of each partition ("topic-0"), the offset that its next record will have. It is replaced as a whole, never changed."""
+        """By partition ("topic-0"), the offset of the next record. Replaced as a whole, never mutated."""
 
     def ask(self, partitions: Iterable[str]) -> None:
-        """Asks for the ends of `partitions` ("topic-0"), waiting at most ANSWER_SECONDS."""
+        """Requests the end offsets of `partitions` ("topic-0"). Waits at most ANSWER_SECONDS."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         wanted = {TopicPartition(name.rpartition("-")[0], int(name.rpartition("-")[2])): latest for name in partitions}
         if not wanted:

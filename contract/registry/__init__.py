@@ -1,1 +1,1 @@
-"""The schema registry: where it is, and its client."""
+"""The schema registry: its address and its client."""

@@ -1,4 +1,4 @@
-"""The schema registry, as readers and writers of Avro in the Confluent wire format need it; any Confluent-compatible one does."""
+"""Client of a Confluent-compatible schema registry, for reading and writing Avro in the Confluent wire format."""
 
 import struct
 from collections.abc import Callable
@@ -17,47 +17,47 @@ from contract.kafka.result_table import Decode, Row
 from contract.registry.server import VARIABLE, RegistryServer
 
 ANSWER_SECONDS = 5
-"""How long the registry may take to answer."""
+"""Timeout of a request."""
 AVRO = "AVRO"
 NO_SUCH_THING = {40401, 40402, 40403}
-"""The registry's own codes for no such subject, version, schema; a bare 404 means that there is no registry under that path."""
+"""The registry's codes for an unknown subject, version and schema. A plain 404 means that there is no registry under that path."""
 _TLS_FAILURE = "[SSL: "
-"""How a message of Python's ssl begins; what is wrong with a certificate does not pass by itself."""
+"""Prefix of error messages of Python's ssl. A retry does not fix a certificate problem."""
 _PREFIX = struct.Struct(">bI")
 T = TypeVar("T")
 
 
 class RegistryAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and whoever can waits for its end
-    """The registry does not answer; the same question may be answered later."""
+    """The registry does not answer. A retry may succeed."""
 
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """A schema by which values may be written: the id that they carry, and the schema as JSON."""
+    """A schema for writing values: its id, which the values contain, and the schema as JSON."""
 
     id: int
     text: str
 
 
 class SchemaRegistry:
-    """What `server` holds. Every method raises RegistryAway while it does not answer."""
+    """The schema registry at `server`. Every method raises RegistryAway when it does not answer."""
 
     def __init__(self, server: RegistryServer) -> None:
         self.url = server.url
         self.client = SchemaRegistryClient({**server.client_config(), "timeout": ANSWER_SECONDS, "max.retries": 0})
 
     def versions(self, subject: str) -> list[RegisteredSchema]:
-        """The Avro schemas of `subject`, oldest first; none when the registry has no such subject."""
+        """The Avro schemas of `subject`, oldest first. Empty if the registry does not have the subject."""
         registered = (self._ask(partial(self.client.get_version, subject, number)) for number in self._numbers(subject))
         versions = [_avro(one.schema_id, one.schema) for one in registered if one is not None]
         return [version for version in versions if version is not None]
 
     def schema(self, schema_id: int) -> RegisteredSchema | None:
-        """The Avro schema with that id, whatever its subject; None when the registry has none."""
+        """The Avro schema with that id, of any subject. None if the registry does not have it."""
         return _avro(schema_id, self._ask(partial(self.client.get_schema, schema_id)))
 
     def register(self, subject: str, text: str) -> int:
-        """Registers an Avro schema, or finds it registered; returns its id. Raises StreamgaugeError when it is refused."""
+        """Registers an Avro schema if necessary, and returns its id. Raises StreamgaugeError when the registry rejects it."""
         try:
             return self._answered(partial(self.client.register_schema, subject, Schema(text, AVRO)))
         except SchemaRegistryError as error:
@@ -68,7 +68,7 @@ class SchemaRegistry:
         return self._ask(partial(self.client.get_versions, subject)) or []
 
     def _ask(self, question: Callable[[], T]) -> T | None:
-        """The answer, or None when there is no such thing."""
+        """The answer. None if the registry does not have the requested item."""
         try:
             return self._answered(question)
         except SchemaRegistryError as error:
@@ -87,7 +87,7 @@ class SchemaRegistry:
             if error.http_status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise
             raise self._away(reason) from error
-        except Exception as error:  # the client lets through whatever its HTTP library raises, and names no class for it
+        except Exception as error:  # the client passes on any error of its HTTP library
             if _TLS_FAILURE in str(error):
                 raise self._refused(str(error)) from error
             raise self._away(str(error) or type(error).__name__) from error
@@ -105,10 +105,10 @@ class SchemaRegistry:
 
 
 def avro_rows(registry: SchemaRegistry) -> Decode:
-    """A decoder of values in the Confluent wire format to rows like those of JSON topics: times are ISO 8601 text, UTC, with Z.
+    """A decoder of the Confluent wire format to rows like those of JSON topics: times are ISO 8601 text, UTC, with Z.
 
-    The registry is asked once for each schema id that values carry. The decoder raises RegistryAway when it does not answer, and another
-    error, with the reason, for a value that cannot be read.
+    Requests each schema id from the registry once. The decoder raises RegistryAway when the registry does not answer, and another error
+    with the reason when a value cannot be decoded.
     """
     deserialize = AvroDeserializer(registry.client)
 
@@ -120,7 +120,7 @@ def avro_rows(registry: SchemaRegistry) -> Decode:
 
 
 def _check_schema(registry: SchemaRegistry, value: bytes) -> None:
-    """Raises ValueError for a value without a schema, and RegistryAway, which the deserializer would not tell from a broken value."""
+    """Raises ValueError for a value without a known schema, and RegistryAway, which the deserializer reports like a broken value."""
     if len(value) <= _PREFIX.size:
         msg = f"{len(value)} bytes are too few for the Confluent wire format"
         raise ValueError(msg)
@@ -142,7 +142,7 @@ def _as_json_has_it(value: Any) -> Any:  # noqa: ANN401 - any value of Avro
 
 
 def _avro(schema_id: int | None, schema: Schema | None) -> RegisteredSchema | None:
-    """The schema if it is one of Avro; a registry leaves the type of those out."""
+    """The schema if it is Avro. A registry omits the type for Avro schemas."""
     if schema_id is None or schema is None or schema.schema_str is None or schema.schema_type not in {None, AVRO}:
         return None
     return RegisteredSchema(schema_id, schema.schema_str)

@@ -1,4 +1,4 @@
-"""Plain HTTP with a schema registry, for what Confluent's client of it does not do."""
+"""Plain HTTP requests to a schema registry, for what Confluent's client does not support."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from contract.security.tls import Tls
 
 
 def registry_session(server: RegistryServer) -> requests.Session:
-    """A session with `server`. The embedded one is asked without a proxy: none leads to this machine."""
+    """A session with `server`. Bypasses proxies for the embedded registry, because no proxy leads to this machine."""
     session = requests.Session()
     session.trust_env = not server.url.startswith("http://127.0.0.1")
     if server.user_info:
@@ -24,7 +24,7 @@ def registry_session(server: RegistryServer) -> requests.Session:
 
 
 class _TlsAdapter(HTTPAdapter):
-    """Requests alone cannot open a key that has a password."""
+    """Supports keys with a password, which requests alone does not."""
 
     def __init__(self, tls: Tls) -> None:
         self._tls = tls

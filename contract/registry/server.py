@@ -1,4 +1,4 @@
-"""The schema registry that every program talks to, and how: its address, whom to trust, and who asks."""
+"""The schema registry that all programs use: its address, TLS and credentials."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _PREFIX = "schema.registry."
 
 @dataclass(frozen=True)
 class RegistryServer:
-    """A registry. It is hashable, and as text it is its `url` alone. user_info: "name:password", for basic authentication."""
+    """A schema registry. Hashable; as text it is only its `url`. user_info: "name:password" for basic authentication."""
 
     url: str
     tls: Tls = field(default=Tls(), repr=False)
@@ -34,9 +34,9 @@ class RegistryServer:
 
     @classmethod
     def read(cls, url: str, path: Path, environment: Mapping[str, str]) -> Self:
-        """The registry at `url`, with what the file at `path` says of it in Confluent's names. Raises StreamgaugeError for what it cannot be."""
+        """The registry at `url` with the properties file at `path`, in Confluent's names. Raises StreamgaugeError if they are invalid."""
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
-        # Confluent's clients have the prefix where a file holds more than the registry's properties.
+        # Confluent's clients use the prefix in files that also hold other properties.
         properties = PropertiesFile(
             properties.path, {name.removeprefix(_PREFIX): text for name, text in properties.texts.items()}, environment
         )
@@ -57,7 +57,7 @@ class RegistryServer:
         return cls(url, Tls.of(properties), user_info)
 
     def client_config(self) -> dict[str, Any]:
-        """What Confluent's client of a registry is to be told."""
+        """The configuration of Confluent's registry client."""
         config: dict[str, Any] = {"url": self.url}
         if self.user_info:
             config["basic.auth.user.info"] = self.user_info
@@ -69,9 +69,9 @@ class RegistryServer:
 
 
 def refuse_user_info(url: str) -> str:
-    """`url`, without the slashes at its end. Raises StreamgaugeError when it names a user, as it stands in messages, and ValueError for no URL."""
+    """`url` without trailing slashes. Raises StreamgaugeError if it contains a user, as messages show it; ValueError if it is no URL."""
     if "@" in url.partition("://")[2].partition("/")[0]:
         msg = f"SCHEMA_REGISTRY_URL holds a name and password; put them into a file that {VARIABLE} names, as {_USER_INFO}=name:password"
         raise StreamgaugeError(msg)
-    _ = urlsplit(url).port  # a password with a slash in it is read as a port
+    _ = urlsplit(url).port  # parses the port; a password with a slash would be taken for one
     return url.rstrip("/")

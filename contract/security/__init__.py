@@ -1,1 +1,1 @@
-"""How clients prove who they are: Kafka's own properties, read once, and handed to each client in its own terms."""
+"""Client authentication: Kafka's own properties, read once and translated for each client."""

@@ -1,7 +1,7 @@
-"""How every Kafka client shows who it is and whom it trusts, from one file in Kafka's own names (KAFKA_CLIENT_PROPERTIES).
+"""Authentication and TLS of all Kafka clients, from one file with Kafka's own property names (KAFKA_CLIENT_PROPERTIES).
 
-librdkafka's clients get the values, in their names. Spark's get references, which Kafka's own config providers follow inside of each client:
-no secret is ever an option of a query, and so none can come into a plan, a log or a checkpoint.
+librdkafka's clients get the values, under librdkafka's names. Spark's clients get references, which Kafka's config providers resolve inside
+the client. A secret is never an option of a query, so it cannot appear in a plan, a log or a checkpoint.
 """
 
 import re
@@ -23,7 +23,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
-"""By mechanism, the login module of Java's clients."""
+"""SASL mechanism to the login module of Java's clients."""
 _SECRETS = {_JAAS, "sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.truststore.password"}
 _OPEN = {
     "security.protocol",
@@ -37,14 +37,14 @@ _OPEN = {
     "ssl.endpoint.identification.algorithm",
 }
 _OURS = {"sasl.username", "sasl.password"}
-"""What Kafka's Java clients know as a part of sasl.jaas.config only."""
+"""Properties that Kafka's Java clients accept only as part of sasl.jaas.config."""
 
 
 @dataclass(frozen=True)
 class ClientSecurity:
-    """What clients are told besides an address; made by `read`. Its text names the file and nothing that the file holds.
+    """The security settings of Kafka clients, created by `read`. As text it shows the file's path and none of its contents.
 
-    user: who the client says it is, for messages. librdkafka: names and values for librdkafka's clients. spark: options for Spark's, without secrets.
+    user: the client's identity, for messages. librdkafka: properties of librdkafka's clients. spark: options of Spark's, without secrets.
     """
 
     file: str = ""
@@ -57,9 +57,9 @@ class ClientSecurity:
 
     @classmethod
     def read(cls, path: Path, environment: Mapping[str, str]) -> Self:
-        """What the file at `path` says, references followed by `environment`.
+        """Reads the properties file at `path`. environment: resolves references.
 
-        Raises StreamgaugeError, which names no secret, for a property that is not known here, and one that not all clients can follow.
+        Raises StreamgaugeError for an unknown property, and for one that not all clients support. The message contains no secrets.
         """
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
         _check_names(properties)
@@ -79,7 +79,7 @@ class ClientSecurity:
 
 
 def spark_options(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
-    """Options of Spark's Kafka source and sink: a secret is a reference to where it lies, be it to this file."""
+    """Options of Spark's Kafka source and sink. Secrets are replaced by references to their source, which may be this file."""
     told = {name: _told_to_java(properties, name) for name in properties.texts if name not in _OURS}
     if mechanism and _JAAS not in told:
         user = {"username": _told_to_java(properties, "sasl.username"), "password": _told_to_java(properties, "sasl.password")}
@@ -103,7 +103,7 @@ def _told_to_java(properties: PropertiesFile, name: str) -> str:
 
 
 def _check_that_no_secret_stands_beside(properties: PropertiesFile, name: str) -> None:
-    """A text with references goes to Spark as it is; it must not hold a secret itself."""
+    """Raises StreamgaugeError if a text with references also contains a secret. Spark gets such a text unchanged."""
     if name == _JAAS:
         module = login_module(properties.texts[name])
         secrets = (

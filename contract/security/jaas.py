@@ -1,4 +1,4 @@
-"""The value of sasl.jaas.config: a login module of Java's, and what it is told."""
+"""Parses and formats sasl.jaas.config: a Java login module and its options."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ _OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\
 
 
 class LoginModule(NamedTuple):
-    """A login module: the last part of its class, such as ScramLoginModule, and its options."""
+    """A login module: its simple class name, such as ScramLoginModule, and its options."""
 
     name: str
     options: Mapping[str, str]
 
 
 def login_module(text: str) -> LoginModule | None:
-    """The one login module of `text`; None when it is not of the form `class required name="value" ...;`."""
+    """The login module in `text`. None unless `text` has the form `class required name="value" ...;` with a single module."""
     entry = _ENTRY.fullmatch(text)
     if entry is None:
         return None
@@ -32,6 +32,6 @@ def login_module(text: str) -> LoginModule | None:
 
 
 def as_text(module_class: str, options: Mapping[str, str]) -> str:
-    """The value of sasl.jaas.config for `module_class`. options: without quotes and backslashes."""
+    """The value of sasl.jaas.config for `module_class`. options: values without quotes and backslashes."""
     told = " ".join(f'{name}="{value}"' for name, value in options.items())
     return f"{module_class} required {told};"

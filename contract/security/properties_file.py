@@ -1,7 +1,7 @@
-"""Properties as Kafka's tools take them: a file of names and values, in which `${env:NAME}` and its like stand for what lies elsewhere.
+"""Properties files of Kafka's tools, with references such as `${env:NAME}` to values stored elsewhere.
 
-The references are those of Kafka's config providers: `${env:NAME}` for a variable of the environment, `${file:/path:key}` for a value of
-another properties file, `${directory:/path:name}` (or `dir`) for the content of a file. As with Kafka, what they lead to is taken as it is.
+The references are those of Kafka's config providers: `${env:NAME}` for an environment variable, `${file:/path:key}` for a value in another
+properties file, `${directory:/path:name}` (or `dir`) for the content of a file. As in Kafka, resolved values are used as they are.
 """
 
 import re
@@ -19,7 +19,7 @@ PROVIDERS = {
     "directory": f"{_PROVIDERS}.DirectoryConfigProvider",
     "dir": f"{_PROVIDERS}.DirectoryConfigProvider",
 }
-"""By the name that references have for it, the class that Kafka's Java clients look a value up with."""
+"""Provider name in references to the class with which Kafka's Java clients resolve them."""
 REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _ENTRY = re.compile(r"((?:\\.|[^\\\s=:])+)\s*[=:]?\s*(.*)", re.DOTALL)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -27,7 +27,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 @dataclass(frozen=True)
 class PropertiesFile:
-    """What a properties file holds. `texts`: as written, references and all, by name; never part of what is printed."""
+    """A parsed properties file. texts: the values as written, with references, by name; never printed."""
 
     path: Path
     texts: Mapping[str, str] = field(repr=False)
@@ -35,7 +35,7 @@ class PropertiesFile:
 
     @classmethod
     def read(cls, path: Path, environment: Mapping[str, str], variable: str) -> Self:
-        """Reads the file that `variable` names. Raises StreamgaugeError when it cannot be read."""
+        """Reads the file named by the environment variable `variable`. Raises StreamgaugeError when it cannot be read."""
         try:
             text = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
@@ -43,18 +43,18 @@ class PropertiesFile:
             msg = f"{variable}={path} cannot be read ({reason}); expected a file of Kafka client properties"
             raise StreamgaugeError(msg) from error
         texts = entries(text)
-        # Who has a file for Kafka's own tools names the providers there; here they are always at hand.
+        # Files for Kafka's tools configure the providers. Here they are always available.
         return cls(path, {name: value for name, value in texts.items() if not name.startswith("config.providers")}, environment)
 
     def value(self, name: str) -> str | None:
-        """The value of a property, references followed; None when the file has no such property.
+        """The value of a property, with references resolved. None if the file does not have it.
 
-        Raises StreamgaugeError, which names no value, for a reference that leads nowhere.
+        Raises StreamgaugeError for a reference that cannot be resolved. The message contains no values.
         """
         return REFERENCE.sub(lambda found: self._followed(name, found), self.texts[name]) if name in self.texts else None
 
     def has_reference(self, name: str) -> bool:
-        """Whether the value of a property lies elsewhere, or a part of it."""
+        """Whether the value of a property contains a reference."""
         return REFERENCE.search(self.texts.get(name, "")) is not None
 
     def error(self, found: str) -> StreamgaugeError:
@@ -89,7 +89,7 @@ class PropertiesFile:
 
 
 def entries(text: str) -> dict[str, str]:
-    """The names and values of a properties file, by the rules of java.util.Properties."""
+    """Parses a properties file by the rules of java.util.Properties."""
     found = {}
     for line in _logical_lines(text):
         if entry := _ENTRY.match(line):

@@ -1,4 +1,4 @@
-"""TLS as Kafka's ssl.* properties describe it: whom to trust, and by which certificate this client is known."""
+"""TLS settings from Kafka's ssl.* properties: trusted authorities and the client's own certificate."""
 
 import ssl
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ PEM, PKCS12 = "PEM", "PKCS12"
 
 
 class OwnCertificate(NamedTuple):
-    """Whom a client's certificate is for, such as "CN=streamgauge,O=Example", and when it expires, UTC."""
+    """Subject of a client's certificate, such as "CN=streamgauge,O=Example", and its expiry, UTC."""
 
     subject: str
     expires: datetime
@@ -23,10 +23,10 @@ class OwnCertificate(NamedTuple):
 
 @dataclass(frozen=True)
 class Tls:
-    """What a client needs for TLS; made by `of`.
+    """TLS settings of a client, created by `of`.
 
-    trusted: the certificates of authorities, as PEM; None: those of the system. keystore: the client's own certificate and key, in one file
-    of `keystore_type`; empty: it has none. checks_host_name: whether a server's certificate must be for the name that it is reached by.
+    trusted: certificates of the authorities as PEM; None: the system's. keystore: the file with the client's certificate and key, of type
+    `keystore_type`; empty: none. checks_host_name: whether a server's certificate must match its host name.
     """
 
     truststore: str = ""
@@ -38,7 +38,7 @@ class Tls:
 
     @classmethod
     def of(cls, properties: PropertiesFile) -> Self:
-        """Reads the ssl.* properties. Raises StreamgaugeError for a store that cannot be read, or not by all clients."""
+        """Reads the ssl.* properties. Raises StreamgaugeError for a store that cannot be read, or that not all clients support."""
         truststore, keystore = properties.value("ssl.truststore.location") or "", properties.value("ssl.keystore.location") or ""
         trusted = _trusted(properties, truststore) if truststore else None
         keystore_type = _type(properties, "keystore", keystore) if keystore else PEM
@@ -51,7 +51,7 @@ class Tls:
         return tls
 
     def librdkafka(self) -> dict[str, str]:
-        """The same in librdkafka's names."""
+        """The settings as librdkafka properties."""
         found = {"ssl.endpoint.identification.algorithm": "https" if self.checks_host_name else "none"}
         if self.trusted is not None:
             found["ssl.ca.pem"] = self.trusted
@@ -63,19 +63,19 @@ class Tls:
         return found
 
     def context(self) -> ssl.SSLContext:
-        """The same for Python's own clients, which take a keystore of PEM only: another one is left out.
+        """The settings for Python's own clients. These support only PEM keystores; any other keystore is left out.
 
-        Raises ssl.SSLError or OSError when the client's key does not fit its certificate, or its password is wrong.
+        Raises ssl.SSLError or OSError when the client's key does not match its certificate, or its password is wrong.
         """
         context = ssl.create_default_context(cadata=self.trusted)
         context.check_hostname = self.checks_host_name
         if self.keystore and self.keystore_type == PEM:
-            # Without a password of its own, OpenSSL would ask on the terminal.
+            # Without a password, OpenSSL would prompt on the terminal.
             context.load_cert_chain(self.keystore, password=self.password or "")
         return context
 
     def own_certificate(self) -> OwnCertificate:
-        """The client's own certificate. Raises ValueError when its keystore holds none, or has another password."""
+        """The client's own certificate. Raises ValueError when the keystore holds none, or its password is wrong."""
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import pkcs12
 
@@ -93,7 +93,7 @@ class Tls:
         try:
             self.own_certificate()
             self.context()
-        except (ValueError, OSError) as error:  # of which SSLError is one
+        except (ValueError, OSError) as error:  # SSLError is an OSError
             password = "ssl.key.password" if self.keystore_type == PEM else "ssl.keystore.password"
             msg = f"ssl.keystore.location={self.keystore} does not open; expected a certificate and its own key in {self.keystore_type}, and {password} if they have one"
             raise properties.error(msg) from error

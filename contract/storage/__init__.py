@@ -1,1 +1,1 @@
-"""Where files are: paths of folders and object stores, names of checkpoints, data files."""
+"""Storage: paths on disk and in object stores, checkpoint names, data files."""

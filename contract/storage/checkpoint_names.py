@@ -1,9 +1,9 @@
-"""How checkpoints are named, where they are, and who uses one.
+"""Names and locations of checkpoints, and which process uses one.
 
-A checkpoint is a folder `<query>-v<version>-<mode>` that Spark writes, in settings.checkpoints. Beside it lie files of the same name with an
-ending, which belong to it wherever it is used from: `.topics`. Files of that kind by which the processes of
-one machine tell each other lie in settings.checkpoint_notes, which is the same folder unless checkpoints are in an object store: `.lock`, held by
-the process that runs the query; `.driver`, the process id of its Spark driver; `.journal`, the batches that it has planned.
+A checkpoint is a folder `<query>-v<version>-<mode>` that Spark writes, in settings.checkpoints. Next to it is a file with the same name and
+the extension `.topics`, which belongs to the checkpoint wherever it is used. Notes for the processes of one machine are in
+settings.checkpoint_notes, which is the same folder unless checkpoints are in an object store: `.lock`, held by the process that runs the
+query; `.driver`, the process id of its Spark driver; `.journal`, the batches that it has planned.
 """
 
 import re
@@ -20,7 +20,7 @@ _NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|comp
 
 @dataclass(frozen=True, order=True)
 class CheckpointName:
-    """What the name of a checkpoint's folder says."""
+    """The parts of a checkpoint folder's name."""
 
     query: str
     version: int
@@ -28,7 +28,7 @@ class CheckpointName:
 
     @classmethod
     def of(cls, file_name: str) -> "CheckpointName | None":
-        """What the name of a checkpoint's folder, or of a file that tells of it, says; None for any other name."""
+        """Parses the name of a checkpoint folder or of one of its files. None for any other name."""
         found = _NAME.fullmatch(file_name)
         return cls(found["query"], int(found["version"]), found["mode"]) if found else None
 
@@ -36,17 +36,17 @@ class CheckpointName:
         return f"{self.query}-v{self.version}-{self.mode}"
 
     def place(self, settings: Settings) -> "CheckpointPlace":
-        """Where the checkpoint of that name is."""
+        """The checkpoint's location."""
         return CheckpointPlace(self, settings.checkpoints, settings.checkpoint_notes)
 
     def folder(self, settings: Settings) -> StoragePath:
-        """Spark's part of it."""
+        """The folder that Spark writes."""
         return self.place(settings).folder
 
 
 @dataclass(frozen=True)
 class CheckpointPlace:
-    """Where a checkpoint is: in the folder `among` others, with notes of this machine's processes in the folder `notes`."""
+    """The location of a checkpoint. among: the folder of all checkpoints. notes: the folder with notes of this machine's processes."""
 
     name: CheckpointName
     among: StoragePath
@@ -54,25 +54,25 @@ class CheckpointPlace:
 
     @property
     def folder(self) -> StoragePath:
-        """What Spark writes."""
+        """The folder that Spark writes."""
         return self.among / str(self.name)
 
     def beside(self, ending: str) -> StoragePath:
-        """The file beside the checkpoint with that ending, e.g. ".topics". Names of queries, and so of checkpoints, may have dots."""
+        """The file next to the checkpoint with that extension, e.g. ".topics". Query names, and so checkpoint names, may contain dots."""
         return self.among / f"{self.name}{ending}"
 
     def note(self, ending: str) -> Path:
-        """The file of this machine's processes with that ending, e.g. ".lock"."""
+        """The note of this machine's processes with that extension, e.g. ".lock"."""
         return self.notes / f"{self.name}{ending}"
 
     @property
     def driver(self) -> psutil.Process | None:
-        """The Spark driver on this machine that uses the checkpoint; None if none does. A leftover of one that was killed is none."""
+        """The Spark driver on this machine that uses the checkpoint. None if there is none; a stale note of a killed driver is ignored."""
         holder = self.note(".driver")
         try:
             noted_at = holder.stat().st_mtime
             process = psutil.Process(int(holder.read_text()))
-            # Another process may have been given the same id since.
+            # The process id may have been reused since.
             is_it = "java" in process.name() and process.create_time() <= noted_at + 1 and process.status() != psutil.STATUS_ZOMBIE
         except (OSError, ValueError, psutil.Error):
             return None
@@ -80,19 +80,19 @@ class CheckpointPlace:
 
 
 def checkpoints(settings: Settings) -> list[CheckpointPlace]:
-    """All that there are, by name. Raises StoreAway when they are in an object store that does not answer."""
+    """All checkpoints, sorted by name. Raises StoreAway when they are in an object store that does not answer."""
     names = (name for entry in names_in(settings.checkpoints) if is_checkpoint(entry) and (name := CheckpointName.of(entry)))
     return [name.place(settings) for name in sorted(names)]
 
 
 def is_checkpoint(file_name: str) -> bool:
-    """Whether the name is that of a checkpoint's folder, and not of a file that tells of it."""
+    """Whether the name is that of a checkpoint folder, not of one of its files."""
     found = _NAME.fullmatch(file_name)
     return found is not None and found["ending"] is None
 
 
 def remains_of(query: str, settings: Settings) -> list[StoragePath]:
-    """The checkpoints of the query, of every version and mode, and all files that tell of them. Raises StoreAway as `checkpoints` does."""
+    """All checkpoints of the query, of any version and mode, and their files. Raises StoreAway as `checkpoints` does."""
     folders: dict[str, StoragePath] = {str(folder): folder for folder in (settings.checkpoints, settings.checkpoint_notes)}
     return [
         folder / entry
@@ -103,11 +103,11 @@ def remains_of(query: str, settings: Settings) -> list[StoragePath]:
 
 
 def others_of_query(own: CheckpointName, settings: Settings) -> list[CheckpointPlace]:
-    """The checkpoints that the same query has in other versions and modes."""
+    """The same query's checkpoints with other versions and modes."""
     return [place for place in checkpoints(settings) if place.name.query == own.query and place.name != own]
 
 
 def drivers(settings: Settings) -> dict[CheckpointName, psutil.Process]:
-    """The checkpoints that are in use on this machine, each with the Spark driver that uses it."""
+    """The checkpoints in use on this machine, each with its Spark driver."""
     names = {name for entry in names_in(settings.checkpoint_notes) if (name := CheckpointName.of(entry))}
     return {name: driver for name in sorted(names) if (driver := name.place(settings).driver) is not None}

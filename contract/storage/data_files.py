@@ -1,4 +1,4 @@
-"""Finds the files of `data/`: beside the packages in a checkout, inside `contract` in an installed wheel."""
+"""Finds the files of `data/`: next to the packages in a checkout, inside `contract` in an installed wheel."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ _FOLDERS = (_CONTRACT.parent / "data", _CONTRACT / "data")
 
 
 def data_file(name: str) -> Path:
-    """The path of `data/<name>`; raises StreamgaugeError if this installation lacks it."""
+    """The path of `data/<name>`. Raises StreamgaugeError if it is missing from the installation."""
     for folder in _FOLDERS:
         if (folder / name).exists():
             return folder / name

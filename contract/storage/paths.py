@@ -1,4 +1,4 @@
-"""Folders on a disk or in an object store: what pathlib can do, and the little that differs."""
+"""Folders on disk or in an object store, behind one interface."""
 
 import os
 from collections.abc import Iterator
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from upath import UPath
 
 StoragePath: TypeAlias = Union[Path, "UPath"]
-"""Both write and join as pathlib does; str() of one is what Spark calls it: a path, or s3a://bucket/folder."""
+"""Both types behave like pathlib. str() gives the path for Spark: a local path, or s3a://bucket/folder."""
 
 OBJECT_STORES = {"s3a": "s3fs", "abfss": "adlfs", "gs": "gcsfs"}
-"""By the scheme of an address, the Python package that reads it."""
+"""URI scheme to the Python package that reads it."""
 
 
 class StoreAway(StreamgaugeError):  # noqa: N818 - as KafkaAway
-    """An object store does not answer, or not as it should."""
+    """An object store does not answer, or answers unexpectedly."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file and what its storage says of it. modified: seconds since 1970."""
+    """A file and its metadata. modified: seconds since 1970."""
 
     path: StoragePath
     bytes: int
@@ -35,9 +35,9 @@ class StoredFile:
 
 @cache
 def remote_folder(variable: str, uri: str, endpoint_url: str = "") -> "UPath":
-    """The folder of an object store at `uri`, which the setting `variable` names; endpoint_url: of an S3 that is not Amazon's.
+    """The object store folder at `uri`. variable: the setting that holds it. endpoint_url: of an S3 service other than Amazon's.
 
-    Raises StreamgaugeError when the package that reads it is not installed, and when the store does not let us in.
+    Raises StreamgaugeError when the package for the scheme is not installed, or the store cannot be reached or denies access.
     """
     from upath import UPath
 
@@ -50,7 +50,7 @@ def remote_folder(variable: str, uri: str, endpoint_url: str = "") -> "UPath":
         extra = "'streamgauge[s3]'" if scheme == "s3a" else package
         msg = f"{variable}={uri} is read with the Python package {package}, which is not installed: `pip install {extra}`"
         raise StreamgaugeError(msg) from error
-    except Exception as error:  # each store has errors of its own, which have no class in common
+    except Exception as error:  # stores have no common error class
         msg = f"{variable}={uri} cannot be reached{f' at {endpoint_url}' if endpoint_url else ''}: {type(error).__name__}: {error}; see that its address is right and that the environment holds the credentials (docs/object-stores.md)"
         raise StreamgaugeError(msg) from error
     return folder
@@ -58,12 +58,12 @@ def remote_folder(variable: str, uri: str, endpoint_url: str = "") -> "UPath":
 
 @contextmanager
 def asking(path: StoragePath) -> Iterator[None]:
-    """Raises StoreAway for what an object store fails with meanwhile, but for a file that is not there, or is; on a disk it changes nothing."""
+    """Converts errors of an object store to StoreAway, except FileNotFoundError and FileExistsError. Has no effect for local paths."""
     try:
         yield
     except (FileNotFoundError, FileExistsError):
         raise
-    except Exception as error:  # each store has errors of its own, which have no class in common
+    except Exception as error:  # stores have no common error class
         if isinstance(path, Path):
             raise
         msg = f"{path} cannot be reached: {type(error).__name__}: {error}"
@@ -71,7 +71,7 @@ def asking(path: StoragePath) -> Iterator[None]:
 
 
 def text_of(path: StoragePath) -> str | None:
-    """What the file holds; None when there is none. Raises StoreAway when the object store does not answer."""
+    """The file's text. None if the file does not exist. Raises StoreAway when the object store does not answer."""
     try:
         with asking(path):
             return path.read_text()
@@ -80,7 +80,7 @@ def text_of(path: StoragePath) -> str | None:
 
 
 def names_in(folder: StoragePath) -> list[str]:
-    """The names of files and folders in `folder`, in order; none when there is no such folder. Raises StoreAway as `text_of` does."""
+    """The sorted names of files and folders in `folder`. Empty if it does not exist. Raises StoreAway as `text_of` does."""
     try:
         with asking(folder):
             if isinstance(folder, Path):
@@ -91,7 +91,7 @@ def names_in(folder: StoragePath) -> list[str]:
 
 
 def folders_in(folder: StoragePath) -> list[str]:
-    """The names of the folders in `folder`, in order; none when there is no such folder. Raises StoreAway as `text_of` does."""
+    """The sorted names of folders in `folder`. Empty if it does not exist. Raises StoreAway as `text_of` does."""
     try:
         if isinstance(folder, Path):
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
@@ -102,7 +102,7 @@ def folders_in(folder: StoragePath) -> list[str]:
 
 
 def _listed(folder: "UPath") -> Iterator[tuple[str, str]]:
-    """Name and type of what is in a folder of an object store; not the empty object by which Spark marks the folder itself."""
+    """Name and type of each entry in an object store folder, without the empty object by which Spark marks the folder itself."""
     for told in folder.fs.ls(folder.path, detail=True):
         path = told["name"].rstrip("/")
         if path != folder.path.rstrip("/"):
@@ -110,7 +110,7 @@ def _listed(folder: "UPath") -> Iterator[tuple[str, str]]:
 
 
 def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:
-    """All files in `folder` and below it, but those in folders of the names `leaving_out`; links are not followed. Raises StoreAway too."""
+    """All files in `folder` and its subfolders, except in folders named in `leaving_out`. Does not follow links. Raises StoreAway."""
     if not isinstance(folder, Path):
         with asking(folder):
             found = folder.fs.find(folder.path, detail=True)
@@ -126,13 +126,13 @@ def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset(
             path = Path(where, name)
             try:
                 status = path.stat()
-            except FileNotFoundError:  # gone meanwhile
+            except FileNotFoundError:  # deleted meanwhile
                 continue
             yield StoredFile(path, status.st_size, status.st_mtime)
 
 
 def write_new(path: StoragePath, text: str) -> bool:
-    """Writes a file if there is none; returns whether it has: of several that try at the same time, one does. Raises StoreAway as `text_of` does."""
+    """Writes a file unless it exists; of concurrent writers exactly one succeeds. Returns whether it was written. Raises StoreAway."""
     try:
         with asking(path):
             if isinstance(path, Path):
@@ -146,7 +146,7 @@ def write_new(path: StoragePath, text: str) -> bool:
 
 
 def write_whole(path: StoragePath, text: str) -> None:
-    """Writes a file that shows the old text or the new one, never a part: an object store does so of itself."""
+    """Writes a file atomically: readers see the old or the new text, never a part. Object stores guarantee this themselves."""
     if not isinstance(path, Path):
         path.write_text(text)
         return

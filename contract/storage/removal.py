@@ -1,4 +1,4 @@
-"""Deleting files that a person agreed to delete: asking, weighing, removing. No link is ever followed."""
+"""Deletes files after confirmation, and measures them. Never follows links."""
 
 import os
 import shutil
@@ -16,9 +16,9 @@ _BLOCK_BYTES = 512
 
 
 def is_agreed(question: str, *, yes: bool) -> bool:
-    """Whether the person says yes to `question`, or has said so by --yes.
+    """Whether the user confirms `question`, or has passed --yes.
 
-    Raises StreamgaugeError when there is nobody to ask.
+    Raises StreamgaugeError when standard input is not a terminal.
     """
     if yes:
         return True
@@ -29,9 +29,9 @@ def is_agreed(question: str, *, yes: bool) -> bool:
 
 
 def remove(path: StoragePath) -> None:
-    """Removes a file, a folder with all that is in it, or a link without what it leads to; nothing there is fine.
+    """Removes a file, a folder with its contents, or a link but not its target. A missing path is not an error.
 
-    Raises StreamgaugeError for what cannot be removed.
+    Raises StreamgaugeError when something cannot be removed.
     """
     if not isinstance(path, Path):
         with suppress(FileNotFoundError), asking(path):
@@ -50,7 +50,7 @@ def remove(path: StoragePath) -> None:
 
 
 def bytes_on_disk(path: StoragePath) -> int:
-    """What removing `path` gives back: the blocks of its files, and not the length of those with holes in them, as Kafka's indexes."""
+    """The disk space that removing `path` frees. Counts blocks, because sparse files such as Kafka's indexes use less than their length."""
     if not isinstance(path, Path):
         return sum(file.bytes for file in files_below(path))
     if not path.is_dir() or path.is_symlink():
@@ -61,6 +61,6 @@ def bytes_on_disk(path: StoragePath) -> int:
 def _blocks(path: Path) -> int:
     try:
         status = path.lstat()
-    except OSError:  # gone meanwhile, or in a folder that cannot be entered
+    except OSError:  # deleted meanwhile, or in a folder without access
         return 0
     return status.st_blocks * _BLOCK_BYTES if stat.S_ISREG(status.st_mode) else 0

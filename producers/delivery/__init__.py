@@ -1,1 +1,1 @@
-"""What every producer does: pacing, faults, sending, resuming, counting."""
+"""Shared by all producers: pacing, faults, sending, resuming, counting."""

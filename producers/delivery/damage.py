@@ -1,4 +1,4 @@
-"""Ways to damage a record's value, for domains whose values are JSON."""
+"""Ways to corrupt a record's value, for domains with JSON values."""
 
 from collections.abc import Callable
 
@@ -8,20 +8,20 @@ Damage = Callable[[bytes], bytes]
 
 
 def truncated(value: bytes) -> bytes:
-    """The first half."""
+    """The first half of the value."""
     return value[: len(value) // 2]
 
 
 def invalid_utf8(value: bytes) -> bytes:
-    """Two bytes that are no UTF-8 in front, so that a reader that replaces them has no JSON either."""
+    """Prepends two bytes that are invalid UTF-8. A reader that replaces them gets no valid JSON either."""
     return b"\xff\xfe" + value
 
 
 def empty(_: bytes) -> bytes:
-    """Nothing."""
+    """An empty value."""
     return b""
 
 
 def damaged_by(*damages: Damage) -> Corrupt:
-    """The kinds of damage take turns by the number of the copy."""
+    """Applies the kinds of damage in turn, by the number of the copy."""
     return lambda value, number: damages[number % len(damages)](value)

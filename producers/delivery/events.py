@@ -1,4 +1,4 @@
-"""What a domain hands to the shared machinery: an event, ready to be sent, with the little that must be known about it."""
+"""The event type that a domain passes to the shared delivery code."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,20 +6,20 @@ from typing import NamedTuple
 MS_PER_SECOND = 1000
 
 Fact = tuple[str, int]
-"""(id, time in ms since 1970): what counts once downstream, however many events report it."""
+"""(id, time in ms since 1970): counted once downstream, however many events report it."""
 
 
 class Event(NamedTuple):
     """One record of a source topic.
 
-    event_time_ms   how far the stream has come with it, ms since 1970; a stream is in the order of this time
-    oldest_time_ms  the oldest time in it that readers hold against their watermark; at most event_time_ms
-    key, value      the record's bytes, as they are sent
-    facts           what it states; a fact that several events state counts once
+    event_time_ms   the stream's event time at this event, ms since 1970; streams are ordered by it
+    oldest_time_ms  the oldest time in the event that readers compare with their watermark; at most event_time_ms
+    key, value      the record's bytes
+    facts           the facts that it reports; a fact reported by several events counts once
     is_usable       False when it is damaged from the start (a bad line of a recording)
-    headers         (name, value) that go along with the record
-    topic           where it goes when that is not the stream's own topic, such as the dead letters
-    mark            what `Run.acknowledged` is told once Kafka has the record; None: nothing is
+    headers         the record's headers as (name, value)
+    topic           the destination if it is not the stream's own topic, such as the dead letters
+    mark            passed to `Run.acknowledged` when Kafka has acknowledged the record; None: no call
     """
 
     event_time_ms: int
@@ -34,9 +34,9 @@ class Event(NamedTuple):
 
 
 class Idle(NamedTuple):
-    """How a stream waits for what is not there yet: shortly, so that Kafka's answers are looked at meanwhile, and not beyond a stop.
+    """How a stream waits for data: in short waits that also process Kafka's responses, and that end on a stop.
 
-    wait: is given seconds, and returns after about as many, or earlier.
+    wait: waits for about the given seconds, or less.
     """
 
     wait: Callable[[float], None]

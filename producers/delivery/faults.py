@@ -1,18 +1,18 @@
-"""What goes wrong on the way: late records, records that come too late, the same record twice, damaged records.
+"""Injects faults: late records, records beyond the watermark, duplicates, corrupt records.
 
-A pure function over a stream of events, decided by a seed: the same events, faults and seed give the same records, in the same order.
-"Late" is told by event time. With *the stream's time*, the greatest event time that was sent so far, a record is
+A pure function over a stream of events: the same events, faults and seed give the same records in the same order. Lateness is measured in
+event time. *Stream time* is the greatest event time sent so far. A record is
 
-- **late** when it was held back for others to overtake it, and is still within the watermark, so that it always counts: every time in
-  it, down to `oldest_time_ms`, is at most 80 % of the watermark behind;
-- **too late** when it was held back until the stream's time was two watermarks ahead: wherever the partitions of a topic are,
-  it is beyond the watermark;
-- a **duplicate** when the same bytes are sent again, soon, within the watermark;
-- **corrupt** when it is a damaged copy of an event. The event itself is sent as well: nothing is lost by it, and every corrupt
-  record is one dead letter.
+- **late** when it was held back until others overtook it, but is still within the watermark, so it always counts: every time in it, down to
+  `oldest_time_ms`, is at most 80 % of the watermark behind;
+- **too late** when it was held back until stream time was two watermarks ahead, so it is beyond the watermark regardless of the progress of
+  the topic's partitions;
+- a **duplicate** when the same bytes are sent again soon, within the watermark;
+- **corrupt** when it is a damaged copy of an event. The event itself is also sent, so nothing is lost, and every corrupt record is one dead
+  letter.
 
-Each event meets at most one of these. At the end of the stream everything still held back is sent, and called what it is by then: late when
-it is within the watermark, too late otherwise.
+Each event gets at most one fault. At the end of the stream, all records still held back are sent and classified by their lateness at that
+moment: late within the watermark, too late otherwise.
 """
 
 import heapq
@@ -26,17 +26,17 @@ from contract.errors import StreamgaugeError
 from producers.delivery.events import MS_PER_SECOND, Event
 
 LATE_SHARE = 0.8
-"""A late record is at most this share of the watermark behind; the rest is a margin."""
+"""A late record is at most this share of the watermark behind. The rest is a margin."""
 DUPLICATE_SHARE = 0.3
-"""A duplicate follows within this share of the time that a late record has."""
+"""A duplicate follows within this share of the time available to a late record."""
 TOO_LATE_WATERMARKS = 2
 
 Corrupt = Callable[[bytes, int], bytes]
-"""A domain's way to damage a value; the number, 0, 1, 2 ..., chooses the kind of damage. What it returns is never usable."""
+"""A domain's function that corrupts a value. The number, 0, 1, 2 ..., selects the kind of damage. The result is never usable."""
 
 
 class Kind(StrEnum):
-    """What became of an event on its way."""
+    """How an event was sent."""
 
     ON_TIME = "on_time"
     LATE = "late"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 
 class Record(NamedTuple):
-    """An event as it is sent. Of a CORRUPT one, `event.value` is the damaged value, and it states no facts."""
+    """An event as sent. For CORRUPT, `event.value` is the corrupted value and there are no facts."""
 
     kind: Kind
     event: Event
@@ -54,7 +54,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Faults:
-    """How much goes wrong: fractions of the events, 0 to 1, together at most 1; raises StreamgaugeError otherwise."""
+    """Fault rates as fractions of the events, each 0 to 1, in total at most 1. Raises StreamgaugeError otherwise."""
 
     late: float = 0.0
     too_late: float = 0.0
@@ -80,14 +80,14 @@ class Faults:
 
 
 class _HeldBack:
-    """Records that wait for the stream's time to reach the moment they are due."""
+    """Records held back until stream time reaches their due time."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Record]] = []
         self._pushed = 0
 
     def push(self, due_ms: int, record: Record) -> None:
-        self._pushed += 1  # records of the same moment keep their order, and are never compared
+        self._pushed += 1  # keeps the order of equal due times, and avoids comparing records
         heapq.heappush(self._heap, (due_ms, self._pushed, record))
 
     def pop_due(self, stream_time_ms: float) -> Iterator[Record]:
@@ -96,8 +96,8 @@ class _HeldBack:
 
 
 def with_faults(events: Iterable[Event], faults: Faults, corrupt: Corrupt) -> Iterator[Record]:
-    """The records to send for `events`, which are in order of event time. Holds no more than two watermarks of the faulty events."""
-    # Seeded apart from the simulation, which draws from its own seed: the same draws would tie faults to what happens.
+    """The records to send for `events`, which are ordered by event time. Holds back at most two watermarks' worth of the faulty events."""
+    # Independent of the simulation's seed, so that faults do not correlate with its events.
     chance = random.Random(f"faults {faults.seed}").random  # noqa: S311 - a simulation, no secret
     late_below = faults.late
     too_late_below = late_below + faults.too_late
@@ -109,7 +109,7 @@ def with_faults(events: Iterable[Event], faults: Faults, corrupt: Corrupt) -> It
         if not event.is_usable:
             yield Record(Kind.CORRUPT, event)
             continue
-        # What is due by now goes before the event that moves the stream's time, so that it is never later than it was meant to be.
+        # Send due records before the event that advances stream time, so that they are never later than planned.
         yield from within_watermark.pop_due(event.event_time_ms)
         draw = chance()
         if draw < late_below:
@@ -134,6 +134,6 @@ def with_faults(events: Iterable[Event], faults: Faults, corrupt: Corrupt) -> It
 
 
 def _due_ms(event: Event, faults: Faults, share: float) -> int:
-    """A moment at `share` of the time that passes until something in `event` is LATE_SHARE of the watermark behind."""
+    """The time at `share` of the interval until the oldest time in `event` is LATE_SHARE of the watermark behind."""
     age_ms = event.event_time_ms - event.oldest_time_ms
     return event.event_time_ms + int(share * max(0.0, LATE_SHARE * faults.watermark_ms - age_ms))

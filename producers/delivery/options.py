@@ -1,4 +1,4 @@
-"""Options that the commands `streamgauge produce <domain>` share, and checks of what was given."""
+"""Options shared by the commands `streamgauge produce <domain>`, and their validation."""
 
 import math
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ def faults(
     default: str,
     variable: str = "STREAMGAUGE_WATERMARK",
 ) -> Faults:
-    """The faults that the options ask for. watermark: the option; else `default`, the value of the setting `variable`."""
+    """The faults selected by the options. watermark: the option. default: used without it, the value of the setting `variable`."""
     seconds = durations.seconds(watermark or default, "--watermark" if watermark else variable)
     return Faults(late, too_late, duplicates, corrupt, seconds, seed)
 
@@ -58,7 +58,7 @@ def check_positive(**options: float) -> None:
 
 
 def at_most_one(options: dict[str, object]) -> None:
-    """Raises StreamgaugeError when more than one of the options, by name, is given."""
+    """Raises StreamgaugeError when more than one of the options is given. options: value by option name."""
     given = [name for name, value in options.items() if value]
     if len(given) > 1:
         msg = f"{' and '.join(given)} exclude one another; leave out {'one' if len(given) == 2 else 'all but one'} of them"  # noqa: PLR2004
@@ -66,7 +66,7 @@ def at_most_one(options: dict[str, object]) -> None:
 
 
 def start_time(text: str | None) -> datetime:
-    """The time in --start, UTC; now without one. Raises StreamgaugeError for another text."""
+    """Parses --start to UTC. Now if it is not given. Raises StreamgaugeError if it is not a time."""
     if text is None:
         return datetime.now(UTC).replace(microsecond=0)
     try:
@@ -78,7 +78,7 @@ def start_time(text: str | None) -> datetime:
 
 
 def refuse_options(context: typer.Context, options: dict[str, str], why: str = "a file holds recorded ones") -> None:
-    """Raises StreamgaugeError when one of `options` (parameter: option) was given and does not apply."""
+    """Raises StreamgaugeError when one of `options` (parameter: option) was given but does not apply."""
     for name, option in options.items():
         if is_given(context, name):
             msg = f"{option} is about simulated events, {why}; leave one of the two out"

@@ -1,7 +1,7 @@
-"""Lets items through by the wall clock and without drift: so many a second, or as fast as the event time in them passes, times a factor.
+"""Releases items by the wall clock without drift: at a fixed rate, or at the speed of event time multiplied by a factor.
 
-At a rate, item n is due n / rate seconds after the first; by event time, when that time has passed. Every wait is for that moment and not for
-a fixed time, so a wait that was too long, or a stall further on, is made up for; and items that are due within the same few milliseconds
+At a rate, item n is due n / rate seconds after the first. By event time, an item is due when that time has passed. Each wait is for a due
+time, not for a fixed duration, so a wait that was too long or a stall downstream is compensated. Items due within the same few milliseconds
 share one wait.
 """
 
@@ -13,16 +13,16 @@ from producers.delivery.events import MS_PER_SECOND, Event
 T = TypeVar("T")
 
 BATCH_SECONDS = 0.02
-"""Items due within this time go together: 1,000 a second are 50 short waits, not 1,000."""
+"""Items due within this time are released together: 1,000 per second take 50 waits, not 1,000."""
 LONGEST_WAIT_SECONDS = 0.1
-"""A longer wait is divided, so that a stop is noticed in time."""
+"""Longer waits are split, so that a stop is noticed in time."""
 LONGEST_PAUSE_MS = 3_600_000
-"""A longer pause in event time is played as one of this length: a recording may hold an event that is years older than the others."""
+"""A longer pause in event time is shortened to this: a recording may contain an event that is years older than the others."""
 
 Clock = Callable[[], float]
 """Seconds, monotonic."""
 Wait = Callable[[float], object]
-"""Is given seconds, and returns after about as many, or earlier."""
+"""Waits for about the given seconds, or less."""
 
 
 def paced(
@@ -33,7 +33,7 @@ def paced(
     wait: Wait,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[T]:
-    """The same items, `rate` a second (None: as fast as they are taken), until they or the patience of `is_stopped` end."""
+    """Yields the items at `rate` per second (None: without delay), until they end or `is_stopped` returns True."""
     batch = max(1, int(rate * BATCH_SECONDS)) if rate else 1
     start = clock()
     for passed, item in enumerate(items):
@@ -52,7 +52,7 @@ def paced_by_event_time(
     wait: Wait,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Event]:
-    """The same events, `speed_up` seconds of event time a second, until they or the patience of `is_stopped` end."""
+    """Yields the events at `speed_up` seconds of event time per second, until they end or `is_stopped` returns True."""
     newest_ms: int | None = None
     start = played = waited_for = 0.0
     for event in events:

@@ -1,4 +1,4 @@
-"""Where a stream goes on: after the newest event that its topic holds, so that a simulation that is started again is not late."""
+"""Resumes a stream after the newest event in its topic, so that a restarted simulation does not send late records."""
 
 import time
 from collections.abc import Callable
@@ -15,14 +15,15 @@ from producers.delivery.events import MS_PER_SECOND
 T = TypeVar("T")
 
 LOOK_BACK_RECORDS = 500
-"""How many of the last records of each partition are looked at: the very last may have been sent late, or be damaged."""
+"""Number of records read from the end of each partition. The very last ones may be late or corrupt."""
 
 
 def newest_event_ms(settings: Settings, topic: str, event_time_ms: Callable[[bytes], int | None], notice: Say) -> int | None:
-    """The newest event time in `topic`, ms since 1970, but for events in the future of their record (settings.future); None when it is empty.
+    """The newest event time in `topic`, ms since 1970. None if the topic is empty.
 
-    event_time_ms: reads the time of a value, None for one that has none. A Kafka that does not answer is waited for, which `notice` is told.
-    Raises StreamgaugeError when it stays away, or has no such topic.
+    Ignores events in the future of their record (settings.future), unless all are. event_time_ms: reads the event time of a value, None if
+    it has none. Waits for a Kafka that does not answer, and reports that to `notice`.
+    Raises StreamgaugeError when Kafka does not come back, or does not have the topic.
     """
     future_ms = durations.seconds(settings.future, "STREAMGAUGE_FUTURE") * MS_PER_SECOND
     all_ms, counting_ms = [], []
@@ -33,14 +34,15 @@ def newest_event_ms(settings: Settings, topic: str, event_time_ms: Callable[[byt
             all_ms.append(time_ms)
             if time_ms <= clock_ms_of(message) + future_ms:
                 counting_ms.append(time_ms)
-    # Where all are in the future, a simulation sent them that did not state its clock.
+    # If all are in the future, they come from a simulation that did not state its clock.
     return max(counting_ms or all_ms, default=None)
 
 
 def when_kafka_answers(ask: Callable[[], T], notice: Say, seconds: float = AWAY_SECONDS) -> T:
-    """What `ask` returns; it is asked again for so many `seconds` while it raises KafkaAway, which `notice` is told once.
+    """Calls `ask` until it succeeds, for up to `seconds` while it raises KafkaAway. Reports the wait to `notice` once.
 
-    A Kafka that has only just come has its topics a moment later: they are waited for too. Raises what `ask` raises in the end.
+    After a KafkaAway it also waits for missing topics, because a broker that just started has them a moment later. Raises the last error of
+    `ask`.
     """
     deadline, is_told = time.monotonic() + seconds, False
     while True:

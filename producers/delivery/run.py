@@ -1,4 +1,4 @@
-"""The one loop of every producer: events, paced, with faults, delivered, counted; a signal ends it in good order."""
+"""The main loop of every producer: paces events, injects faults, sends and counts them. Shuts down cleanly on a signal."""
 
 import contextlib
 import signal
@@ -26,18 +26,18 @@ _SECONDS_A_LOOK = 0.1
 
 @dataclass
 class Stop:
-    """Whether a signal asked for the end."""
+    """Whether a signal requested a stop."""
 
     is_set: bool = False
 
     def __call__(self) -> bool:
-        """Whether to stop: a Stop serves as an `is_stopped`."""
+        """Whether to stop. Allows a Stop to serve as `is_stopped`."""
         return self.is_set
 
 
 @contextlib.contextmanager
 def stopped_by_signals() -> Iterator[Stop]:
-    """The first SIGINT or SIGTERM sets the Stop; a second one has the effect that it always has."""
+    """The first SIGINT or SIGTERM sets the Stop. A second one has its original effect."""
     stop = Stop()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}
@@ -60,12 +60,12 @@ def stopped_by_signals() -> Iterator[Stop]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a producer is to do.
+    """Parameters of a producer run.
 
-    rate: events a second (None: as fast as can be). total: how many events there will be, if that is known. is_finite: whether
-    the stream ends by itself. speed_up: seconds of event time a second; it takes the place of the rate. is_simulated: whether the events' own
-    time is the producer's clock, which each record then states.
-    acknowledged: is told the mark of each event that Kafka has.
+    rate: events per second (None: as fast as possible). total: number of events, if known. is_finite: whether the stream ends by itself.
+    speed_up: seconds of event time per second; replaces the rate. is_simulated: whether event time is the producer's clock; each record
+    then states it in a header.
+    acknowledged: called with the mark of each event that Kafka has acknowledged.
     """
 
     kafka: KafkaCluster
@@ -81,10 +81,10 @@ class Run:
 
 
 def send_all(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
-    """Sends `events` until they end or a signal comes; returns what was sent, all of it acknowledged unless `undelivered` says otherwise.
+    """Sends `events` until they end or a signal arrives. Returns the counts; all records are acknowledged except `undelivered`.
 
-    events: those of a stream that has to wait, for a server say, are given as what makes them when it is told how to wait.
-    Raises StreamgaugeError when no Kafka answers, it has no such topic, or it refuses a record.
+    events: for a stream that has to wait, for example for a server, a function that creates the events from an Idle.
+    Raises StreamgaugeError when Kafka does not answer, does not have the topic, or rejects a record.
     """
     delivery = Delivery(run.kafka, lambda line: console.print(line, markup=False))
     delivery.check(run.topic)
@@ -131,8 +131,9 @@ def deliver(
 ) -> None:
     """Sends `events` and prints the summary: as JSON on standard output, or as a table on standard error.
 
-    facts, meaning: what the events' facts are called in it, such as people_seen. counted: has the last word on the counts.
-    Raises StreamgaugeError as `send_all`, and when Kafka has not acknowledged everything.
+    facts, meaning: name and description of the facts in the summary, such as people_seen. counted: adjusts the summary before it is
+    printed.
+    Raises StreamgaugeError as `send_all`, and when records remain unacknowledged.
     """
     summary = counted(send_all(run, events, options.err))
     if as_json:
@@ -143,7 +144,7 @@ def deliver(
 
 
 def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:
-    """Warns the user who asks for too-late records in a stream that is too short for them."""
+    """Warns if the stream is too short for the requested too-late records."""
     needed = TOO_LATE_WATERMARKS * faults.watermark_seconds
     if faults.too_late and event_time_seconds <= needed:
         options.notice(
@@ -152,7 +153,7 @@ def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:
 
 
 def _flush(delivery: Delivery, stop: Stop) -> int:
-    """Waits for the acknowledgements: as long as a record may take, or only shortly once a stop was asked for."""
+    """Waits for acknowledgements for up to AWAY_SECONDS. After a stop, for up to FINISH_SECONDS."""
     deadline = time.monotonic() + AWAY_SECONDS
     while delivery.undelivered and time.monotonic() < deadline and not stop():
         delivery.flush(_SECONDS_A_LOOK)
@@ -161,7 +162,7 @@ def _flush(delivery: Delivery, stop: Stop) -> int:
 
 @contextlib.contextmanager
 def _progress(console: Console, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar, on a terminal only. It is given the number of records sent."""
+    """A progress bar, only on a terminal. Yields a function that takes the number of records sent."""
     if not console.is_terminal:
         yield lambda _: None
         return
@@ -172,7 +173,7 @@ def _progress(console: Console, total: int | None) -> Iterator[Callable[[int], N
 
 
 def raise_if_undelivered(summary: Summary, kafka: KafkaCluster) -> None:
-    """Raises StreamgaugeError when Kafka has not acknowledged everything."""
+    """Raises StreamgaugeError when records remain unacknowledged."""
     if summary.undelivered:
         msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {kafka} before the end; see that it runs (`streamgauge up`), and start the producer again"
         raise StreamgaugeError(msg)

@@ -1,7 +1,7 @@
-"""Sends records to Kafka so that each arrives once: idempotent, acknowledged by all replicas, every delivery report looked at.
+"""Sends records to Kafka so that each arrives once: idempotent, acknowledged by all replicas, every delivery report checked.
 
-A broker that goes away is waited for, up to AWAY_SECONDS; records wait in a bounded queue meanwhile, and `send` waits when it is full.
-A record that the broker refuses ends the run with an error that names it.
+Waits up to AWAY_SECONDS for an unavailable broker. Meanwhile records wait in a bounded queue, and `send` blocks when it is full. A record
+that the broker rejects ends the run with an error that names it.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class _Refused(NamedTuple):
 
 
 class Delivery:
-    """A producer to the Kafka at `kafka`. `notice` is given a line for a person: Kafka is away, Kafka is back."""
+    """A producer for the Kafka at `kafka`. Reports to `notice` when Kafka becomes unavailable and when it is back."""
 
     def __init__(self, kafka: KafkaCluster, notice: Callable[[str], None], *, patience_seconds: float = AWAY_SECONDS) -> None:
         self._kafka, self._notice, self._patience_seconds = kafka, notice, patience_seconds
@@ -53,7 +53,7 @@ class Delivery:
                 "batch.size": 512 * 1024,
                 "message.max.bytes": LARGEST_RECORD_BYTES,
                 "queue.buffering.max.kbytes": 128 * 1024,
-                # The partition that Java's clients choose for the same key.
+                # Java clients choose the same partition for a key.
                 "partitioner": "murmur2_random",
                 "delivery.timeout.ms": int(patience_seconds * 1000),
                 "reconnect.backoff.max.ms": 1000,
@@ -63,11 +63,11 @@ class Delivery:
 
     @property
     def undelivered(self) -> int:
-        """Records that were sent and not yet acknowledged."""
+        """Number of records sent but not yet acknowledged."""
         return self._sent - self._reported
 
     def check(self, topic: str) -> None:
-        """Waits for a Kafka that does not answer. Raises StreamgaugeError when it stays away, or has no such topic."""
+        """Waits until Kafka answers. Raises StreamgaugeError when it stays unavailable, or does not have the topic."""
         raise_if_kept_out(self._kafka)
         self._topic = topic
         when_kafka_answers(self._ask_for_topic, self._notice, self._patience_seconds)
@@ -91,10 +91,10 @@ class Delivery:
         acknowledged: Callable[[], None] | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Queues a record; waits while the queue is full. Returns False when `is_stopped` came true before there was room.
+        """Queues a record, blocking while the queue is full. Returns False when `is_stopped` returned True before there was space.
 
-        acknowledged: is called, in a later `send`, `wait` or `flush`, when Kafka has the record.
-        Raises StreamgaugeError when this record, or one before it, was refused.
+        acknowledged: called during a later `send`, `wait` or `flush`, when Kafka has acknowledged the record.
+        Raises StreamgaugeError when this or an earlier record was rejected.
         """
         while True:
             try:
@@ -105,7 +105,7 @@ class Delivery:
                     return False
                 self.wait(_FULL_QUEUE_WAIT_SECONDS)
             except KafkaException as error:
-                with self._fatal_noted():  # what a producer that cannot go on has died of, the next call tells
+                with self._fatal_noted():  # after a fatal error, the next call reports its cause
                     self._producer.poll(0)
                 self._refuse(_Refused(topic, key, len(value), error.args[0]))
                 self._raise_if_refused()
@@ -115,13 +115,13 @@ class Delivery:
         return True
 
     def wait(self, seconds: float) -> None:
-        """Looks at delivery reports for at most `seconds`; raises StreamgaugeError when a record was refused."""
+        """Processes delivery reports for at most `seconds`. Raises StreamgaugeError when a record was rejected."""
         with self._fatal_noted():
             self._producer.poll(seconds)
         self._raise_if_refused()
 
     def flush(self, seconds: float) -> int:
-        """Waits until every record is acknowledged, at most `seconds`; returns how many are not."""
+        """Waits up to `seconds` until all records are acknowledged. Returns the number of unacknowledged ones."""
         deadline = time.monotonic() + seconds
         while self.undelivered and (left := deadline - time.monotonic()) > 0:
             with self._fatal_noted():
@@ -164,7 +164,7 @@ class Delivery:
             self._notice(f"Kafka at {self._kafka} does not answer{why}; waiting for it, up to {self._patience_seconds:.0f} s")
 
     def _refuse(self, refused: _Refused) -> None:
-        # A broker refuses a whole batch for its largest record: that one is the one to name.
+        # A broker rejects a whole batch because of its largest record, so the error names that one.
         if self._refused is None or refused.size_bytes > self._refused.size_bytes:
             self._refused = refused
 

@@ -1,4 +1,4 @@
-"""What a producer has sent, counted while it sends: told in the end as a table, or as one line of JSON."""
+"""Counts what a producer sends, and prints the counts as a table or as one line of JSON."""
 
 from collections import Counter
 from dataclasses import dataclass, fields
@@ -26,10 +26,10 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Summary:
-    """The counts of a run; `events` = `distinct_events` + `duplicates` + `corrupt`.
+    """The counts of a run. `events` = `distinct_events` + `duplicates` + `corrupt`.
 
-    facts: distinct facts of all usable records. facts_too_late: those of them that only too-late records state, so that a count by a
-    watermark ends between `facts` - `facts_too_late` and `facts`. Both bear the domain's name in the output, such as people_seen.
+    facts: distinct facts of all usable records. facts_too_late: those reported only by too-late records. A count with a watermark is
+    therefore between `facts` - `facts_too_late` and `facts`. The output uses the domain's name for both, such as people_seen.
     """
 
     events: int
@@ -45,7 +45,7 @@ class Summary:
     events_per_second: float
 
     def named(self, facts: str) -> dict[str, int | float]:
-        """The counts by name, with the facts under the name `facts`."""
+        """The counts by name. facts: replaces "facts" in the names."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name.replace("facts", facts): value for name, value in values.items()}
 
@@ -54,7 +54,7 @@ class Summary:
         return orjson.dumps(self.named(facts)).decode()
 
     def print_table(self, console: Console, facts: str, meaning_of_facts: str) -> None:
-        """The counts as a table, each with its meaning."""
+        """Prints the counts as a table with their meanings."""
         meanings = {**_MEANINGS, facts: meaning_of_facts, f"{facts}_too_late": "of these, known by too-late records only"}
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(justify="right")
@@ -68,14 +68,14 @@ class Summary:
 class Tally:
     """Counts records as they are sent.
 
-    keep_ms: facts are remembered until the stream is this far beyond them, so that an endless run needs no endless memory; None: always.
+    keep_ms: facts are kept until the stream is this far past them, which bounds the memory of an endless run; None: forever.
     """
 
     def __init__(self, keep_ms: int | None = None) -> None:
         self.kinds: Counter[Kind] = Counter()
         self._keep_ms = keep_ms
         self._forgotten = self._forgotten_too_late = 0
-        # By the hour: each fact, and whether it was stated in time.
+        # By hour: each fact, and whether it was reported in time.
         self._recent: dict[int, dict[Fact, bool]] = {}
 
     def count(self, record: Record) -> None:

@@ -34,7 +34,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     watermark: Watermark = None,
     json: AsJson = False,
 ) -> None:
-    """Cameras that see people: simulated Works-with-Nest documents, or recorded ones."""
+    """Produce Works-with-Nest documents of cameras that see people, simulated or recorded."""
     from contract.domains.nest import NEST_LOGS
     from producers.delivery.resume import newest_event_ms
     from producers.delivery.run import Run, deliver, warn_of_short_stream

@@ -1,7 +1,7 @@
-"""The bytes of Works-with-Nest documents.
+"""The JSON of Works-with-Nest documents.
 
-A document is spelled out once, as a dict with `Slot`s where something changes. `Template` turns that into JSON with holes, so that a report
-costs filling a few holes and not the encoding of the whole.
+A document is defined once, as a dict with a `Slot` for each changing part. `Template` turns it into JSON with placeholders, so a report
+only fills a few placeholders instead of encoding the whole document.
 """
 
 from datetime import UTC, datetime
@@ -25,38 +25,38 @@ def json_truth(truth: bool) -> bytes:  # noqa: FBT001 - a value, not a switch
 
 
 def iso_utc(time_ms: int) -> bytes:
-    """A moment as the API writes it: 2016-12-29T00:00:00.000Z."""
+    """A timestamp in the API's format: 2016-12-29T00:00:00.000Z."""
     return datetime.fromtimestamp(time_ms / MS_PER_SECOND, UTC).isoformat(timespec="milliseconds")[:23].encode() + b"Z"
 
 
 def iso_utc_brief(time_ms: int) -> bytes:
-    """A moment without its milliseconds, as the API writes it at times: 2016-12-29T00:00:00Z."""
+    """A timestamp without milliseconds, as the API sometimes writes it: 2016-12-29T00:00:00Z."""
     return iso_utc(time_ms)[:19] + b"Z"
 
 
 class Template:
-    """JSON with holes: `Template(document).fill(a, b)` fills the slots `Slot.RAW` and `Slot.TEXT` in the order of the document."""
+    """JSON with placeholders: `Template(document).fill(a, b)` fills `Slot.RAW` and `Slot.TEXT` in document order."""
 
     def __init__(self, document: Any) -> None:  # noqa: ANN401 - any JSON value
         text = orjson.dumps(document).replace(b"%", b"%%")
         self.pattern = text.replace(b'"' + Slot.RAW.encode() + b'"', b"%s").replace(Slot.TEXT.encode(), b"%s")
 
     def fill(self, *values: bytes) -> bytes:
-        """The JSON, with `values` in the holes."""
+        """The JSON with `values` in the placeholders."""
         return self.pattern % values
 
 
 class Slot:
-    """A hole in a template."""
+    """Placeholders in a template."""
 
     RAW = "<raw>"
     """Stands for a whole JSON value."""
     TEXT = "<text>"
-    """Stands for a part of a string."""
+    """Stands for part of a string."""
 
 
 def home_template(home: Home) -> Template:
-    """The document of `home`: holes are the access token's number, and the inside of `cameras`."""
+    """The document of `home`. Placeholders: the access token's number, the value of `cameras`."""
     return Template(
         {
             "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
@@ -67,7 +67,7 @@ def home_template(home: Home) -> Template:
 
 
 def home_without_cameras_template(home: Home) -> Template:
-    """A document of `home` that tells nothing of cameras, as the API's sometimes do: the hole is the access token's number."""
+    """A document of `home` without cameras, as the API sometimes sends. Placeholder: the access token's number."""
     return Template(
         {
             "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
@@ -78,7 +78,7 @@ def home_without_cameras_template(home: Home) -> Template:
 
 
 def camera_template(home: Home, camera: Camera) -> Template:
-    """The camera's part, without last_event. Holes: is_online, is_streaming, last_is_online_change."""
+    """The camera's object, without last_event. Placeholders: is_online, is_streaming, last_is_online_change."""
     path = f"cameras/{camera.device_id}"
     document: dict[str, Any] = {
         "device_id": camera.device_id,
@@ -106,9 +106,9 @@ def camera_template(home: Home, camera: Camera) -> Template:
 
 
 def last_event_template(camera: Camera, *, has_ended: bool) -> Template:
-    """The camera's last_event. Holes, in this order: has_sound, has_motion, has_person, start_time, end_time if `has_ended`.
+    """The camera's last_event. Placeholders in order: has_sound, has_motion, has_person, start_time, end_time if `has_ended`.
 
-    Then urls_expire_time, the number of the event (four times, in the URLs), and activity_zone_ids.
+    Then urls_expire_time, the event number (four times, in the URLs), and activity_zone_ids.
     """
     path = f"cameras/{camera.device_id}/events/{Slot.TEXT}"
     document = {

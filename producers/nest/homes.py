@@ -1,6 +1,6 @@
-"""The homes that the simulation reports on, and the table of where their cameras are.
+"""The simulated homes, and the table of their cameras' locations.
 
-Homes are the same in every run: camera n is always the same device in the same home, so that `data/device_locations.csv` fits every seed.
+Homes are the same in every run: camera n is always the same device in the same home, so `data/device_locations.csv` fits every seed.
 `python -m producers.nest.homes` writes that table.
 """
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TextIO
 
 LOCATED_CAMERAS = 800
-"""The table is about the first 800 cameras; those after them are in it nowhere."""
+"""The table covers the first 800 cameras only."""
 UNLOCATED_EVERY = 100
-"""Every hundredth camera of those is missing from the table: a camera that nobody registered."""
+"""Every hundredth of those cameras is missing from the table, like a camera that nobody registered."""
 TABLE = Path(__file__).parents[2] / "data" / "device_locations.csv"
 COLUMNS = ("device_id", "zip_code", "structure_id")
 
 _SEED = "homes of the simulation"
-# From the many to the few: home n of the list is about 1/n as common as the first.
+# Most frequent first: zip code n has about 1/n as many homes as the first.
 _ZIP_CODES = (
     "94103", "10025", "60614", "98122", "78704", "02139", "90026", "80205", "97211", "30307", "33139", "55408", "19147",
     "85016", "84105", "27701", "37206", "48104", "53703", "70117", "87106", "15217", "04101", "59801", "99801",
@@ -33,7 +33,7 @@ _SOFTWARE = ("205-600055", "205-600052", "204-500014", "4.6.5-r14")
 
 @dataclass(frozen=True)
 class Camera:
-    """A camera, and what of it never changes. `activity_zones` is None for one that reports none at all."""
+    """A camera's constant properties. `activity_zones` is None for a camera that does not report the field."""
 
     number: int
     device_id: str
@@ -47,7 +47,7 @@ class Camera:
 
 @dataclass(frozen=True)
 class Home:
-    """A home: `structure_id`, where it is, and its one to three cameras."""
+    """A home: `structure_id`, location, and one to three cameras."""
 
     structure_id: str
     name: str
@@ -56,7 +56,7 @@ class Home:
 
 
 def homes(cameras: int) -> Iterator[Home]:
-    """The homes of the first `cameras` cameras; the last home may have fewer of them than it would have."""
+    """The homes of the first `cameras` cameras. The last home may lack some of its cameras."""
     rng = random.Random(_SEED)  # noqa: S311 - a simulation, no secret
     zip_weights = [1 / rank for rank in range(1, len(_ZIP_CODES) + 1)]
     first = number = 0
@@ -96,7 +96,7 @@ def device_locations() -> Iterator[tuple[str, str, str]]:
 
 
 def write_table(file: TextIO) -> None:
-    """Writes the table as CSV, with a header."""
+    """Writes the table as CSV with a header."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(device_locations())

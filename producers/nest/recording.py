@@ -1,6 +1,6 @@
-"""Replays recorded Nest documents: one JSON document a line, sent as it stands, byte for byte.
+"""Replays recorded Nest documents: one JSON document per line, sent byte for byte.
 
-A line that is no document is sent as well, and counted as corrupt: it is the reader's task to put it aside. Blank lines are left out.
+A line that is not a document is also sent and counts as corrupt; readers have to reject it. Blank lines are skipped.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from producers.delivery.events import MS_PER_SECOND, Event, Fact
 
 
 def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
-    """The documents of the file, the first `limit` of them (None: all).
+    """The first `limit` documents of the file (None: all).
 
-    The stream's time is the greatest start_time of a last_event so far; a recording that goes back in time does not take it back.
-    Raises StreamgaugeError, at once, when the file cannot be read.
+    Stream time is the greatest start_time of a last_event so far, even if the recording goes back in time.
+    Raises StreamgaugeError immediately when the file cannot be read.
     """
     if limit is not None and limit < 0:
         msg = f"--limit is {limit}; expected a number of documents, 0 or more"
@@ -34,7 +34,7 @@ def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
 
 
 def event_time_ms(value: bytes) -> int | None:
-    """The newest start_time in a document, ms since 1970; None when it has none, or is no document."""
+    """The newest start_time in a document, ms since 1970. None if it has none, or is not a document."""
     event = _event(value, stream_time_ms=0)
     return event.event_time_ms or None
 
@@ -83,7 +83,7 @@ def _names(value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
 
 
 def _time_ms(text: Any) -> int | None:  # noqa: ANN401 - any JSON value
-    """The moment, or None when it is none; one without an offset is UTC."""
+    """The timestamp, UTC if it has no offset. None if it is not a timestamp."""
     try:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):

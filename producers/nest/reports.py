@@ -1,4 +1,4 @@
-"""What a home reports at a moment: the changing state of its cameras, and the document that is made of it."""
+"""The changing state of a home's cameras, and the documents that report it."""
 
 import random
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from producers.nest.documents import (
 from producers.nest.homes import Camera, Home
 
 _CALM_MS = 2000
-"""Between the end of a camera's event and the beginning of its next."""
+"""Pause between a camera's events."""
 _HAS_NO_MILLISECONDS, _HAS_SOUND, _HAS_MOTION = 0.1, 0.4, 0.8
 
 
 class _Report(NamedTuple):
-    """A document's view of one camera: its JSON, the start of the event in it (None: it has none), the fact in it."""
+    """One camera's part of a document: its JSON, the start of its event (None: no event), and its fact."""
 
     json: bytes
     start_ms: int | None
@@ -30,7 +30,7 @@ class _Report(NamedTuple):
 
 
 class CameraState:
-    """One camera as the hours pass. Its report is kept as bytes, and made again only when something about it changes."""
+    """A camera's current state. Its report is cached as bytes and rebuilt only when the state changes."""
 
     def __init__(self, home: "HomeState", camera: Camera, since_ms: int) -> None:
         self.home, self.camera = home, camera
@@ -51,7 +51,7 @@ class CameraState:
         return self.is_online and not self.is_in_event and now_ms >= self.end_ms + _CALM_MS
 
     def begin(self, now_ms: int, length_ms: int, rng: random.Random, person_chance: float) -> None:
-        """An event begins, and will last for `length_ms`."""
+        """Begins an event that lasts `length_ms`."""
         is_brief = rng.random() < _HAS_NO_MILLISECONDS
         self.start_ms = now_ms - now_ms % MS_PER_SECOND if is_brief else now_ms
         self.end_ms, self.is_in_event = now_ms + length_ms, True
@@ -63,17 +63,17 @@ class CameraState:
         self.show()
 
     def end(self) -> None:
-        """The event has ended, at `end_ms`."""
+        """Ends the event at `end_ms`."""
         self.is_in_event = False
         self.show()
 
     def turn(self, now_ms: int, *, online: bool) -> None:
-        """The camera goes offline, or comes back."""
+        """Takes the camera offline, or back online."""
         self.is_online, self.online_changed_ms = online, now_ms
         self.show()
 
     def show(self) -> None:
-        """Makes the two reports that fit the state: with the last event, and without."""
+        """Rebuilds the camera's two reports: with and without the last event."""
         online = json_truth(self.is_online)
         part = self._name + self._part.fill(online, online, iso_utc(self.online_changed_ms))
         self.silent = _Report(part, None, None)
@@ -90,7 +90,7 @@ class CameraState:
 
 
 class HomeState:
-    """One home: makes its documents from what its cameras report."""
+    """A home's current state. Builds its documents from its cameras' reports."""
 
     def __init__(self, home: Home, since_ms: int) -> None:
         self.home = home
@@ -99,7 +99,7 @@ class HomeState:
         self.cameras = [CameraState(self, camera, since_ms) for camera in home.cameras]
 
     def document(self, number: int, now_ms: int, memory_ms: int) -> Event:
-        """The document of this moment, the `number`th of all. Events that began more than `memory_ms` ago are not in it."""
+        """The document at `now_ms`, with the sequence number `number`. Omits events that began more than `memory_ms` ago."""
         remembered_ms = now_ms - memory_ms
         reports = [camera.eventful if camera.start_ms >= remembered_ms else camera.silent for camera in self.cameras]
         cameras = b"{" + b",".join([report.json for report in reports]) + b"}"
@@ -108,5 +108,5 @@ class HomeState:
         return Event(now_ms, oldest_ms, self.key, self._document.fill(b"%012x" % number, cameras), facts)
 
     def document_without_cameras(self, number: int, now_ms: int) -> Event:
-        """A document that tells nothing of the cameras."""
+        """A document without cameras."""
         return Event(now_ms, now_ms, self.key, self._without_cameras.fill(b"%012x" % number))

@@ -1,8 +1,8 @@
-"""Nest cameras: cameras that see people, simulated or replayed from a recording.
+"""Simulates Nest cameras that see people.
 
-A document reports one home with all its cameras. It is sent because something happened at one of them: an event began, goes on (it has no
-end_time then), or ended; the camera went offline or came back; or it is the regular report. The same event is therefore reported several
-times, and is one *sighting* when a person was in it: the fact (device_id, start_time) with has_person.
+A document reports one home with all its cameras. It is sent because something happened at one of them: an event began, continues (without
+end_time), or ended; the camera went offline or came back; or it is the regular report. The same event is therefore reported several times.
+It is one *sighting* when it shows a person: the fact (device_id, start_time) with has_person.
 """
 
 import heapq
@@ -24,9 +24,9 @@ MOST_CAMERAS = 100_000
 MOST_SECONDS_BETWEEN_DOCUMENTS = 86_400
 FIRST_START, LAST_START = datetime(1971, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
 MEMORY_SECONDS = 300.0
-"""A camera reports its last event for so long after it began, and never later: an old event in a new document would be beyond a watermark."""
+"""A camera reports its last event for this long after it began. An older event in a new document would be beyond a watermark."""
 
-# How likely a free camera is to begin an event, and that event to show a person, for the hours of the day (UTC) from 0 to 23.
+# Probability that a free camera begins an event, and that the event shows a person, by hour of the day (UTC).
 ACTIVITY = (
     0.12,
     0.08,
@@ -62,9 +62,9 @@ _SHORTEST_EVENT_MS, _LONGEST_EVENT_MS = 2000, 120_000
 
 @dataclass(frozen=True)
 class Simulation:
-    """What the simulated documents depend on, and nothing else: the same simulation gives the same bytes, in every process.
+    """All inputs of the simulated documents: the same simulation gives the same bytes in every process.
 
-    start: time of the first event, UTC. seconds_between: event time from one document to the next. limit: how many documents, None: endless.
+    start: time of the first event, UTC. seconds_between: event time between documents. limit: number of documents, None: endless.
     memory_seconds: how long a camera reports its last event. Raises StreamgaugeError when a value is out of range.
     """
 
@@ -91,7 +91,7 @@ class Simulation:
 
 
 def simulate(simulation: Simulation) -> Iterator[Event]:
-    """The documents of `simulation`, in order of event time. Keys are structure ids; an event's facts are its sightings."""
+    """The documents of `simulation` in order of event time. Keys are structure ids; facts are sightings."""
     neighbourhood = _Neighbourhood(simulation)
     start_ms, step_ms = round(simulation.start.timestamp() * MS_PER_SECOND), simulation.seconds_between * MS_PER_SECOND
     for number in count() if simulation.limit is None else range(simulation.limit):
@@ -99,7 +99,7 @@ def simulate(simulation: Simulation) -> Iterator[Event]:
 
 
 class _Neighbourhood:
-    """All homes, and the agenda of what is to be reported next: (time, number of the entry, camera)."""
+    """All homes, and the queue of due reports: (time, entry number, camera)."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._rng = random.Random(simulation.seed)  # noqa: S311 - a simulation, no secret
@@ -112,7 +112,7 @@ class _Neighbourhood:
         self._entries = count()
 
     def next_document(self, number: int, now_ms: int) -> Event:
-        """The document of this moment: of the camera that is due on the agenda, or of any."""
+        """The document at `now_ms`: of the next due camera, otherwise of a random one."""
         if self._agenda and self._agenda[0][0] <= now_ms:
             camera = heapq.heappop(self._agenda)[2]
             self._go_on(camera, now_ms)
@@ -157,4 +157,4 @@ def _without_devices(value: bytes) -> bytes:
 
 DAMAGES = (truncated, invalid_utf8, _not_json, _without_devices, empty)
 corrupt = damaged_by(*DAMAGES)
-"""Makes a damaged copy of a document. None of them is usable."""
+"""Makes a corrupt copy of a document, which is never usable."""

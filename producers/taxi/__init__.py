@@ -1,3 +1,3 @@
-"""Green taxi trips: simulated, or TLC's files."""
+"""Green taxi trips: simulated, or from TLC's files."""
 
 from producers.taxi.command import produce as produce

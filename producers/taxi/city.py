@@ -1,6 +1,6 @@
-"""Where simulated trips begin and end: TLC's zones, and how popular each is among green taxis.
+"""Start and end of simulated trips: TLC's zones, and their popularity among green taxis.
 
-Green taxis pick up outside of the middle of Manhattan (zones of the service zone "Boro Zone"), and bring people anywhere.
+Green taxis pick up outside central Manhattan (service zone "Boro Zone") and drop off anywhere.
 """
 
 import csv
@@ -12,7 +12,7 @@ from contract.storage.data_files import data_file
 
 ZONE_TABLE = "taxi_zone_lookup.csv"
 
-# Percent of the trips that begin, and end, in the zones where most do.
+# Percent of trips that begin and end in the most popular zones.
 _PICKUPS = {
     74: 21.5, 75: 13.7, 95: 5.4, 82: 5.1, 41: 4.8, 166: 4.8, 43: 4.7, 97: 3.8, 65: 3.3, 7: 2.7, 130: 2.3, 244: 2.3, 42: 2.2, 129: 2.1,
     260: 1.7, 134: 1.2, 66: 1.1, 92: 1.0, 33: 1.0, 83: 0.9, 116: 0.8, 223: 0.8, 193: 0.7, 25: 0.7, 24: 0.6, 196: 0.5, 181: 0.5, 152: 0.5,
@@ -25,11 +25,11 @@ _OTHER_PICKUP, _OTHER_DROPOFF = 0.05, 0.15
 _STAYS_IN_BOROUGH = 0.85
 
 Places = npt.NDArray[np.int64]
-"""Zones as positions in `City.ids`."""
+"""Zones as indexes into `City.ids`."""
 
 
 class City:
-    """The zones that are places. ids: their LocationID. is_congested: whether a trip that ends there pays the congestion surcharge."""
+    """The zones that are real places. ids: LocationIDs. is_congested: whether a trip that ends there pays the congestion surcharge."""
 
     def __init__(self) -> None:
         with data_file(ZONE_TABLE).open(newline="") as file:
@@ -45,8 +45,8 @@ class City:
         self._dropoffs = np.cumsum(_STAYS_IN_BOROUGH * near + (1 - _STAYS_IN_BOROUGH) * popular / popular.sum(), axis=1)
 
     def journeys(self, begin: npt.NDArray[np.float64], end: npt.NDArray[np.float64]) -> tuple[Places, Places]:
-        """From where to where trips go, for draws from 0 to 1."""
-        last = len(self.ids) - 1  # a cumulated sum may end a little below 1
+        """Start and end zones of trips, from random draws between 0 and 1."""
+        last = len(self.ids) - 1  # a cumulative sum may end slightly below 1
         pickups = np.minimum(np.searchsorted(self._pickups, begin, side="right"), last)
         dropoffs = np.minimum((self._dropoffs[pickups] <= end[:, None]).sum(axis=1), last)
         return pickups, dropoffs

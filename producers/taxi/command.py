@@ -33,7 +33,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     watermark: Watermark = None,
     json: AsJson = False,
 ) -> None:
-    """Green taxi trips of New York: simulated, or TLC's own."""
+    """Produce green taxi trips of New York, simulated or TLC's own."""
     from contract.domains.taxi import NYC_TAXI
     from producers.delivery.resume import newest_event_ms
     from producers.delivery.run import Run, deliver, warn_of_short_stream

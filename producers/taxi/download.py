@@ -1,4 +1,4 @@
-"""Fetches a month of TLC's trip records once into the cache."""
+"""Downloads a month of TLC's trip records once into the cache."""
 
 import re
 from functools import partial
@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from contract.errors import StreamgaugeError
 
-pooch.get_logger().setLevel("ERROR")  # it would print a line over the progress bar
+pooch.get_logger().setLevel("ERROR")  # it would print over the progress bar
 
 TLC_URL = "https://d37ci6vzurychx.cloudfront.net/trip-data"
 """Where TLC publishes its trip records."""
@@ -25,10 +25,10 @@ _OTHER_SOURCES = "use a local file with --file, or leave out --month for the sim
 
 
 def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL) -> Path:
-    """The Parquet file of `month` ("2024-03") in the folder `cache`/taxi, fetched if it is not there.
+    """The Parquet file of `month` ("2024-03") in the folder `cache`/taxi, downloaded if it is missing.
 
-    Raises StreamgaugeError for a month that is none or that TLC does not have, without a network, for what is no Parquet file, and for a full
-    disk. Then no part of the file is left in the cache.
+    Raises StreamgaugeError for an invalid month, a month that TLC does not have, a missing network, a response that is not Parquet, or a
+    full disk. No partial file stays in the cache.
     """
     if not _MONTH.fullmatch(month):
         msg = f"--month is {month!r}; expected a year and a month, such as 2024-03"
@@ -56,7 +56,7 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
 
 
 def _download(progress: Progress, url: str, draft: str, _: object) -> None:
-    """Fills `draft`, which pooch then renames; raises pa.ArrowInvalid for what is no Parquet file."""
+    """Writes `draft`, which pooch then renames. Raises pa.ArrowInvalid if it is not a Parquet file."""
     with requests.get(url, stream=True, timeout=_TIMEOUT_SECONDS) as response, Path(draft).open("wb") as file:
         response.raise_for_status()
         task = progress.add_task(f"fetching {url.rpartition('/')[2]}", total=int(response.headers.get("Content-Length", 0)) or None)

@@ -1,10 +1,10 @@
-"""Reads TLC's Parquet files, whatever the month: any width of a column, any order of rows.
+"""Reads TLC's Parquet files of any month, with any column types and any row order.
 
-A file is not in the order in which things happened: trips of many hours, and a second run of rows at the end, put nearly every row of a
-month behind a watermark of minutes. It is therefore sorted by drop-off, as the meters would have sent it, which takes all of its trips in memory.
+Rows are not ordered by time: trips of many hours, and a second run of rows at the end, would put nearly every row of a month behind a
+watermark of minutes. Files are therefore sorted by drop-off, as the meters would have sent them. This needs all trips of a file in memory.
 
-Columns drift: an id is int64 in one month and int32 in the next, a code is a double or an integer, a column without values has the type
-null, a file that was saved again has text. What a known column means is the same in all of them, and `TRIP` is what comes out.
+Column types drift: an id is int64 in one month and int32 in the next, a code is a double or an integer, a column without values has type
+null, and a file that was saved again has text. The meaning of known columns is the same in all of them; the output has the schema `TRIP`.
 """
 
 import os
@@ -21,11 +21,11 @@ from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_A_BATCH
 
 
 def read_trips(path: Path, notice: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
-    """The trips of the file as batches of TRIP, in order of drop-off; rows of the same moment in the order of the file, rows without one last.
+    """The trips of the file as batches of TRIP, ordered by drop-off. Ties keep the file's order; rows without drop-off come last.
 
-    notice: is given one line if the file has columns that are not known and are left out.
-    Raises StreamgaugeError, at once, for a file that cannot be read, is no Parquet, or lacks an essential column; and, on the way, for a
-    column that does not hold what its name says.
+    notice: gets one line if the file has unknown columns, which are dropped.
+    Raises StreamgaugeError immediately for a file that cannot be read, is not Parquet, or lacks an essential column; later, for a column
+    with values of the wrong type.
     """
     with _told_by_name(path):
         file = pq.ParquetFile(path)
@@ -47,14 +47,14 @@ def _in_order(file: pq.ParquetFile, path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _column(file: pq.ParquetFile, field: pa.Field, path: Path) -> pa.Array:
-    """A column as TRIP has it; null when the file lacks it."""
+    """The column with its type in TRIP. Null if the file does not have it."""
     if field.name not in file.schema_arrow.names:
         return pa.nulls(file.metadata.num_rows, field.type)
     return _converted(file.read([field.name]).column(0).combine_chunks(), field.name, path)
 
 
 def _converted(column: pa.Array, name: str, path: Path) -> pa.Array:
-    """The values of `column` as TRIP has them: the same values, or a StreamgaugeError."""
+    """The values of `column` with their type in TRIP. Raises StreamgaugeError if they do not fit."""
     wanted, found = TRIP.field(name).type, column.type
     try:
         if pa.types.is_dictionary(found):
@@ -76,7 +76,7 @@ def _meaning(name: str) -> str:
 
 
 def _milliseconds(column: pa.Array) -> pa.Array:
-    """Wall-clock times, in any unit, as ms since 1970; see `taxi_trips` on time zones."""
+    """Wall-clock times in any unit, as ms since 1970. See `producers.taxi.trips` on time zones."""
     if _is_text(column.type):
         column = _without_blanks(column).cast(pa.timestamp("us"))
     if not pa.types.is_timestamp(column.type):
@@ -88,7 +88,7 @@ def _milliseconds(column: pa.Array) -> pa.Array:
 
 
 def _numbers(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Numbers of any type as `wanted`. NaN and infinity, which pandas and others write for what is missing, are null: JSON has neither."""
+    """Numbers of any type as `wanted`. NaN and infinity, which pandas and others write for missing values, become null for JSON."""
     if _is_text(column.type):
         column = _without_blanks(column)
     if not pa.types.is_integer(column.type):

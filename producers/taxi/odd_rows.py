@@ -1,10 +1,10 @@
-"""The odd rows of real files, put among simulated trips: what a pipeline has to live with.
+"""Adds the odd rows of real files to simulated trips.
 
-lacks codes   six columns are null (trips that came in another way; real files have them at their end)
-stands still  nothing driven, in no or hardly any time
+lacks codes   six columns are null (trips recorded in another way; real files have them at the end)
+stands still  no distance, in little or no time
 refund        every amount is negative
-all day       the meter was left on: 24 hours less a minute at most
-unknown zone  264 (unknown), 265 (outside of the city), or a number that no table has
+all day       the meter was left on: 24 hours, less up to a minute
+unknown zone  264 (unknown), 265 (outside the city), or a number that is not in the zone table
 2008          a clock that was never set; the first trips of a simulation
 """
 
@@ -26,7 +26,7 @@ UNSET_CLOCKS = 2
 
 
 class Oddity(IntEnum):
-    """What is odd about a trip."""
+    """The kinds of odd trips."""
 
     LACKS_CODES = 0
     STANDS_STILL = 1
@@ -41,7 +41,7 @@ Columns = dict[str, npt.NDArray]  # type: ignore[type-arg]  # each column has it
 
 
 def make_odd(trips: Columns, rng: np.random.Generator, fraction: float) -> dict[str, npt.NDArray[np.bool_]]:
-    """Makes a `fraction` of the trips odd, in place; returns, by column, which of its values are null."""
+    """Makes a `fraction` of the trips odd, in place. Returns a null mask by column."""
     size = len(trips[DROPOFF])
     is_odd, oddity = rng.random(size) < fraction, rng.choice(list(Oddity), size, p=_SHARES)
     seconds = rng.integers(0, 60, size)
@@ -61,7 +61,7 @@ def make_odd(trips: Columns, rng: np.random.Generator, fraction: float) -> dict[
 
 
 def unset_clocks(trips: Columns) -> None:
-    """Makes the first trips of 2008, in place: in order of drop-off they come before all others."""
+    """Moves the first trips to 2008, in place. In order of drop-off they come before all others."""
     for number in range(min(UNSET_CLOCKS, len(trips[DROPOFF]))):
         trips[PICKUP][number] = UNSET_CLOCK_MS
         trips[DROPOFF][number] = UNSET_CLOCK_MS + 6 * MS_PER_SECOND

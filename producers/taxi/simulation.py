@@ -1,7 +1,7 @@
-"""Simulated green taxi trips: believable hours, zones, distances, fares and tips; and odd rows, as real months have them.
+"""Simulated green taxi trips with realistic hours, zones, distances, fares and tips, and with odd rows as in real months.
 
-Trips are drawn in blocks of columns, directly in order of drop-off: trips end at the rate of the hour, and a trip began as long before as
-it took. Everything is a function of the simulation, whose limit only says where it ends.
+Trips are drawn in blocks of columns, directly in order of drop-off: trips end at the hour's rate, and each began its duration earlier.
+Everything is a function of the simulation; its limit only sets where it ends.
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ from producers.taxi.trips import DROPOFF, PICKUP, TIMES, TRIP, TRIPS_A_BATCH
 FIRST_START, LAST_START = datetime(2010, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
 TRIPS_A_DAY = 1850
 SECONDS_A_TRIP = 86_400 / TRIPS_A_DAY
-"""How far one trip's end is from the next, on average."""
+"""Average time between the ends of two consecutive trips."""
 TRIPS_A_MONTH = 57_457
 
-# How busy an hour of the day is, from 0 to 23, and a day of the week, from Monday.
+# Relative traffic by hour of the day, from 0 to 23, and by day of the week, from Monday.
 _HOURS = (1.1, 0.8, 0.5, 0.5, 0.4, 0.3, 0.9, 2.1, 2.7, 3.0, 3.0, 3.1, 3.3, 3.3, 3.9, 4.0, 4.5, 4.9, 4.2, 3.1, 2.6, 2.1, 1.9, 1.4)
 _DAYS = (0.98, 1.03, 1.11, 1.12, 1.06, 0.90, 0.80)
 _WEEK_SECONDS = 7 * 86_400
@@ -47,11 +47,11 @@ Columns = dict[str, npt.NDArray]  # type: ignore[type-arg]  # each column has it
 
 @dataclass(frozen=True)
 class Simulation:
-    """What the simulated trips depend on, and nothing else.
+    """All inputs of the simulated trips.
 
-    start: about when the first trip ends; wall-clock time of New York, taken as UTC. limit: how many trips, None: endless. odd_fraction:
-    share of the trips, 0 to 1, that are odd as those of real files are (see `taxi_odd_rows`). has_unset_clocks: whether the first trips are
-    of 2008, if there are odd ones; False for a simulation that goes on where another one ended, which they would be far behind.
+    start: approximate end of the first trip; wall-clock time of New York, taken as UTC. limit: number of trips, None: endless.
+    odd_fraction: share of odd trips, 0 to 1, as in real files (see `producers.taxi.odd_rows`). has_unset_clocks: whether the first trips
+    are from 2008, if there are odd ones; False when resuming a simulation, because those trips would be far behind it.
     Raises StreamgaugeError when a value is out of range.
     """
 
@@ -77,12 +77,12 @@ class Simulation:
 
 
 def simulated_month(seed: int = 0) -> Simulation:
-    """A month of the shape of a real one: 57,457 trips of March 2024, one in seventeen odd."""
+    """A month shaped like a real one: 57,457 trips of March 2024, one in seventeen odd."""
     return Simulation(datetime(2024, 3, 1, tzinfo=UTC), seed, TRIPS_A_MONTH, odd_fraction=0.06)
 
 
 def simulated_trips(simulation: Simulation) -> Iterator[pa.RecordBatch]:
-    """The trips of `simulation` as batches of TRIP, in order of drop-off; endless when it has no limit."""
+    """The trips of `simulation` as batches of TRIP, ordered by drop-off. Endless without a limit."""
     rng = np.random.default_rng(simulation.seed)
     city, clock = City(), _Clock(simulation.start)
     left = simulation.limit
@@ -99,9 +99,9 @@ def simulated_trips(simulation: Simulation) -> Iterator[pa.RecordBatch]:
 
 
 def write_parquet(path: Path, simulation: Simulation) -> None:
-    """Writes the trips of `simulation`, which has a limit, as TLC writes a month: its types, and its order of rows.
+    """Writes the trips of `simulation`, which must have a limit, with the types and row order of TLC's files.
 
-    That is by pick-up; the rows without codes follow at the end, once more from the month's beginning.
+    The order is by pick-up. Rows without codes come last, again from the beginning of the month.
     """
     trips = pa.Table.from_batches(simulated_trips(simulation), TRIP)
     order = pc.sort_indices(
@@ -123,7 +123,7 @@ def _as_tlc_writes() -> pa.Schema:
 
 
 class _Clock:
-    """When trips end: a Poisson process whose rate follows the hours of the week."""
+    """The end times of trips: a Poisson process whose rate follows the hours of the week."""
 
     def __init__(self, start: datetime) -> None:
         rates = np.outer(_DAYS, _HOURS).ravel()
@@ -133,7 +133,7 @@ class _Clock:
         self._passed = weeks * self._expected[-1] + np.interp(seconds, self._edges, self._expected)
 
     def next_seconds(self, gaps: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """The next times, whole seconds since 1970; `gaps` are exponential with mean 1."""
+        """The next times, whole seconds since 1970. gaps: exponentially distributed with mean 1."""
         passed = self._passed + np.cumsum(gaps)
         self._passed = passed[-1]
         weeks, rest = np.divmod(passed, self._expected[-1])
@@ -142,7 +142,7 @@ class _Clock:
 
 
 def _block(rng: np.random.Generator, city: City, clock: _Clock) -> Columns:
-    """The columns of the next TRIPS_A_BATCH trips, all of them ordinary."""
+    """The columns of the next TRIPS_A_BATCH trips, none of them odd."""
     size = TRIPS_A_BATCH
     dropoff = clock.next_seconds(rng.exponential(size=size))
     pickup_zone, dropoff_zone = city.journeys(rng.random(size), rng.random(size))
@@ -182,7 +182,7 @@ def _block(rng: np.random.Generator, city: City, clock: _Clock) -> Columns:
 
 
 def _extra_cents(seconds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The surcharge of the hour: weekdays from 16 to 20, and every night from 20 to 6."""
+    """The surcharge by hour: weekdays from 16 to 20, and every night from 20 to 6."""
     hour, day = seconds // 3600 % 24, (seconds - _MONDAY_SECONDS) // 86_400 % 7
     is_rush = (hour >= 16) & (hour < 20) & (day < 5)  # noqa: PLR2004 - the hours of the tariff
     is_night = (hour >= 20) | (hour < 6)  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""Green taxis: trips of New York's green taxis, simulated or replayed from TLC's Parquet files, in order of drop-off."""
+"""Trips of New York's green taxis in order of drop-off, simulated or replayed from TLC's Parquet files."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,14 +17,14 @@ from producers.taxi.trips import DROPOFF, as_events
 
 
 def simulate(simulation: Simulation) -> Iterator[Event]:
-    """The trips of `simulation`, in order of drop-off. Keys are the zones of pick-up."""
+    """The trips of `simulation`, ordered by drop-off. Keys are pick-up zones."""
     return as_events(simulated_trips(simulation))
 
 
 def replay(path: Path, notice: Callable[[str], None], limit: int | None = None) -> Iterator[Event]:
-    """The trips of TLC's Parquet file, in order of drop-off, the first `limit` of them (None: all).
+    """The first `limit` trips of TLC's Parquet file (None: all), ordered by drop-off.
 
-    notice: is given a line when the file has columns that are left out. Raises StreamgaugeError, at once, when the file cannot be used.
+    notice: gets one line if the file has columns that are dropped. Raises StreamgaugeError immediately when the file cannot be used.
     """
     if limit is not None and limit < 0:
         msg = f"--limit is {limit}; expected a number of trips, 0 or more"
@@ -33,7 +33,7 @@ def replay(path: Path, notice: Callable[[str], None], limit: int | None = None) 
 
 
 def event_time_ms(value: bytes) -> int | None:
-    """The drop-off time in a record, ms since 1970; None when it has none, or is no trip."""
+    """The drop-off time in a record, ms since 1970. None if it has none, or is not a trip."""
     try:
         trip = orjson.loads(value)
     except orjson.JSONDecodeError:
@@ -43,7 +43,7 @@ def event_time_ms(value: bytes) -> int | None:
 
 
 def with_trips(summary: Summary) -> Summary:
-    """The summary, with each usable trip as a fact of its own. A trip has no id; that two are equal in every column does not happen."""
+    """The summary with each usable trip as a fact. Trips have no id; no two are equal in every column."""
     return replace(summary, facts=summary.distinct_events, facts_too_late=summary.too_late)
 
 
@@ -57,4 +57,4 @@ def _without_dropoff_time(value: bytes) -> bytes:
 
 DAMAGES = (truncated, invalid_utf8, _comma_separated, _without_dropoff_time, empty)
 corrupt = damaged_by(*DAMAGES)
-"""Makes a damaged copy of a trip. None of them is usable."""
+"""Makes a corrupt copy of a trip, which is never usable."""

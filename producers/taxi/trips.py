@@ -1,10 +1,10 @@
-"""What a green taxi trip is on its way to Kafka: its columns, and the event that is made of it.
+"""The columns of a green taxi trip, and the events made of trips.
 
-**Times.** TLC writes the local wall-clock time of New York, without a time zone. Here and in the pipeline that time is taken as if it were
-UTC: 08:00 in a TLC file is 08:00Z in the record and in every result. An hour of the day stays the hour that people saw on the clock; the
-price is that the hour of the change to winter time holds two hours of trips, and the one of the change to summer time none.
+**Times.** TLC writes New York's wall-clock time without a time zone. Producer and pipeline treat it as UTC: 08:00 in a TLC file is 08:00Z
+in the record and in every result. An hour of the day thus stays the local hour. The cost: the hour of the change to winter time contains
+two hours of trips, and the hour of the change to summer time none.
 
-**Key.** PULocationID as text: the trips that began in a zone stay in order, in one partition.
+**Key.** PULocationID as text, so that the trips of a pick-up zone stay in order, in one partition.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,16 +42,16 @@ TRIP = pa.schema(
         ("congestion_surcharge", pa.float64()),
     ]
 )
-"""The columns of a trip, in the order of the record: times in ms since 1970, distance in miles, amounts in dollars. Any of them may be null."""
+"""The columns of a trip, in record order: times in ms since 1970, distance in miles, amounts in dollars. All are nullable."""
 
 TRIPS_A_BATCH = 4096
-"""Trips that are turned into Python objects together."""
+"""Trips converted to Python objects at a time."""
 
 
 def as_events(batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
-    """An event for each row of `batches`, whose columns are TRIP and whose rows are in order of drop-off; a value is the row as JSON.
+    """An event for each row of `batches`, which have the schema TRIP and are ordered by drop-off. Values are rows as JSON.
 
-    A trip that lacks its drop-off time has no place in that order: it is sent at the moment of the one before it, and counts as unusable.
+    A trip without a drop-off time has no place in that order. It is sent with the time of the previous trip and counts as unusable.
     """
     stream_time_ms = 0
     for batch in batches:

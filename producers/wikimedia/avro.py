@@ -1,4 +1,4 @@
-"""Changes as Avro in the Confluent wire format, by a schema that the registry knows; and such values damaged."""
+"""Encodes changes as Avro in the Confluent wire format with a registered schema, and corrupts encoded values."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from producers.delivery.events import Idle
 from producers.wikimedia.edits import Edit
 
 Encode = Callable[[Edit], bytes]
-"""Raises TypeError or ValueError for a change that the schema has no place for."""
+"""Raises TypeError or ValueError for a change that does not fit the schema."""
 
 UNKNOWN_SCHEMA_ID = 2**31 - 1
 _PREFIX_BYTES = 5
@@ -24,7 +24,7 @@ _SECONDS_BETWEEN_TRIES = 1.0
 
 
 def schema_text(path: Path) -> str:
-    """The Avro schema in the file at `path`, as JSON; raises StreamgaugeError when there is none."""
+    """The Avro schema in the file at `path`, as JSON. Raises StreamgaugeError if there is none."""
     try:
         text = path.read_text()
         fastavro.parse_schema(orjson.loads(text))
@@ -38,10 +38,10 @@ def schema_text(path: Path) -> str:
 
 
 def encoder(registry: SchemaRegistry, topic: str, text: str, notice: Callable[[str], None], idle: Idle) -> Encode | None:
-    """Registers the schema `text` for the values of `topic`, and returns what writes them; None when a stop came first.
+    """Registers the schema `text` for the values of `topic` and returns an encoder. None if a stop came first.
 
-    A registry that does not answer is waited for, with a line when that begins and when it ends; once it has given out the schema's id
-    it is not asked again. Raises StreamgaugeError when it refuses the schema.
+    Waits for a registry that does not answer, and reports the beginning and end of the wait to `notice`. After the registry has returned
+    the schema id it is not used again. Raises StreamgaugeError when it rejects the schema.
     """
     if not _registered(registry, f"{topic}-value", text, notice, idle):
         return None
@@ -80,7 +80,7 @@ def _wrong_magic_byte(value: bytes) -> bytes:
 
 
 def _broken(value: bytes) -> bytes:
-    # The fields are written one after the other, so a part of them is never the whole.
+    # Fields are written in sequence, so a prefix is never a complete value.
     return value[: _PREFIX_BYTES + (len(value) - _PREFIX_BYTES) // 2]
 
 
@@ -92,5 +92,5 @@ DAMAGES: tuple[Callable[[bytes], bytes], ...] = (_unknown_id, _wrong_magic_byte,
 
 
 def corrupt(value: bytes, number: int) -> bytes:
-    """A damaged copy of the encoded change `value`; the kinds of damage take turns by `number`. None of them can be decoded."""
+    """A corrupt copy of the encoded change `value`, which cannot be decoded. `number` selects the kind of damage in turn."""
     return DAMAGES[number % len(DAMAGES)](value)

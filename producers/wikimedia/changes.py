@@ -1,8 +1,8 @@
-"""Wikimedia edits: every change of the world's wikis - live, recorded or simulated - as an event in Avro.
+"""Turns changes of Wikimedia's wikis - live, recorded or simulated - into events with Avro values.
 
-All three kinds take the same way: JSON text, brought to the schema's fields (`edit_event`), encoded. Text that tells no change goes to the
-dead letters with its reason. The record's key is "<wiki>:<page title>", so the changes of a page stay in order; its fact, what a count of
-edits counts once, is the meta.id of an edit.
+All three sources take the same path: JSON text, converted to the schema's fields (`edit_event`), encoded. Text that is not a change
+becomes a dead letter with a reason. The record's key is "<wiki>:<page title>", so the changes of a page stay in order. Its fact, counted
+once as an edit, is the meta.id of an edit.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ SOURCE = "source"
 
 
 class Source(StrEnum):
-    """Where changes come from; header `source` of every record."""
+    """The source of changes, and the value of the header `source` of every record."""
 
     LIVE = "live"
     SIMULATED = "simulated"
@@ -35,7 +35,7 @@ class Source(StrEnum):
 
 
 class Arrival(NamedTuple):
-    """The text of an event as it came, and the mark by which the live stream's position moves on."""
+    """An event's text as received, and the mark that advances the live stream's position."""
 
     text: bytes
     mark: int | None = None
@@ -43,9 +43,10 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Changes:
-    """Makes records of what arrives, and counts what becomes of none.
+    """Turns arrivals into events, and counts those that produce no record.
 
-    recent: the ids that came lately, where an event may come again (after a reconnect). needs_no_record: is told the mark of what is passed over.
+    recent: recently received ids, for streams that may repeat events (after a reconnect). needs_no_record: called with the mark of each
+    skipped arrival.
     """
 
     encode: Encode
@@ -57,7 +58,7 @@ class Changes:
     _stream_time_ms: int = field(default=0, repr=False)
 
     def events(self, arrivals: Iterable[Arrival]) -> Iterator[Event]:
-        """The event of each arrival that is one; in the order of arrival, so the stream's time is the greatest so far."""
+        """The events of the arrivals, in order of arrival. Stream time is the greatest time so far."""
         for arrival in arrivals:
             event = self._event(arrival)
             if event is not None:
@@ -97,7 +98,7 @@ class Changes:
         )
 
     def _dead_letter(self, arrival: Arrival, reason: str) -> Event:
-        """The event as topic dead-letters has it; there is no record yet that partition and offset could name."""
+        """The arrival as a dead letter. Partition and offset are -1, because no record exists yet."""
         origin = {"offset": -1, "partition": -1, "topic": WIKIMEDIA.name}
         key = orjson.dumps({**origin, "sha256": hashlib.sha256(arrival.text).hexdigest()}, option=orjson.OPT_SORT_KEYS)
         now = utc_text(datetime.now(UTC))

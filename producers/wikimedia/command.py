@@ -40,7 +40,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     watermark: Watermark = None,
     json: AsJson = False,
 ) -> None:
-    """Changes of the world's wikis, in Avro: simulated ones, or live, or recorded."""
+    """Produce changes of Wikimedia's wikis in Avro, simulated, live or recorded."""
     from contract.storage.data_files import data_file
     from producers.delivery.faults import Faults
     from producers.delivery.run import warn_of_short_stream

@@ -1,4 +1,4 @@
-"""What a change of a wiki is: Wikimedia's events, with all their oddities, brought to the fields of data/schemas/wikimedia-value.avsc."""
+"""Converts Wikimedia's events, with all their irregularities, to the fields of data/schemas/wikimedia-value.avsc."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import orjson
 
 CANARY = "canary"
-"""The meta.domain of events that Wikimedia makes up, to see that its streams run."""
+"""The meta.domain of artificial events by which Wikimedia monitors its streams."""
 
 _YEAR_10000 = 253_402_300_800
 _LONG = range(-(2**63), 2**63)
@@ -16,21 +16,21 @@ Edit = dict[str, Any]
 
 
 class _UnfitError(ValueError):
-    """The reason why an event fits no schema."""
+    """The reason why an event does not fit the schema."""
 
 
 def is_canary(event: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Whether Wikimedia made the event up."""
+    """Whether the event is an artificial one of Wikimedia's."""
     meta = event.get("meta") if isinstance(event, dict) else None
     return isinstance(meta, dict) and meta.get("domain") == CANARY
 
 
 def edit_event(event: Any) -> Edit | str:  # noqa: ANN401 - any JSON value
-    """The change that `event` (parsed JSON) tells, as the schema has it; or the reason, a short text, why it tells none.
+    """The change in `event` (parsed JSON) with the schema's fields, or a short text with the reason why there is none.
 
-    A field that is absent is null. `type` may be a number and becomes its digits; `log_params`, an object, an array or a string, becomes JSON;
-    without `timestamp` the time of meta.dt is taken; "$schema", no name in Avro, is called schema_uri. Plain fields that are not known here
-    are passed on as they are: a schema that names them takes them, and any other leaves them out.
+    An absent field is null. A numeric `type` becomes its digits. `log_params`, an object, an array or a string, becomes JSON. Without
+    `timestamp`, the time is meta.dt. "$schema", which is not a valid Avro name, is called schema_uri. Unknown scalar fields are passed
+    through: a schema that has them uses them, any other ignores them.
     """
     if not isinstance(event, dict):
         return f"a JSON object is expected, not {_json_type(event)}"

@@ -1,8 +1,8 @@
-"""The live stream: server-sent events over HTTP, for as long as it takes.
+"""The live stream: server-sent events over HTTP, without end.
 
-requests-sse reads one connection; what happens between connections is decided here. A connection that ends, breaks or falls silent is made
-again with the Last-Event-ID of the last whole event, so that the server goes on after it (an event that was cut off comes again, and whole).
-429 and 5xx are waited out, for as long as Retry-After says or longer each time; any other refusal is an error that a person has to mend.
+requests-sse reads one connection; this module reconnects. When a connection ends, breaks or is silent, it reconnects with the
+Last-Event-ID of the last complete event, so the server resumes after it (an event that was cut off is sent again in full). After 408, 429
+and 5xx it retries with exponential backoff, not earlier than Retry-After says. Any other HTTP error is raised for a person to fix.
 """
 
 import queue
@@ -33,7 +33,7 @@ _READ_BYTES = 64 * 1024
 
 
 class Message(NamedTuple):
-    """A whole event of the stream: its id ("" when it has none) and its text."""
+    """A complete event of the stream: its id ("" if it has none) and its text."""
 
     id: str
     text: bytes
@@ -41,10 +41,10 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long what may take, in seconds.
+    """Timeouts in seconds.
 
-    connect: for the server to answer. silence: for the next byte of a connection, before another is made. first_wait, longest_wait:
-    between two tries, each wait about twice as long as the one before.
+    connect: for the server to answer. silence: for the next byte, before a reconnect. first_wait, longest_wait: between attempts; each wait
+    is about twice the previous one.
     """
 
     connect: float = 10.0
@@ -54,18 +54,18 @@ class Patience:
 
 
 class _ConnectionEnded(Exception):  # noqa: N818 - that is no error
-    """The server has closed the connection, or was silent for too long."""
+    """The server closed the connection, or was silent for too long."""
 
 
 class _Ended(NamedTuple):
-    """Why a connection ended, or was not made, and how long the server wants to be left alone."""
+    """Why a connection ended or failed, and how long the server asks to wait."""
 
     reason: str
     retry_after_seconds: float = 0
 
 
 class LiveStream:
-    """The events of the stream at `url` after `last_event_id` (""; from now on). `notice` is given a line when it goes away, and when it is back."""
+    """The events of the stream at `url` after `last_event_id` ("": from now on). Reports connection loss and recovery to `notice`."""
 
     def __init__(
         self, url: str, user_agent: str, last_event_id: str, notice: Callable[[str], None], patience: Patience | None = None
@@ -80,8 +80,8 @@ class LiveStream:
         self._away_since: float | None = None
 
     def messages(self, idle: Idle) -> Iterator[Message]:
-        """The events as they come, until a stop. Raises StreamgaugeError when the server refuses for good."""
-        # A thread of its own, because reading blocks and Kafka's answers are to be looked at meanwhile.
+        """Yields events as they arrive, until a stop. Raises StreamgaugeError when the server rejects the request permanently."""
+        # Reading blocks, and Kafka's responses must be processed meanwhile.
         threading.Thread(target=self._read_on, name="live stream", daemon=True).start()
         try:
             while not idle.is_stopped():
@@ -115,7 +115,7 @@ class LiveStream:
                 self._stopped.wait(max(ended.retry_after_seconds, self._wait_seconds(failures)))
 
     def _read_connection(self, session: requests.Session) -> _Ended:
-        """Reads one connection to its end; raises StreamgaugeError when another would end like it."""
+        """Reads one connection until it ends. Raises StreamgaugeError for errors that a reconnect does not fix."""
         try:
             with connect(session, self._url, self._last_event_id, self._patience) as source:
                 self.connections += 1
@@ -142,7 +142,7 @@ class LiveStream:
             try:
                 event = next(source)
             except UnicodeDecodeError as error:
-                # The line as it came; its event then has no text, and is passed over.
+                # Emit the raw line; its event then has no data and is skipped.
                 self._put(Message("", error.object.partition(b":")[2].strip()))
                 continue
             if event.data is None:
@@ -167,15 +167,15 @@ class LiveStream:
 
     def _wait_seconds(self, failures: int) -> float:
         doubled = self._patience.first_wait * 2.0 ** min(failures - 1, 20)
-        # Not all at the same moment, when a server comes back to many.
+        # Jitter, so that clients do not all reconnect at the same moment.
         return min(doubled, self._patience.longest_wait) * random.uniform(0.75, 1.0)  # noqa: S311 - no secret
 
 
 def connect(session: requests.Session, url: str, last_event_id: str, patience: Patience) -> EventSource:
-    """One connection, which `with` makes, raising what requests-sse raises. Its end raises _ConnectionEnded; it never makes another."""
+    """One connection, opened by `with`. Raises what requests-sse raises. Raises _ConnectionEnded at its end, and never reconnects."""
 
     def on_error() -> None:
-        # requests-sse calls this before it would wait and connect by itself.
+        # requests-sse calls this before it would wait and reconnect itself.
         if source.ready_state is ReadyState.CONNECTING:
             raise _ConnectionEnded
 
@@ -192,7 +192,7 @@ def connect(session: requests.Session, url: str, last_event_id: str, patience: P
 
 
 def _read_as_it_comes(response: requests.Response, *_: object, **__: object) -> None:
-    """Has the response give each line once it is there; its own way waits for 512 bytes, an event or two, where a server sends no chunks."""
+    """Makes the response yield lines as they arrive. By default it waits for 512 bytes (an event or two) if a server sends no chunks."""
     response.iter_lines = partial(_lines, response.raw)  # type: ignore[method-assign]
 
 
@@ -207,7 +207,7 @@ def _lines(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
 
 
 def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
-    """Why the stream at `url` cannot be reached within about `seconds`; None when it can."""
+    """Why the stream at `url` cannot be reached within about `seconds`. None if it can."""
     try:
         with requests.Session() as session:
             session.headers["User-Agent"] = user_agent
@@ -223,7 +223,7 @@ def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
 
 
 def retry_after_seconds(response: requests.Response | None) -> float:
-    """What the answer says about how long to wait, as seconds or as a date; 0 when it says nothing."""
+    """The Retry-After header in seconds; it may also be a date. 0 without one."""
     text = response.headers.get("Retry-After", "") if response is not None else ""
     try:
         seconds = float(text)

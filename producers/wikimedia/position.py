@@ -1,4 +1,4 @@
-"""How far into the live stream Kafka has everything: kept on disk, so that a producer that is started again goes on from there."""
+"""The position in the live stream up to which Kafka has everything. Stored on disk, so that a restarted producer resumes there."""
 
 import time
 from collections import OrderedDict, deque
@@ -12,18 +12,18 @@ from contract.text import without_credentials
 
 SECONDS_BETWEEN_SAVES = 1.0
 REMEMBERED_IDS = 50_000
-"""At some 50 events a second, a quarter of an hour: far more than a reconnect repeats."""
+"""A quarter of an hour at some 50 events per second, far more than a reconnect repeats."""
 
 
 class Position:
-    """The id of the last event of the stream at `url` up to which every event was acknowledged by Kafka, or needs no record.
+    """The id of the last event of the stream at `url` up to which all events are acknowledged by Kafka or need no record.
 
-    Events are acknowledged in any order (partitions, records held back), so the position moves on only over events without a gap.
+    Kafka acknowledges events in any order (partitions, records held back), so the position advances only over events without a gap.
     Raises StreamgaugeError when the file at `path` cannot be written.
     """
 
     def __init__(self, path: Path, url: str) -> None:
-        self._path, self._url = path, without_credentials(url)  # it is written to a file
+        self._path, self._url = path, without_credentials(url)  # the URL is written to a file
         self.last_event_id = self._saved()
         self._written = self.last_event_id
         self._pending: deque[tuple[int, str]] = deque()
@@ -32,13 +32,13 @@ class Position:
         self._next_save = time.monotonic()
 
     def read(self, event_id: str) -> int:
-        """Notes that the event was read; returns the mark to acknowledge it by."""
+        """Registers an event that was read. Returns the mark to acknowledge it with."""
         self._marks += 1
         self._pending.append((self._marks, event_id))
         return self._marks
 
     def acknowledged(self, mark: int) -> None:
-        """The event of that mark needs nothing more. May be told repeatedly."""
+        """Marks an event as done. Idempotent."""
         if not self._pending or mark < self._pending[0][0]:
             return
         self._done.add(mark)
@@ -50,7 +50,7 @@ class Position:
             self.save()
 
     def save(self) -> None:
-        """Writes the position, whole or not at all."""
+        """Writes the position atomically."""
         self._next_save = time.monotonic() + SECONDS_BETWEEN_SAVES
         if self.last_event_id == self._written:
             return
@@ -73,14 +73,14 @@ class Position:
 
 
 class RecentIds:
-    """The ids of the last events, so that one that comes again is known."""
+    """The ids of recent events, to detect repeated ones."""
 
     def __init__(self, ids: Iterable[str] = (), most: int = REMEMBERED_IDS) -> None:
         self._most = most
         self._ids = OrderedDict.fromkeys(ids)
 
     def is_new(self, event_id: str) -> bool:
-        """Whether the event did not come before; it has, from then on."""
+        """Whether the id is new. Remembers it."""
         if event_id in self._ids:
             return False
         self._ids[event_id] = None

@@ -1,4 +1,4 @@
-"""Replays recorded changes: server-sent events as they came over the wire, or one JSON object a line; in one file, both may be."""
+"""Replays recorded changes: raw server-sent events, or one JSON object per line. A file may contain both."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +10,9 @@ _FIELDS = (b"data", b"event", b"id", b"retry", b"")
 
 
 def replay(path: Path, notice: Callable[[str], None]) -> Iterator[bytes]:
-    """The text of each event in the file, valid or not; `notice` is told of a last one that was cut off, which is left out.
+    """The text of each event in the file, valid or not. Skips a last event that was cut off, and reports that to `notice`.
 
-    Raises StreamgaugeError, at once, when the file cannot be read.
+    Raises StreamgaugeError immediately when the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -41,7 +41,7 @@ def _texts(path: Path, notice: Callable[[str], None]) -> Iterator[bytes]:
                 else:
                     notice(_cut_off(path, number, text))
     if data:
-        # The empty line that ends an event may be missing where a recording was ended by hand.
+        # The empty line that ends an event may be missing if a recording was stopped manually.
         text = b"\n".join(data)
         if is_json(text):
             yield text

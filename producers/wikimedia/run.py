@@ -1,4 +1,4 @@
-"""One run of `streamgauge produce wikimedia`: from where the changes come, to what was sent."""
+"""One run of `streamgauge produce wikimedia`, from the source of changes to the summary."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,14 +29,14 @@ from producers.wikimedia.recording import replay
 from producers.wikimedia.simulation import Simulation, simulate
 
 LOOK_BACK_RECORDS = 5000
-"""How many of the last records of each partition are looked at for ids: far more than are sent between two saves of the position."""
+"""Number of records read for ids from the end of each partition: far more than are sent between two saves of the position."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What to send. stream: the address of a live stream, the file of a recording, or a simulation. schema: the Avro schema, as JSON.
+    """What to send. stream: the URL of a live stream, the file of a recording, or a simulation. schema: the Avro schema as JSON.
 
-    rate: events a second (None: as they come). limit: how many, before faults add to them (None: all).
+    rate: events per second (None: as they arrive). limit: number of events before faults add to them (None: all).
     """
 
     stream: str | Path | Simulation
@@ -47,7 +47,7 @@ class Order:
 
 
 class WikimediaRun:
-    """Carries out an order; what became of it is in `summary` and `changes` afterwards."""
+    """Executes an order. `changes` has the counts of skipped events afterwards."""
 
     def __init__(self, settings: Settings, order: Order, console: Console) -> None:
         self.settings, self.order, self.console = settings, order, console
@@ -56,7 +56,7 @@ class WikimediaRun:
         self.position: Position | None = None
 
     def produce(self) -> Summary:
-        """Sends until the stream ends or a signal comes; raises StreamgaugeError when Kafka, the registry or the stream refuses for good."""
+        """Sends until the stream ends or a signal arrives. Raises StreamgaugeError when Kafka, registry or stream fail permanently."""
         order = self.order
         with ExitStack() as while_it_runs:
             if isinstance(order.stream, str):
@@ -64,7 +64,7 @@ class WikimediaRun:
                 self.position = Position(self._home / "wikimedia-position.json", order.stream)
                 while_it_runs.callback(self.position.save)
             elif isinstance(order.stream, Path):
-                replay(order.stream, self._notice)  # it raises at once when there is no such file
+                replay(order.stream, self._notice)  # raises immediately when the file does not exist
             is_finite = isinstance(order.stream, Path) or order.limit is not None
             told = self.position.acknowledged if self.position else None
             run = Run(
@@ -88,7 +88,7 @@ class WikimediaRun:
         return orjson.dumps({"source": _source(self.order.stream), **summary.named("edits"), **more}).decode()
 
     def print_table(self, summary: Summary) -> None:
-        """The counts as a table, with what was passed over."""
+        """Prints the counts as a table, including skipped events."""
         summary.print_table(self.console, "edits", "distinct changes of type edit")
         if self._canaries or self._repeated:
             self._notice(f"passed over: {self._canaries} canaries, {self._repeated} that came again after a reconnect")
@@ -134,7 +134,7 @@ class WikimediaRun:
 
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """Keeps a second producer of live changes away: it would send everything once more."""
+    """Prevents a second producer of live changes, which would send everything twice."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "wikimedia-live.lock")
     try:

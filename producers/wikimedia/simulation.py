@@ -1,4 +1,4 @@
-"""Changes of made-up wikis, as Wikimedia's stream would tell them, with the oddities that it has: the same seed and start, the same bytes."""
+"""Changes of simulated wikis in the format of Wikimedia's stream, with its irregularities. The same seed and start give the same bytes."""
 
 import random
 import uuid
@@ -17,7 +17,7 @@ from producers.delivery.events import MS_PER_SECOND
 FIRST_START, LAST_START = datetime(1971, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
 MOST_SECONDS_BETWEEN = 86_400
 
-# Database name, domain, weight, share of bots: roughly as the real ones are.
+# Database name, domain, weight, share of bots: roughly as in reality.
 _WIKIS = (
     ("wikidatawiki", "www.wikidata.org", 30, 0.55),
     ("commonswiki", "commons.wikimedia.org", 25, 0.40),
@@ -48,9 +48,9 @@ _WITHOUT_ID, _WITHOUT_PATROLLED = 0.002, 0.7
 
 @dataclass(frozen=True)
 class Simulation:
-    """What the simulated changes depend on, and nothing else.
+    """All inputs of the simulated changes.
 
-    start: time of the first change, UTC. seconds_between: event time from one to the next. limit: how many, None: endless.
+    start: time of the first change, UTC. seconds_between: event time between changes. limit: number of changes, None: endless.
     Raises StreamgaugeError when a value is out of range.
     """
 
@@ -69,7 +69,7 @@ class Simulation:
 
 
 def simulate(simulation: Simulation) -> Iterator[bytes]:
-    """The changes of `simulation` as JSON, in order of their time."""
+    """The changes of `simulation` as JSON, in order of time."""
     start_ms = round(simulation.start.timestamp() * MS_PER_SECOND)
     world = _World(simulation.seed, start_ms)
     for number in count() if simulation.limit is None else range(simulation.limit):
@@ -77,17 +77,17 @@ def simulate(simulation: Simulation) -> Iterator[bytes]:
 
 
 class _World:
-    """All wikis, and how long each page is by now."""
+    """All wikis, with the current length of each page."""
 
     def __init__(self, seed: int, start_ms: int) -> None:
-        # With the start in it, so that another run makes other ids.
+        # The start is part of the seed, so that another run generates other ids.
         self._rng = random.Random(f"wikimedia {seed} {start_ms}")  # noqa: S311 - a simulation, no secret
         self._wiki_weights = [weight for _, _, weight, _ in _WIKIS]
         self._namespace_weights = [weight for _, _, weight in _NAMESPACES]
         self._lengths: dict[tuple[str, str], int] = {}
 
     def change(self, number: int, now_ms: int) -> dict[str, Any]:
-        """The change of that number, at that time."""
+        """The change with sequence number `number` at `now_ms`."""
         rng = self._rng
         wiki, domain, _, bots = rng.choices(_WIKIS, self._wiki_weights)[0]
         kind = rng.choices(_TYPES, _TYPE_WEIGHTS)[0]
