@@ -47,6 +47,8 @@ from pipeline.running.supervisor import RestartPolicy
 
 KAFKA, REGISTRY, STORE = "Kafka", "the schema registry", "the object store"
 RETRY_SECONDS = 2
+TOPICS_SECONDS = 600
+"""How long after Kafka went away, or was first missed, a missing topic counts as one that is still being created."""
 ONCE_SECONDS = 30
 """How long a run with --once waits for a server that cannot be reached. A continuous run waits indefinitely."""
 
@@ -114,8 +116,11 @@ class QueryLife:
             run = self._around.starter.start(self.query, self._unknown_ids)
         except (KafkaAway, RegistryAway, StoreAway) as away:
             self._wait(away)
-        except TopicMissing as missing:  # the topic may still be created
-            self._restart(Failure(str(missing), ""))
+        except TopicMissing as missing:
+            if KAFKA in self._around.away_since and self._around.clock() - self._around.away_since[KAFKA] < TOPICS_SECONDS:
+                self._wait(KafkaAway(str(missing)))  # a broker that has just come up gets its topics a moment later
+            else:
+                self._restart(Failure(str(missing), ""))
         except StreamgaugeError as error:
             self._give_up(Failure(str(error), ""))
         except Exception as error:

@@ -60,7 +60,11 @@ class Demo:
             if jars.missing(bundle, self.settings):  # the pipeline itself checks the jars that exist
                 jars.fetch(bundle, self.settings)
         self._say("starting Kafka" if self.platform.servers else "looking for Kafka")
-        self.platform.start(detached=False, tell=self._say)
+        self.platform.launch(detached=False)
+        early = [child for child in self.children if child.service.waits_for_kafka]
+        for child in early:  # Spark takes longest to start: side by side with Kafka the first row comes sooner
+            child.start()
+        self.platform.wait_until_ready(detached=False, tell=self._say)
         for warning in self.platform.warnings:
             self._say(f"warning: {warning}")
         self.figures.ask()
@@ -68,7 +72,10 @@ class Demo:
         self._say(f"starting {', '.join(child.name for child in self.children)}")
         children = [Supervised(child, self._say) for child in self.children]
         for supervised in children:
-            supervised.start()
+            if supervised.part in early:
+                supervised.watch()
+            else:
+                supervised.start()
         return [*servers, *children]
 
     def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:

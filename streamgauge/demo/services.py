@@ -30,6 +30,7 @@ class Service:
     does: str
     environment: Mapping[str, str] = field(default_factory=dict)
     writes: Sequence[str] = ()
+    waits_for_kafka: bool = False
     listens_at: tuple[str, int] | None = None
 
 
@@ -38,7 +39,7 @@ def services(settings: Settings, *, dashboard: bool) -> list[Service]:
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     chosen = [
-        Service("pipeline", [*COMMAND, "run"], "writes results", pause, RESULTS),
+        Service("pipeline", [*COMMAND, "run"], "writes results", pause, RESULTS, waits_for_kafka=True),
         *(producer(domain) for domain in DOMAINS),
     ]
     if dashboard:

@@ -40,10 +40,14 @@ class Supervised:
 
     def start(self) -> None:
         """Starts the part. Raises StreamgaugeError when it cannot be started."""
-        self.is_ready, self._restart_at, self._started = False, None, self._clock()
-        self._before = self.part.measure()
+        self.watch()
         self.part.start()
         self._refused = 0
+
+    def watch(self) -> None:
+        """Takes the part as started now."""
+        self.is_ready, self._restart_at, self._started = False, None, self._clock()
+        self._before = self.part.measure()
 
     def look(self) -> bool:
         """Restarts the part when its restart is due. Returns whether it has become ready since the last call.

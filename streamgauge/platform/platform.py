@@ -29,6 +29,7 @@ class Platform:
     say: Say = lambda _: None
 
     def __post_init__(self) -> None:
+        self._was_started: dict[str, bool] = {}
         self._kafka = None if self.settings.kafka_bootstrap_servers else EmbeddedKafka(self.settings)
         self._registry = EmbeddedRegistry(self.settings) if self.with_registry and not self.settings.schema_registry_url else None
 
@@ -48,9 +49,18 @@ class Platform:
         detached: the servers outlive this process, and the call waits for all of them. Otherwise it waits for Kafka only; the registry
         starts in the background, and its clients wait for it. Warnings about the user's own servers are added to `warnings`.
         """
+        self.launch(detached=detached)
+        self.wait_until_ready(detached=detached, tell=tell)
+
+    def launch(self, *, detached: bool) -> None:
+        """Starts the processes of what is not running, without waiting for them."""
         raise_if_kept_out(self.settings.kafka)
         self.check_ports()
-        was_started = {server.name: server.launch(detached=detached, say=self.say) for server in self.servers}
+        self._was_started = {server.name: server.launch(detached=detached, say=self.say) for server in self.servers}
+
+    def wait_until_ready(self, *, detached: bool, tell: Callable[[str], None] = lambda _: None) -> None:
+        """The second half of `start`: waits for Kafka, creates missing topics, and waits for the registry if `detached`."""
+        was_started = self._was_started
         if self._kafka is None:
             tell(_line("Kafka", f"{self.settings.kafka} (yours, by KAFKA_BOOTSTRAP_SERVERS)"))
         else:

@@ -90,6 +90,17 @@ def test_it_is_started_again_after_1_2_4_and_at_last_30_seconds(supervised, cloc
         assert one.part.starts == starts + 1, f"it was not started when {seconds} s had passed"
 
 
+def test_a_part_that_was_started_before_is_watched_and_not_started_twice(tmp_path, clock, said):
+    program = Program(tmp_path, FOR_EVER)
+    program.start()
+    one = Supervised(program, said.append, clock)
+    one.watch()
+    one.look()
+    assert (program.starts, said) == (1, [])
+    program.process.popen.kill()
+    assert seen_to_end(one, said) == "program was ended by SIGKILL; it is started again in 1 s"
+
+
 def test_the_line_says_why_in_the_words_of_its_log(supervised, said):
     one = supervised("import sys; sys.exit('error: SPARK_MASTER is nonsense')")
     assert seen_to_end(one, said) == "program ended (exit code 1: SPARK_MASTER is nonsense); it is started again in 1 s"

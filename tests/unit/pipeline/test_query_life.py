@@ -146,6 +146,18 @@ def test_a_topic_that_is_missing_is_waited_for_up_to_the_limit(tmp_path):
     assert [alert[0] for alert in world.alerts] == ["warning", "warning", "error"]
 
 
+def test_a_topic_of_a_kafka_that_has_just_come_up_is_waited_for(tmp_path):
+    missing = TopicMissing("Kafka has no topic t")
+    world = World(tmp_path, AWAY, missing, missing)
+    life, states = world.life(), []
+    for _ in range(4):
+        life.start()
+        states.append(life.state)
+        world.now = min(life.due, world.now + 10)
+    assert states == [State.WAITING, State.WAITING, State.WAITING, State.RUNNING]
+    assert [alert[0] for alert in world.alerts] == ["warning"], "only that Kafka was away should have been sent"
+
+
 @pytest.mark.parametrize(
     ("away", "server"), [(AWAY, "Kafka"), (RegistryAway("r"), "the schema registry"), (StoreAway("s"), "the object store")]
 )
