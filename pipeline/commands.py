@@ -24,7 +24,7 @@ def run(
     console: Annotated[bool, typer.Option("--console", help="print the rows of each batch, by window, instead of writing them")] = False,  # noqa: FBT002
     topic_pattern: Annotated[str | None, typer.Option(help="read all topics that match this regular expression")] = None,
 ) -> None:
-    """Run queries: continuously, or --once."""
+    """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_kept_out
     from pipeline.catalog import chosen
     from pipeline.running.runner import Runner
@@ -57,7 +57,7 @@ def ingest(
     infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields from the whole topic, and name them")] = False,  # noqa: FBT002
     debug: Annotated[bool, typer.Option("--debug", help="use a table of its own; show columns, rows and Spark's plan first")] = False,  # noqa: FBT002
 ) -> None:
-    """Keep the newest record of each key of a topic as a row of a Delta table; a record with a null value deletes its row."""
+    """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes."""
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
     from pipeline.ingest.queries import queries_of
@@ -90,7 +90,7 @@ def reset(
     query: Annotated[str, typer.Argument(help="a query by name")],
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
 ) -> None:
-    """Put a query back to before its first run: delete its checkpoints and what it has written. It must not run."""
+    """Delete the checkpoints and results of a stopped query, so that it recounts from the start."""
     from contract.storage.removal import is_agreed
     from pipeline.running.reset import checkpoints_held, deletions, named, notes
 
@@ -120,7 +120,7 @@ def verify(
     ] = None,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """Prove that sinks hold what their source says: recount from the start, compare every row. Exit code 1 when one is wrong."""
+    """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
     from pipeline.catalog import chosen, run_here
     from pipeline.spark.session import running_session
     from pipeline.verification.show import as_json, show

@@ -18,31 +18,16 @@ from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
 
 app = typer.Typer(
-    help="Three kinds of live events into Kafka, Spark turns them into small tables that are always right, and a person watches them.",
+    help="Produce events to Kafka, aggregate them with Spark, watch the results, and verify every row.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
-app.add_typer(produce, name="produce")
-app.command()(pipeline_commands.run)
-app.command()(pipeline_commands.ingest)
-app.command()(pipeline_commands.verify)
-app.command()(pipeline_commands.reset)
-app.command()(table_commands.query)
-app.command()(table_commands.maintain)
-app.command()(operations.doctor)
-app.command()(operations.clean)
-app.command()(operations.expire)
-app.command()(local_commands.fetch)
-app.command()(local_commands.packages)
-app.command()(local_commands.spark_master)
-app.command()(local_commands.spark_worker)
 
 
-@app.command()
 def up() -> None:
-    """Start the embedded platform in the background, wait until it answers, create the topics."""
+    """Start the embedded Kafka and schema registry in the background, and create the topics."""
     from streamgauge.platform.platform import Platform
 
     platform = Platform(Settings.from_environment(), say=lambda line: err.print(line, markup=False))
@@ -51,22 +36,20 @@ def up() -> None:
         err.print(f"warning: {warning}")
 
 
-@app.command()
 def down() -> None:
-    """Stop the embedded platform. Its data stays."""
+    """Stop the embedded Kafka and schema registry. Their data stays."""
     from streamgauge.platform.platform import Platform
 
     for line in Platform(Settings.from_environment()).stop():
         out.print(line)
 
 
-@app.command()
 def report(
     query: str,
     min_count: Annotated[int, typer.Option(help="leave out rows that count less")] = 0,
     output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
-    """Print the table that a query's result topic holds now: last value per key, by window."""
+    """Print a result table: the last value of each key in a query's result topic."""
     from streamgauge.operations import report as reports
 
     rows = reports.report_rows(query, Settings.from_environment(), min_count)
@@ -76,12 +59,11 @@ def report(
         sys.stdout.write((reports.as_json(rows) if output_format is RowFormat.JSON else reports.as_csv(rows)) + "\n")
 
 
-@app.command()
 def status(
     watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """Show how each query does: running, idle, stopped, failed or silent; rates, lag, watermark, state, late rows, last error."""
+    """Show the status of each query: state, rates, lag, watermark, late rows, last error."""
     from datetime import UTC, datetime
 
     from contract.query_status import read_statuses
@@ -102,13 +84,12 @@ def status(
         console.print(status_table.as_table(read_statuses(settings), datetime.now(UTC), console.width))
 
 
-@app.command()
 def dead_letters(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="how many of the newest to read")] = 20,
     reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """List the newest records that could not be used: why, where they came from, and how they begin."""
+    """List the newest records that could not be used: the reason, the origin and the first bytes."""
     from contract.kafka import dead_letters as letters
 
     found = letters.newest_letters(Settings.from_environment(), limit, reason)
@@ -119,9 +100,8 @@ def dead_letters(
         console.print(letters.as_table(found, console.width))
 
 
-@app.command()
 def dashboard() -> None:
-    """Serve the dashboard, at STREAMGAUGE_DASHBOARD_HOST: loopback, if nothing else is said."""
+    """Serve the dashboard on STREAMGAUGE_DASHBOARD_HOST, by default on loopback."""
     import os
 
     from dashboard.server import dashboard_command
@@ -130,17 +110,39 @@ def dashboard() -> None:
     os.execv(command[0], command)  # noqa: S606 - Streamlit takes this process over, and with it the signals
 
 
-@app.command()
 def demo(
     with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
 ) -> None:
-    """Everything at once, in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C ends it; the next start goes on from there."""
+    """Run everything in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C stops it; the next start continues."""
     from streamgauge.demo.demo import Demo
     from streamgauge.demo.services import services
 
     settings = Settings.from_environment()
     Demo(settings, services(settings, dashboard=with_dashboard), err).run(seconds)
+
+
+app.command()(demo)
+app.command()(up)
+app.command()(down)
+app.add_typer(produce, name="produce")
+app.command()(pipeline_commands.run)
+app.command()(pipeline_commands.ingest)
+app.command()(report)
+app.command()(table_commands.query)
+app.command()(dashboard)
+app.command()(pipeline_commands.verify)
+app.command()(dead_letters)
+app.command()(status)
+app.command()(operations.doctor)
+app.command()(pipeline_commands.reset)
+app.command()(table_commands.maintain)
+app.command()(operations.expire)
+app.command()(operations.clean)
+app.command()(local_commands.fetch)
+app.command()(local_commands.packages)
+app.command()(local_commands.spark_master)
+app.command()(local_commands.spark_worker)
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ def query(
     limit: Annotated[int, typer.Option(min=1, help="how many rows to print at most")] = 1000,
     output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
-    """Ask the tables of the lake by SQL, or list them. Nothing but a query is taken."""
+    """Query the tables of the lake by SQL, or list them. Only queries are allowed."""
     from pipeline.lake import row_formats
     from pipeline.lake.ad_hoc_sql import answer
     from pipeline.lake.tables import existing_tables
@@ -69,7 +69,7 @@ def maintain(
         str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour", the first after the first hour')
     ] = None,
 ) -> None:
-    """Compact the many small files of Delta tables into a few, and delete files that no longer belong to them. Safe while queries run."""
+    """Compact many small files of Delta tables and delete unused ones. Safe while queries run."""
     from contract import durations
 
     retain_seconds = durations.seconds(retain, "--retain")

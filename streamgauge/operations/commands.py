@@ -15,7 +15,7 @@ out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_w
 
 
 def doctor(output_format: FormatOption = Format.TABLE) -> None:
-    """Look at the machine, the platform, topics and checkpoints: what is well, what is not, and what to do. Exit code 1 for a problem."""
+    """Check the machine, the platform, topics and checkpoints, and say what to do. Exit code 1 for a problem."""
     from streamgauge.operations.doctor import report
     from streamgauge.operations.doctor.examination import examine
 
@@ -39,7 +39,7 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
     everything: Annotated[bool, typer.Option("--all", help="the downloaded jars too, if their cache is in STREAMGAUGE_HOME")] = False,  # noqa: FBT002
 ) -> None:
-    """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Nothing of it may run."""
+    """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Stop everything first."""
     from contract.storage.removal import is_agreed
     from contract.text import size_text
     from streamgauge.operations import clean as cleaning
@@ -73,7 +73,7 @@ def expire(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be deleted")] = False,  # noqa: FBT002
     every: Annotated[str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour"')] = None,
 ) -> None:
-    """Delete rows of the result topics that are older than STREAMGAUGE_RESULT_RETENTION, counted back from each table's newest window."""
+    """Delete rows older than STREAMGAUGE_RESULT_RETENTION from result topics, measured from each table's newest window."""
     from contract import durations
     from contract.process.rounds import repeat
     from streamgauge.operations import expiry

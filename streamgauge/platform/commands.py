@@ -16,7 +16,7 @@ WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web pa
 
 
 def fetch() -> None:
-    """Fetch everything that the first start would fetch: jars of Spark, S3, Kafka and the schema registry. Nothing needs the network then."""
+    """Download the jars of Spark, S3, Kafka and the schema registry now, so that later starts need no network."""
     from contract.java import jars
     from contract.java.runtime import java_home
 
@@ -29,7 +29,7 @@ def fetch() -> None:
 
 
 def packages() -> None:
-    """Print what Spark's class path needs, as coordinates for spark-submit's --packages."""
+    """Print the Maven coordinates for spark-submit's --packages."""
     from contract.java import jars
 
     settings = Settings.from_environment()
@@ -42,7 +42,7 @@ def spark_master(
     port: Annotated[int, typer.Option(min=1, max=65535, help="the port in spark://host:port")] = 7077,
     web_port: WebPort = 0,
 ) -> None:
-    """Be the master of a Spark Standalone cluster, in the foreground. Whoever reaches its port may have programs run: keep it to a closed network."""
+    """Run a Spark Standalone master in the foreground. Anyone who reaches its port can run programs: use a closed network."""
     from streamgauge.platform import spark_daemons
 
     _become(spark_daemons.master(Settings.from_environment(), host=host, port=port, web_port=web_port))
@@ -55,7 +55,7 @@ def spark_worker(
     memory: Annotated[str | None, typer.Option(help="how much it offers, such as 2g; all but 1 GB, without it", show_default=False)] = None,
     web_port: WebPort = 0,
 ) -> None:
-    """Be a worker of a Spark Standalone cluster, in the foreground. It needs this installation of Streamgauge, and the folders of the driver."""
+    """Run a Spark Standalone worker in the foreground. It needs this installation of Streamgauge and the driver's folders."""
     from streamgauge.platform import spark_daemons
 
     own = address_towards(master)
