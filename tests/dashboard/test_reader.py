@@ -1,4 +1,4 @@
-"""Result topics are read whole, stay current, and are read anew when Kafka comes back."""
+"""Result topics are read whole, stay current, and are read again when Kafka comes back."""
 
 import dataclasses
 import threading

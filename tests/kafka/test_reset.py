@@ -66,7 +66,7 @@ def test_of_one_domain_all_kinds_of_results_are_made_again_as_at_first_and_those
     for query, what in {
         "nest-camera-stats": f"topic nest-camera-stats: its {len(counted)} rows, by null values",
         "nest-archive": f"table {fresh.lake / 'nest' / 'cameras'}, ",
-        "nest-dead-letters": "note: the letters stay in topic dead-letters; the next run writes them again, with the same keys",
+        "nest-dead-letters": "note: the dead letters stay in topic dead-letters; the next run writes them again, with the same keys",
     }.items():
         done = ok(streamgauge("reset", query, "--yes", settings=fresh))
         assert what in done.stdout
@@ -164,7 +164,7 @@ def test_records_that_kafka_no_longer_has_are_mentioned(fresh):
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
     next(iter(admin.delete_records([TopicPartition("nest-logs", 1, 40)]).values())).result(10)
     done = ok(streamgauge("reset", "nest-camera-stats", "--yes", settings=fresh, STREAMGAUGE_STARTING_OFFSETS="latest"))
-    assert "note: topic nest-logs no longer has its first 40 records: what came of them is not made again" in done.stdout
+    assert "note: topic nest-logs no longer has its first 40 records: their results are not computed again" in done.stdout
     assert "note: the next run starts at STREAMGAUGE_STARTING_OFFSETS=latest" in done.stdout
 
 
