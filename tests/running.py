@@ -26,7 +26,7 @@ from streamgauge.platform.registry import EmbeddedRegistry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RETRY_SECONDS = 300
+RETRY_SECONDS = 600
 """How long a state is waited for: far longer than it takes on a slow and busy machine, so that only what never comes runs into it."""
 PATIENCE_MS = RETRY_SECONDS * 1000
 """RETRY_SECONDS, for a browser."""

@@ -66,17 +66,17 @@ def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, f
     paced = ("produce", "nest", "--rate", "150", "--speed-up", "240", "--cameras", "100", *FAULTS)
     with started(fresh, *paced):
         with started(fresh, "run", *QUERIES, **forgetful) as pipeline:
-            before = until_batch(fresh, 8)
+            before = until_batch(fresh, 4)
             running = right()
             assert until_batch(fresh, before + 1) > running[STATS].batch, "the pipeline should have gone on meanwhile"
             pipeline.send_signal(signal.SIGKILL)
             pipeline.wait(30)
         killed = right()
         with started(fresh, "run", *QUERIES, **forgetful):
-            until_batch(fresh, killed[STATS].batch + 8)
+            until_batch(fresh, killed[STATS].batch + 4)
             again = right()
     kept = Checkpoint(CheckpointName(STATS, 1, "update").folder(fresh)).planned
-    assert min(kept) > 8, f"Spark was to have forgotten its first batches, and has {kept}"
+    assert min(kept) > 4, f"Spark was to have forgotten its first batches, and has {kept}"
     assert [found[STATS].notes for found in (running, killed, again)] == [[], [], []], "the journal should know every batch"
     assert 0 < running[STATS].records < killed[STATS].records < again[STATS].records
     assert running[STATS].lateness.late_rows <= killed[STATS].lateness.late_rows <= again[STATS].lateness.late_rows
