@@ -14,8 +14,18 @@ from producers.delivery.faults import Faults
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
 Unpaced = Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")]
+
+
+def _from_zero(limit: int | None) -> int | None:
+    if limit is not None and limit < 0:
+        msg = f"--limit is {limit}; expected a number of events, 0 or more"
+        raise StreamgaugeError(msg)
+    return limit
+
+
 Limit = Annotated[
-    int | None, typer.Option(min=0, help="Events to send, before faults add to them.  [default: endless, or all recorded ones]")
+    int | None,
+    typer.Option(callback=_from_zero, help="Events to send, before faults add to them.  [default: endless, or all recorded ones]"),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed and --start give the same events; also decides on the faults.")]
 Start = Annotated[str | None, typer.Option(help="Event time of the first simulated event, ISO 8601, UTC.  [default: now]")]

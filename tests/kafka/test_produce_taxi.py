@@ -100,7 +100,7 @@ def test_event_time_passes_at_the_speed_that_was_asked_for(fresh):
         (("--rate", "5", "--speed-up", "60"), "--speed-up and --rate exclude one another"),
         (("--rate", "0"), "--rate is 0; expected a number above 0"),
         (("--file", "a.parquet", "--odd", "0.1"), "--odd is about simulated events"),
-        (("--limit", "-1"), "'--limit': Input should be greater than or equal to 0"),
+        (("--limit", "-1"), "--limit is -1"),
         (("--start", "tomorrow"), "--start is 'tomorrow'"),
     ],
 )
