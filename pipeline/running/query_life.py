@@ -48,7 +48,7 @@ from pipeline.running.supervisor import RestartPolicy
 KAFKA, REGISTRY, STORE = "Kafka", "the schema registry", "the object store"
 RETRY_SECONDS = 2
 TOPICS_SECONDS = 600
-"""How long after Kafka went away, or was first missed, a missing topic counts as one that is still being created."""
+"""How long after Kafka became unreachable a missing topic is waited for, because it may still be created."""
 ONCE_SECONDS = 30
 """How long a run with --once waits for a server that cannot be reached. A continuous run waits indefinitely."""
 
@@ -118,7 +118,7 @@ class QueryLife:
             self._wait(away)
         except TopicMissing as missing:
             if KAFKA in self._around.away_since and self._around.clock() - self._around.away_since[KAFKA] < TOPICS_SECONDS:
-                self._wait(KafkaAway(str(missing)))  # a broker that has just come up gets its topics a moment later
+                self._wait(KafkaAway(str(missing)))  # topics are created a moment after the broker starts
             else:
                 self._restart(Failure(str(missing), ""))
         except StreamgaugeError as error:

@@ -62,7 +62,7 @@ class Demo:
         self._say("starting Kafka" if self.platform.servers else "looking for Kafka")
         self.platform.launch(detached=False)
         early = [child for child in self.children if child.service.waits_for_kafka]
-        for child in early:  # Spark takes longest to start: side by side with Kafka the first row comes sooner
+        for child in early:  # Spark takes longest to start
             child.start()
         self.platform.wait_until_ready(detached=False, tell=self._say)
         for warning in self.platform.warnings:

@@ -23,6 +23,7 @@ class Service:
     """A child process of the demo. environment: variables to add to the demo's own.
 
     does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
+    waits_for_kafka: whether it can start before Kafka answers.
     """
 
     name: str

@@ -45,7 +45,7 @@ class Supervised:
         self._refused = 0
 
     def watch(self) -> None:
-        """Takes the part as started now."""
+        """Begins to watch a part that has just been started."""
         self.is_ready, self._restart_at, self._started = False, None, self._clock()
         self._before = self.part.measure()
 
