@@ -11,7 +11,7 @@ WORKDIR /build
 COPY pyproject.toml uv.lock ./
 # By way of requirements: the lock's hashes, from whichever index is given.
 RUN --mount=type=cache,target=/root/.cache/uv \
-    uv export --frozen --quiet --no-dev --extra s3 --no-emit-project --output-file requirements.txt \
+    uv export --frozen --quiet --no-dev --extra postgres --extra s3 --no-emit-project --output-file requirements.txt \
     && uv venv --quiet --python /usr/local/bin/python3 /opt/streamgauge/venv \
     && UV_LINK_MODE=copy uv pip install --quiet --require-hashes --compile-bytecode \
        --python /opt/streamgauge/venv/bin/python --requirements requirements.txt
@@ -21,9 +21,9 @@ ARG STREAMGAUGE_MAVEN_URL
 COPY . .
 # What was fetched is kept between builds: a change of the code fetches nothing anew.
 RUN --mount=type=cache,target=/fetched \
-    STREAMGAUGE_CACHE=/fetched /opt/streamgauge/venv/bin/python -m streamgauge.cli fetch \
-    && mkdir /opt/streamgauge/cache && cp -r /fetched/maven /fetched/unpacked /opt/streamgauge/cache/ \
+    mkdir /opt/streamgauge/cache && cp -r /fetched/. /opt/streamgauge/cache/ \
     && STREAMGAUGE_CACHE=/opt/streamgauge/cache /opt/streamgauge/venv/bin/python -m streamgauge.cli fetch \
+    && cp -r /opt/streamgauge/cache/maven /opt/streamgauge/cache/unpacked /fetched/ \
     && rm -r /opt/streamgauge/cache/maven/io/apicurio \
     && chmod -R a+rX /opt/streamgauge/cache
 

@@ -11,11 +11,11 @@ PYTEST = $(RUN)python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # browser. cluster: a Spark Standalone cluster. e2e: whole programs, killed.
 TIERS := e2e cluster kafka secure dashboard spark unit
 
-.PHONY: help setup demo check format test test-quick $(addprefix test-,$(TIERS)) compose-test chaos bench jars-lock clean
+.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "make test-TIER       one tier, whole: $(TIERS)"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "make test-TIER          one tier, whole: $(TIERS)"
 
 .uv/bin/uv:
 	@echo "installing uv into .uv"
@@ -46,11 +46,18 @@ setup: .venv/.dev ## the virtual environment with development tools, from the lo
 demo: .venv/.ready ## Kafka, producers, pipeline and dashboard, all at once; Ctrl-C ends it
 	@$(RUN)streamgauge demo
 
-check: .venv/.dev ## lint, format, types and imports
+check: .venv/.dev ## lint, format, types, imports and prose
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
 	$(RUN)mypy
 	$(RUN)lint-imports
+	$(RUN)proselint check --config .proselintrc.json README.md CONTRIBUTING.md docs workshop
+
+docs: .uv/bin/uv ## the documentation as a site, in site/; a dead link fails
+	NO_MKDOCS_2_WARNING=1 $(UV) run --frozen --isolated --only-group docs mkdocs build
+
+screenshots: .venv/.dev ## docs/pictures, of the dashboard that runs, in Chromium
+	PYTHONPATH=. $(RUN)python docs/screenshots.py
 
 format: .venv/.dev ## put the code into its format
 	$(RUN)ruff check --fix .
@@ -73,14 +80,38 @@ chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; R
 
 bench: .venv/.dev ## figures of this machine; takes some minutes
 	$(BENCH)nest
+	$(BENCH)peers
 	$(BENCH)wikimedia
 	$(BENCH)tables
 	$(BENCH)neighbours
 	$(BENCH)demo
+	$(BENCH)workshop
 
-jars-lock: .venv/.ready ## regenerate contract/java/jars.lock (needs Maven)
-	$(RUN)python -m contract.java.lock_jars
+workshop-notebooks: .venv/.dev ## labs as notebooks, in my-workshop/, and JupyterLab
+	@$(UV) sync --frozen --quiet --inexact --group notebooks
+	$(RUN)python -m workshop.notebooks
+
+# The copy sets itself up as a machine in the room will, and keeps what it downloads: packages and jars in .bundle.
+BUNDLE := build/streamgauge
+workshop-bundle: .venv/.dev ## the workshop for machines without a network: build/streamgauge-workshop.tar.gz
+	rm -rf $(BUNDLE)
+	mkdir -p $(BUNDLE)/.uv/bin
+	git archive HEAD | tar -x -C $(BUNDLE)
+	cp $(UV) $(BUNDLE)/$(UV)
+	echo 'cache-dir = ".bundle/uv"' >$(BUNDLE)/uv.toml
+	$(MAKE) -C $(BUNDLE) setup workshop-notebooks
+	cd $(BUNDLE) && STREAMGAUGE_CACHE=.bundle/jars $(RUN)streamgauge fetch
+	echo 'offline = true' >>$(BUNDLE)/uv.toml
+	rm -rf $(BUNDLE)/.venv $(BUNDLE)/my-workshop
+	@# uv needs what it built, and not what it built it from.
+	find $(BUNDLE)/.bundle/uv/sdists-*/pypi '(' -name src -o -name '*.whl' ')' -prune -exec rm -rf '{}' +
+	tar -czf $(BUNDLE)-workshop.tar.gz -C build streamgauge
+	$(RUN)python -m pytest tests/bundle
+	@du -h $(BUNDLE)-workshop.tar.gz
+
+jars-lock: .venv/.dev ## regenerate contract/java/jars.lock (needs Maven)
+	$(RUN)python .ci/lock_jars.py
 
 clean: ## everything that was made here: environment, data, caches of tools
-	rm -rf .venv .uv .streamgauge .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .uv .streamgauge build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

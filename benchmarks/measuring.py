@@ -1,11 +1,13 @@
-"""What the benchmarks share: a platform of their own, what a topic holds, what processes weigh, and a line on standard output."""
+"""What the benchmarks share: the machine's unit, a platform of their own, what a topic holds, what processes weigh and use, and a line on standard output."""
 
+import functools
 import os
 import platform
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +20,28 @@ from streamgauge.platform.platform import Platform
 
 ME = [sys.executable, "-m", "streamgauge.cli"]
 MIB = 2**20
+ADDITIONS = 5_000_000
 
 
 def say_machine() -> None:
     """What the figures were taken on."""
     memory = psutil.virtual_memory().total / 2**30
     say(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}")
+    load = os.getloadavg()[0]
+    say(f"unit ({ADDITIONS:,} additions in a plain Python loop): {unit_seconds():.2f} CPU s; load before: {load:.1f}")
+
+
+@functools.cache
+def unit_seconds() -> float:
+    """CPU seconds that ADDITIONS take in a plain Python loop, the least of three: figures in this unit can be compared across machines."""
+
+    def once() -> float:
+        total, started = 0, time.process_time()
+        for number in range(ADDITIONS):
+            total += number
+        return time.process_time() - started
+
+    return min(once() for _ in range(3))
 
 
 def own_settings(home: Path) -> Settings:
@@ -39,6 +57,16 @@ def family(pid: int) -> list[psutil.Process]:
 def resident_bytes(processes: list[psutil.Process]) -> int:
     """What processes hold in memory together; a page that several share counts once."""
     return sum(process.memory_full_info().pss for process in processes)
+
+
+def cpu_seconds(pid: int) -> float:
+    """What the process and all that descends from it have used so far, with those of its children that have ended."""
+    used = 0.0
+    for process in family(pid):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used += times.user + times.system + times.children_user + times.children_system
+    return used
 
 
 def messages(settings: Settings, topic: str, last: int | None = None) -> list[Message]:
@@ -65,9 +93,11 @@ def fresh_platform(*, with_registry: bool = False) -> Iterator[Settings]:
     with tempfile.TemporaryDirectory() as home:
         settings = own_settings(Path(home))
         broker = Platform(settings, with_registry=with_registry)
-        broker.start(detached=False)
-        yield settings
-        broker.stop_guarded()
+        try:
+            broker.start(detached=False)
+            yield settings
+        finally:
+            broker.stop_guarded()
 
 
 def say(line: str) -> None:

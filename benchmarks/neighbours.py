@@ -1,12 +1,13 @@
 """Measures what a query that fails again and again costs its neighbour: `PYTHONPATH=tests python -m benchmarks.neighbours`.
 
 Batch times of `nest-camera-stats` at 200 documents/s, a minute each: beside `nest-archive` as it is, and beside one whose checkpoint is damaged, so
-that it fails at each start and is started again at once, far more often than the supervisor would let it.
+that it fails at each start and restarts at once, far more often than the supervisor would let it.
 """
 
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -44,12 +45,14 @@ def measure(settings: Settings, what: str) -> None:
         subprocess.run(produce, env=environment(settings), check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         time.sleep(2)
         pipeline.terminate()
-        starts = pipeline.communicate()[1].count(f"{NEIGHBOUR} starts again")
+        restarts = pipeline.communicate()[1].count(f"{NEIGHBOUR} restarts")
+    if (restarts > 0) != (what == "failing"):
+        sys.exit(f"{NEIGHBOUR}, {what}, restarted {restarts} times: nothing was measured")
     events = [orjson.loads(message.value() or b"{}") for message in messages(settings, "streaming-metrics")]
     batches = [event["batch_ms"] for event in events if event["query"] == MEASURED and event["event"] == "progress" and event["input_rows"]]
     measured = sorted(batches[-SECONDS:])
     say(
-        f"beside a neighbour that is {what} ({starts} restarts): {len(measured)} batches, median {statistics.median(measured):,.0f} ms, "
+        f"beside a neighbour that is {what} ({restarts} restarts): {len(measured)} batches, median {statistics.median(measured):,.0f} ms, "
         f"p95 {measured[int(len(measured) * 0.95)]:,.0f} ms"
     )
 

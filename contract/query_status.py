@@ -146,7 +146,7 @@ def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> li
     table = read_to_end(settings.kafka, QUERY_STATES.name, decode_state)
     if table.unreadable:
         key, reason = next(iter(table.unreadable.items()))
-        msg = f"{len(table.unreadable)} rows of topic {QUERY_STATES.name} cannot be read, the first with key {key!r}: {reason}; a pipeline of another version wrote them, or delete them by null values"
+        msg = f"{len(table.unreadable)} rows of topic {QUERY_STATES.name} cannot be read, the first with key {key!r}: {reason}; stop any pipeline of another version, or delete the rows with null values"
         raise StreamgaugeError(msg)
     ends = topic_ends or TopicEnds(settings.kafka)
     ends.ask(source_partitions(table.rows()))

@@ -37,8 +37,8 @@ class Topic:
 
     @property
     def is_result(self) -> bool:
-        """Whether the topic is a table of results. Excludes `query-states`."""
-        return self.is_compacted and self.name != QUERY_STATES.name
+        """Whether the topic is a domain's table of results. Excludes the topics in SHARED."""
+        return self.is_compacted and self not in SHARED
 
 
 DEAD_LETTERS = Topic(
@@ -46,7 +46,7 @@ DEAD_LETTERS = Topic(
     partitions=1,
     key=(
         'canonical JSON {"offset","partition","topic"} of the record that could not be used; the same record has the same key. '
-        "What a producer could not even make a record of has offset and partition -1, and its SHA-256 besides"
+        "Input that a producer could not turn into a record has offset and partition -1, and also its SHA-256"
     ),
     value="the record's raw bytes, unchanged (null if it was null); headers topic, partition, offset, timestamp, reason as UTF-8",
     config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
@@ -58,7 +58,7 @@ STREAMING_METRICS = Topic(
     key="query name, UTF-8",
     value=(
         'JSON {"event": "started" | "progress" | "idle" | "terminated", "query", "time", "process": {"host", "pid"}, "run_id", ...}: '
-        "how a query runs, one record an event"
+        "the events of a query, one record each"
     ),
     config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
 )
@@ -69,7 +69,18 @@ QUERY_STATES = Topic(
     key="query name, UTF-8",
     value=(
         'JSON {"query", "state": "running" | "idle" | "stopped" | "failed", "since", "time", "started_at", "process": {"host", "pid"}, "run_id", '
-        '"error", "error_detail", "error_at", "source_offsets", "progress"}: where the query stands, the whole row; at least every 5 s while it runs'
+        '"error", "error_detail", "error_at", "source_offsets", "progress"}: the current state of the query, the whole row; at least every 5 s while it runs'
+    ),
+    config=COMPACTED,
+)
+
+VERDICTS = Topic(
+    name="verdicts",
+    partitions=1,
+    key="query name, UTF-8",
+    value=(
+        'JSON {"query", "time", "verdict": "right" | "wrong" | "not checked", "sink", "batch", "records", "rows": {"compared", "equal", ...}, "problem"}: '
+        "what the last `streamgauge verify` found of that query, the whole row"
     ),
     config=COMPACTED,
 )
@@ -78,9 +89,9 @@ ALERTS = Topic(
     name="alerts",
     partitions=1,
     key="query name, UTF-8",
-    value='JSON {"time", "level": "warning" | "error", "query", "what", "detail"}: what a person should look at; "what" is one line',
+    value='JSON {"time", "level": "warning" | "error" | "resolved", "query", "what", "detail"}: something a person should look at; "what" is one line',
     config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)},
 )
 
-SHARED = (DEAD_LETTERS, STREAMING_METRICS, QUERY_STATES, ALERTS)
+SHARED = (DEAD_LETTERS, STREAMING_METRICS, QUERY_STATES, VERDICTS, ALERTS)
 """The topics that belong to no single domain."""

@@ -1,5 +1,6 @@
 """Formats times and numbers for all pages. Times are shown in UTC, unconverted."""
 
+import re
 from datetime import datetime
 
 
@@ -41,3 +42,8 @@ def count(number: int) -> str:
 def several(number: int, one: str, more: str) -> str:
     """A count with its noun: "1 value", "1,234 values"."""
     return f"{count(number)} {one if number == 1 else more}"
+
+
+def plain(text: str) -> str:
+    """Text from a topic for a place that reads Markdown: every character that could be markup is escaped."""
+    return re.sub(r"([^\w\s]|_)", r"\\\1", text)

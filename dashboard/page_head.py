@@ -1,6 +1,6 @@
 """The head of every domain page: its title, the freshness of its tables, and any problem."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 import streamlit as st
@@ -8,8 +8,41 @@ import streamlit as st
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import Decode
 from contract.settings import Settings
+from dashboard import formats
 from dashboard.reading import states
 from dashboard.reading.reader import Snapshot, follow
+
+REFRESH_SECONDS = 2
+_PAUSED, _STANDS_STILL = "paused", "stands still"
+
+
+def refreshing(draw: Callable[[], None]) -> Callable[[], None]:
+    """A page that is drawn again every REFRESH_SECONDS until the reader pauses it. The pause is part of the URL.
+
+    Draw no `st.download_button` whose data is a function there: Streamlit refuses a click once it has drawn the button again.
+    """
+
+    def page() -> None:
+        # The fragment keeps its interval for as long as the whole page is not drawn again, so the interval is kept here.
+        is_paused = bool(st.session_state.get(_PAUSED, st.query_params.get(_PAUSED) == "true"))
+        st.session_state[_STANDS_STILL] = is_paused
+        st.fragment(draw, run_every=None if is_paused else REFRESH_SECONDS)()
+
+    page.__doc__ = draw.__doc__
+    return page
+
+
+def _show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> None:
+    stands_still = st.session_state.get(_STANDS_STILL, False)
+    if stands_still:
+        st.badge(f"Paused at {formats.clock(now)}", icon=":material/pause:", color="gray")
+    else:
+        states.show_freshness(snapshot, now, is_recorded=is_recorded)
+    if (
+        st.toggle("Pause", key=_PAUSED, bind="query-params", help="Stop refreshing. A change of a filter still shows the newest data.")
+        != stands_still
+    ):
+        st.rerun()
 
 
 def settings_or_error() -> Settings | None:
@@ -21,17 +54,19 @@ def settings_or_error() -> Settings | None:
         return None
 
 
-def snapshot_under(title: str, topic: str, decode: Decode, waiting: str) -> Snapshot | None:
+def snapshot_under(title: str, topic: str, decode: Decode, waiting: str, *, is_recorded: bool = False) -> Snapshot | None:
     """Draws the head of a page about `topic`. Returns the current table, or None while there is nothing to draw below.
 
-    decode: see result_table. waiting: what an empty topic waits for, and how to start it.
+    decode: see result_table. waiting: what an empty topic waits for, and how to start it. is_recorded: see `state_of`.
     """
     settings = settings_or_error()
-    tables = snapshots_under(title, settings, {topic: decode}, waiting) if settings is not None else ()
+    tables = snapshots_under(title, settings, {topic: decode}, waiting, is_recorded=is_recorded) if settings is not None else ()
     return tables[0] if tables else None
 
 
-def snapshots_under(title: str, settings: Settings, decoders: Mapping[str, Decode], waiting: str) -> tuple[Snapshot, ...]:
+def snapshots_under(
+    title: str, settings: Settings, decoders: Mapping[str, Decode], waiting: str, *, is_recorded: bool = False
+) -> tuple[Snapshot, ...]:
     """Draws the head of a page about several topics, the most important first.
 
     decoders: by topic. Returns the current tables, some of which may be empty; none while all are.
@@ -40,9 +75,10 @@ def snapshots_under(title: str, settings: Settings, decoders: Mapping[str, Decod
     first, now = snapshots[0], datetime.now(UTC)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
-        states.show_freshness(first, now)
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            _show_freshness(first, now, is_recorded=is_recorded)
     has_rows = any(snapshot.rows for snapshot in snapshots)
-    states.show_state(first, now, waiting, has_page=not has_rows)
+    states.show_state(first, now, waiting, has_page=not has_rows, is_recorded=is_recorded)
     for other in snapshots[1:]:
         # A problem that all tables share is shown once.
         if states.state_of(other, now) is not states.state_of(first, now) and has_rows:
@@ -50,3 +86,10 @@ def snapshots_under(title: str, settings: Settings, decoders: Mapping[str, Decod
         else:
             states.show_unreadable(other)
     return snapshots if has_rows else ()
+
+
+def show_totals(totals: Iterable[tuple[str, str, str]]) -> None:
+    """Draws figures side by side. totals: label, number and meaning of each."""
+    shown = list(totals)
+    for column, (label, number, meaning) in zip(st.columns(len(shown)), shown, strict=True):
+        column.metric(label, number, delta=meaning, delta_color="off", delta_arrow="off", border=True)

@@ -1,6 +1,6 @@
 """All queries: those of the domains, and those of ingested topics."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 
@@ -8,27 +8,33 @@ from contract.domains import NAMES
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
+from pipeline.database.queries import in_database
 from pipeline.ingest.queries import ingests
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.sinks.archives import DeltaArchive, ParquetArchive
-from pipeline.sinks.topics import DeadLetterTopic
+from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
-    """The queries of all domains. The archives that settings.delta_archives names are Delta tables; all are if the lake is an object store.
+    """The queries of all domains but those on request, and those of the tables of settings.database_url if there is one.
+
+    The archives that settings.delta_archives names are Delta tables; all are if the lake is an object store.
 
     Raises StreamgaugeError when settings.delta_archives names an unknown archive.
     """
-    of_domains = _of_domains(settings)
+    of_domains = [query for query in _of_domains(settings) if not query.on_request]
     archives = [query.name for query in of_domains if isinstance(query.sink, ParquetArchive)]
     is_all = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's Parquet sink is not safe in an object store
     wanted = archives if is_all else settings.delta_archives.replace(",", " ").split()
     unknown = [name for name in wanted if name not in archives]
     if unknown:
-        msg = f"STREAMGAUGE_DELTA_ARCHIVES names {', '.join(unknown)}; the archives are {', '.join(archives)}, and all means each of them"
+        msg = (
+            f"STREAMGAUGE_DELTA_ARCHIVES names {', '.join(unknown)}; the archives are {', '.join(archives)}, and all stands for all of them"
+        )
         raise StreamgaugeError(msg)
-    return tuple(in_delta(query) if query.name in wanted else query for query in of_domains)
+    chosen = tuple(in_delta(query) if query.name in wanted else query for query in of_domains)
+    return (*chosen, *_in_database(chosen)) if settings.database_url else chosen
 
 
 def in_delta(query: Query) -> Query:
@@ -39,13 +45,14 @@ def in_delta(query: Query) -> Query:
     sink = query.sink
     if not isinstance(sink, ParquetArchive):
         raise TypeError(sink)
-    return replace(query, name=f"{query.name}-delta", sink=DeltaArchive(f"{sink.path}_delta", sink.partition_by, sink.origin_prefix))
+    return replace(query, name=f"{query.name}-delta", sink=DeltaArchive(**{**vars(sink), "path": f"{sink.path}_delta"}))
 
 
 def known(settings: Settings) -> tuple[Query, ...]:
-    """All named queries: those of the domains, with both forms of each archive, and those of topics ingested here."""
+    """All named queries: those of the domains, with both forms of each archive, of the database, and of topics ingested here."""
     of_domains = _of_domains(settings)
-    return (*of_domains, *(in_delta(query) for query in of_domains if isinstance(query.sink, ParquetArchive)), *ingests(settings))
+    archives = (in_delta(query) for query in of_domains if isinstance(query.sink, ParquetArchive))
+    return (*of_domains, *archives, *_in_database(of_domains), *ingests(settings))
 
 
 def run_here(settings: Settings) -> tuple[Query, ...]:
@@ -75,6 +82,10 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
         for query in by_name.values()
         if query.name in names or (isinstance(query.sink, DeadLetterTopic) and (query.source.name, query.sink.reader) in readers)
     ]
+
+
+def _in_database(writers: Iterable[Query]) -> Iterator[Query]:
+    return (in_database(query) for query in writers if isinstance(query.sink, CompactedTopic))
 
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:

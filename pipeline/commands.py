@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -12,42 +12,64 @@ from contract.output_format import Format, FormatOption
 from contract.process.stop_signals import StopRequest, end_at_once, stop_requested
 from contract.settings import Settings
 
+if TYPE_CHECKING:  # importing Spark takes a second or more
+    from pyspark.sql import SparkSession
+
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
-MODES = ("append", "update", "complete")
+Mode = Literal["append", "update", "complete"]
 
 
 def run(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
     once: Annotated[bool, typer.Option("--once", help="take what is there and end")] = False,  # noqa: FBT002 - an option of the command line
-    mode: Annotated[str | None, typer.Option(help="another output mode: append, update or complete")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="another output mode")] = None,
     console: Annotated[bool, typer.Option("--console", help="print the rows of each batch, by window, instead of writing them")] = False,  # noqa: FBT002
+    batch: Annotated[bool, typer.Option("--batch", help="read a fixed range of offsets as a batch, print its rows, keep nothing")] = False,  # noqa: FBT002
+    ending_offsets: Annotated[
+        str,
+        typer.Option(help="where --batch ends: latest, or JSON of topic, partition and offset; it starts at STREAMGAUGE_STARTING_OFFSETS"),
+    ] = "latest",
     topic_pattern: Annotated[str | None, typer.Option(help="read all topics that match this regular expression")] = None,
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_kept_out
     from pipeline.catalog import chosen
+    from pipeline.running.batch import batch_rows
     from pipeline.running.runner import Runner
-    from pipeline.sinks.console import on_console
+    from pipeline.sinks.console import on_console, print_rows
     from pipeline.spark.session import running_session
 
-    _check_mode(mode)
-    if (mode or topic_pattern or console) and not query:
-        msg = "--mode, --console and --topic-pattern are for queries that are named: streamgauge run nest-camera-stats --mode complete"
+    if (mode or topic_pattern or console or batch) and not query:
+        msg = (
+            "--mode, --console, --batch and --topic-pattern require the names of queries: streamgauge run nest-camera-stats --mode complete"
+        )
+        raise StreamgaugeError(msg)
+    if batch and (mode or once or console):
+        msg = "--batch reads a fixed range once, prints it, and has no output mode; leave --mode, --once and --console out"
+        raise StreamgaugeError(msg)
+    if ending_offsets != "latest" and not batch:
+        msg = "--ending-offsets is for --batch; a stream has no end"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     to_run = chosen(query or [], settings)
     if mode is not None:
-        to_run = [replace(one, mode=mode) if one.name in (query or []) else one for one in to_run]  # type: ignore[arg-type]
+        to_run = [replace(one, mode=mode) if one.name in (query or []) else one for one in to_run]
     if topic_pattern is not None:
         to_run = [replace(one, source=one.source.matching(topic_pattern)) for one in to_run]
     if console:
         to_run = [on_console(one) for one in to_run if one.name in (query or [])]
     raise_if_kept_out(settings.kafka)
     end_at_once()  # Spark's JVM too
+    if batch:
+        with running_session(settings) as spark:
+            for one in (one for one in to_run if one.name in (query or [])):
+                print_rows(f"{one.name}, as a batch", batch_rows(one, spark, settings, ending_offsets))
+        return
     stop = StopRequest()
     with running_session(settings, stop.is_set) as spark:
         stop_requested(stop)
+        _tell_ui(spark)
         Runner(spark, settings, lambda line: err.print(line, markup=False), stop, once=once).run(to_run)
 
 
@@ -83,6 +105,7 @@ def ingest(
         if debug:
             for line in sample(spark, location, settings):
                 say(line)
+        _tell_ui(spark)
         Runner(spark, settings, say, stop, once=once).run(to_run)
 
 
@@ -115,25 +138,23 @@ def reset(
 
 def verify(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
-    mode: Annotated[
-        str | None, typer.Option(help="the output mode that the query has run in, if not its own: append, update or complete")
-    ] = None,
+    mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
     from pipeline.catalog import chosen, run_here
     from pipeline.spark.session import running_session
     from pipeline.verification.show import as_json, show
+    from pipeline.verification.verdicts import keep
     from pipeline.verification.verifier import Verifier, raise_if_nothing_to_verify
 
-    _check_mode(mode)
     if mode is not None and not query:
-        msg = "--mode is for queries that are named: streamgauge verify nest-camera-stats --mode complete"
+        msg = "--mode requires the names of queries: streamgauge verify nest-camera-stats --mode complete"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     to_verify = [one for one in chosen(query, settings) if one.name in query] if query else list(run_here(settings))
     if mode is not None:
-        to_verify = [replace(one, mode=mode) for one in to_verify]  # type: ignore[arg-type]
+        to_verify = [replace(one, mode=mode) for one in to_verify]
     raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
     to_verify[0].source.partitions(settings)  # fail before Spark starts if Kafka cannot be reached
     outcomes = []
@@ -149,11 +170,14 @@ def verify(
         sys.stdout.write(as_json(outcomes) + "\n")
     else:
         show(outcomes, out)
+    if not_kept := keep(settings, outcomes):
+        err.print(f"warning: {not_kept}", markup=False)
     verdicts = {outcome.verdict for outcome in outcomes}
     raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
 
 
-def _check_mode(mode: str | None) -> None:
-    if mode is not None and mode not in MODES:
-        msg = f"--mode {mode}; expected one of {', '.join(MODES)}"
-        raise StreamgaugeError(msg)
+def _tell_ui(spark: "SparkSession") -> None:
+    from pipeline.spark.session import ui_address
+
+    if address := ui_address(spark):
+        err.print(f"Spark's UI: {address}/StreamingQuery/", markup=False)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
 
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName
@@ -12,6 +13,7 @@ from pipeline.checkpoint.contents import Partition
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.running.watermarks import with_partition_watermarks
 from pipeline.sinks.sink import Sink
+from pipeline.sources.kafka import RECORD_SCHEMA
 from pipeline.sources.source import Source
 from pipeline.sources.static_tables import StaticTable
 
@@ -36,6 +38,11 @@ class Query:
     subject: the schema registry subject of the source's values, if they are Avro in the Confluent wire format.
     event_time: the column for the watermark.
     watermark: how late a row may be, e.g. "60 seconds"; None uses the setting for all queries.
+    skew: how far an idle partition can hold the watermark back; None uses the setting for all queries.
+    has_timers: whether `transform` ends in transformWithState. A batch of it takes one more argument, `until_ms`: the watermark, in ms since
+    1970, up to which timers have fired.
+    on_request: `streamgauge run` without names, and so the demo, leaves the query out until it has run by name.
+    session_gap: the gap of a `transform` that ends in session windows, e.g. "5 minutes". Used by `verify`.
     version: part of the checkpoint's path. Increase it when the query's state changes.
     event_key: the columns that identify an event, including `event_time`; `transform` counts rows with equal keys once. Used by `verify`.
     growing: the result columns that never decrease as records arrive. Used by `verify`.
@@ -52,10 +59,14 @@ class Query:
     subject: Subject | None = None
     event_time: str | None = None
     watermark: str | None = None
+    skew: str | None = None
+    has_timers: bool = False
     event_key: tuple[str, ...] = ()
     growing: tuple[str, ...] = ()
     static_tables: tuple[StaticTable, ...] = ()
     trigger_seconds: float = 0
+    on_request: bool = False
+    session_gap: str | None = None
     version: int = 1
 
     @property
@@ -63,9 +74,14 @@ class Query:
         """The checkpoint's name; each version and mode has its own."""
         return CheckpointName(self.name, self.version, self.mode)
 
+    def columns(self, spark: SparkSession) -> T.StructType:
+        """The columns of the result. Reads nothing."""
+        schemas = WriterSchemas(self.subject.schema) if self.subject else None
+        return self.result(spark.createDataFrame([], RECORD_SCHEMA), schemas).schema
+
     def result(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
-        """The result rows of a batch of `records`. schemas: the writer schemas, for a query with a subject."""
-        return self.transformed(self.decoded(records, schemas))
+        """The result rows of a batch of `records`; of a query with timers, their columns only. schemas: for a query with a subject."""
+        return self.transformed(self.decoded(records, schemas), 0 if self.has_timers else None)
 
     def streamed(
         self,
@@ -82,7 +98,7 @@ class Query:
         """
         rows = self.decoded(records, schemas)
         if self.event_time is not None:
-            delay, skew = self.watermark or settings.watermark, settings.partition_skew
+            delay, skew = self.watermark or settings.watermark, self.skew or settings.partition_skew
             rows = with_partition_watermarks(rows, self.event_time, delay=delay, skew=skew, partitions=partitions, branches=branches)
         return self.transformed(rows)
 
@@ -90,6 +106,7 @@ class Query:
         """The first half of `result`: `records` decoded into rows."""
         return self.decode(records) if schemas is None else self.decode(records, schemas)
 
-    def transformed(self, rows: DataFrame) -> DataFrame:
-        """The second half of `result`: `rows` transformed, with the static tables."""
-        return self.transform(rows, *(table.load(rows.sparkSession) for table in self.static_tables))
+    def transformed(self, rows: DataFrame, until_ms: int | None = None) -> DataFrame:
+        """The second half of `result`: `rows` transformed, with the static tables. until_ms: for a batch of a query with timers."""
+        tables = [table.load(rows.sparkSession) for table in self.static_tables]
+        return self.transform(rows, *tables, **({} if until_ms is None else {"until_ms": until_ms}))

@@ -1,6 +1,7 @@
 """The command `streamgauge`: parses arguments, calls, prints. The implementation of a command is in the package of its subject."""
 
 import contextlib
+import os
 import sys
 from typing import Annotated
 
@@ -12,10 +13,12 @@ from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption, RowFormat, RowFormatOption
 from contract.settings import Settings
 from pipeline import commands as pipeline_commands
+from pipeline.checkpoint import commands as checkpoint_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce
 from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
+from streamgauge.workshop.commands import workshop
 
 app = typer.Typer(
     help="Produce events to Kafka, aggregate them with Spark, watch the results, and verify every row.",
@@ -46,17 +49,19 @@ def down() -> None:
 
 def report(
     query: str,
-    min_count: Annotated[int, typer.Option(help="leave out rows that count less")] = 0,
+    min_count: Annotated[int, typer.Option(help="keep rows that count this many or more (>=)")] = 0,
     output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
     """Print a result table: the last value of each key in a query's result topic."""
+    from pipeline.lake import row_formats
     from streamgauge.operations import report as reports
 
     rows = reports.report_rows(query, Settings.from_environment(), min_count)
+    columns, values = reports.as_columns(rows)
     if output_format is RowFormat.TABLE:
-        Console(highlight=False).print(reports.as_table(rows))
+        Console(highlight=False).print(row_formats.as_table(columns or ["no rows"], values))
     else:
-        sys.stdout.write((reports.as_json(rows) if output_format is RowFormat.JSON else reports.as_csv(rows)) + "\n")
+        sys.stdout.write((reports.as_json(rows) if output_format is RowFormat.JSON else row_formats.as_csv(columns, values)) + "\n")
 
 
 def status(
@@ -70,7 +75,7 @@ def status(
     from streamgauge.operations import status_table
 
     if watch and output_format is Format.JSON:
-        msg = "--watch shows the table only; leave --format json or --watch out"
+        msg = "--watch cannot be combined with --format json; leave out one of them"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     if watch:
@@ -102,8 +107,6 @@ def dead_letters(
 
 def dashboard() -> None:
     """Serve the dashboard on STREAMGAUGE_DASHBOARD_HOST, by default on loopback."""
-    import os
-
     from dashboard.server import dashboard_command
 
     command = dashboard_command(Settings.from_environment())
@@ -130,15 +133,19 @@ app.command()(pipeline_commands.run)
 app.command()(pipeline_commands.ingest)
 app.command()(report)
 app.command()(table_commands.query)
+app.command()(table_commands.sql)
+app.command()(table_commands.derive)
 app.command()(dashboard)
 app.command()(pipeline_commands.verify)
 app.command()(dead_letters)
 app.command()(status)
 app.command()(operations.doctor)
+app.command()(checkpoint_commands.state)
 app.command()(pipeline_commands.reset)
 app.command()(table_commands.maintain)
 app.command()(operations.expire)
 app.command()(operations.clean)
+app.add_typer(workshop, name="workshop")
 app.command()(local_commands.fetch)
 app.command()(local_commands.packages)
 app.command()(local_commands.spark_master)
@@ -147,6 +154,7 @@ app.command()(local_commands.spark_worker)
 
 def main() -> None:
     """Runs the command. An error that the user can fix is printed as one line, with exit code 2."""
+    bypass_proxies_on_loopback()
     try:
         code = app(standalone_mode=False)
     except StreamgaugeError as error:
@@ -160,6 +168,14 @@ def main() -> None:
     except typer.Abort:  # at a prompt
         code = 1
     sys.exit(code)
+
+
+def bypass_proxies_on_loopback() -> None:
+    """For the HTTP clients of this process and its children: no proxy leads to this machine."""
+    others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    if others != "*":  # which means every host, but only alone
+        names = dict.fromkeys([*others.split(","), "127.0.0.1", "localhost"])
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, names))
 
 
 if __name__ == "__main__":

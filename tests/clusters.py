@@ -21,6 +21,19 @@ class Cluster:
     settings: Settings
     web_port: int
     workers: list[GuardedProcess] = field(default_factory=list)
+    master: GuardedProcess | None = None
+
+    def start_master(self) -> None:
+        """Starts the master, and waits until it answers."""
+        port = self.settings.spark_master.rpartition(":")[2]
+        self.master = self.start("master", "spark-master", "--port", port, "--web-port", str(self.web_port))
+        eventually(lambda: self.state()["status"] == "ALIVE", "the master to answer")
+
+    def kill_master(self) -> None:
+        """kill -9 of the master, and its start."""
+        self.master.popen.kill()
+        eventually(lambda: not self.master.is_running, "the master to end")
+        self.start_master()
 
     def start_worker(self) -> None:
         """Starts one more, and waits until the master knows it."""
@@ -30,8 +43,8 @@ class Cluster:
         eventually(lambda: self.state()["aliveworkers"] == expected, f"the master to know {expected} workers")
 
     def kill_worker(self, number: int) -> None:
-        """kill -9, and so that its guard does not end its executor: that has to see for itself that its worker has gone."""
-        worker = psutil.Process(self.workers[number].pid).children()[0]
+        """kill -9 of the worker alone: its executor must find out by itself that the worker has gone."""
+        worker = psutil.Process(self.workers[number].pid)
         executors = worker.children()
         worker.kill()
         eventually(lambda: not any(executor.is_running() for executor in executors), "the executors of the killed worker to end")
@@ -64,12 +77,12 @@ def running_cluster(settings: Settings) -> Iterator[Cluster]:
         shuffle_partitions=2,
     )
     made = Cluster(settings, web_port)
-    master = made.start("master", "spark-master", "--port", str(port), "--web-port", str(web_port))
     try:
-        eventually(lambda: made.state()["status"] == "ALIVE", "the master to answer")
+        made.start_master()
         made.start_worker()
         made.start_worker()
         yield made
     finally:
-        for process in (*made.workers, master):
-            process.stop()
+        for process in (*made.workers, made.master):
+            if process is not None:
+                process.stop()

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from databases import BINARIES, Postgres, running_postgres
 from object_store import CREDENTIALS, ObjectStore
+from ports import free_ports
 from pyspark.sql import SparkSession
 from running import OBJECT_STORE, forget_surroundings, running_platform, running_registry, shared_spark, stop_shared_spark
 from topic_reset import delete_subjects, empty_topics
 
 from contract.settings import Settings
-from streamgauge.platform.ports import free_ports
 
 
 def pytest_configure() -> None:
@@ -97,3 +98,20 @@ def store(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectS
         monkeypatch.setenv(name, text)
     object_store.empty("bucket")
     return object_store
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The worker's PostgreSQL."""
+    if BINARIES is None:
+        pytest.skip("no PostgreSQL; apt install postgresql")
+    with running_postgres(free_ports(1)[0]) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/results.db"
+    return request.getfixturevalue("postgres").new_database()

@@ -3,7 +3,7 @@
 import csv
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -42,9 +42,18 @@ def read_topic(settings: Settings, topic: str) -> list[Message]:
 
 
 def write_topic(
-    settings: Settings, topic: str, values: Iterable[bytes | None], *, partitions: int | None = None, key: bytes | None = None
+    settings: Settings,
+    topic: str,
+    values: Iterable[bytes | None],
+    *,
+    partitions: int | None = None,
+    key: bytes | None = None,
+    clock: Callable[[int], datetime] | None = None,
 ) -> None:
-    """Sends `values`, each with `key`: without one, in the bursts to one partition and then another that librdkafka makes of them, or one after the other to `partitions`."""
+    """Sends `values`, each with `key`: without one, in the bursts to one partition and then another that librdkafka makes of them, or one after the other to `partitions`.
+
+    clock: the time of record 0, 1, 2 ... that a simulation states.
+    """
     producer = Producer(
         {
             "bootstrap.servers": settings.bootstrap_servers,
@@ -54,7 +63,8 @@ def write_topic(
         }
     )
     for number, value in enumerate(values):
-        producer.produce(topic, value, key, partition=-1 if partitions is None else number % partitions)
+        headers = None if clock is None else [("clock_ms", b"%d" % round(clock(number).timestamp() * 1000))]
+        producer.produce(topic, value, key, partition=-1 if partitions is None else number % partitions, headers=headers)
         producer.poll(0)
     assert producer.flush(60) == 0, f"Kafka at {settings.bootstrap_servers} did not take all records for {topic} in 60 s"
 
@@ -83,6 +93,19 @@ def counts_of(sightings: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int
         zip_codes = {row["device_id"]: row["zip_code"] for row in csv.DictReader(file)}
     instants = {(device, datetime.fromisoformat(time)) for device, time in sightings}
     return dict(Counter((zip_codes.get(device, "unknown"), f"{time:%Y-%m-%dT%H:00:00Z}") for device, time in instants))
+
+
+def camera_changes(documents: Iterable[tuple[int, bool]], until_ms: int, silence_ms: int) -> list[tuple[bool, int]]:
+    """(is online, since when) of each change of a camera, from the (time, is online) of its documents in any order, up to a watermark."""
+    changes: list[tuple[bool, int]] = []
+    before = None
+    for time_ms, is_online in [*sorted(one for one in documents if one[0] <= until_ms), (until_ms + 1, None)]:
+        if before is not None and before[1] and time_ms - before[0] > silence_ms:
+            changes.append((False, before[0]))
+        if is_online is not None and (not changes or changes[-1][0] != is_online):
+            changes.append((is_online, time_ms))
+        before = time_ms, is_online
+    return changes
 
 
 def results(settings: Settings) -> dict[tuple[str, str], int]:

@@ -9,7 +9,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,10 +18,11 @@ from unittest.mock import patch
 
 import pytest
 from object_store import CREDENTIALS, ObjectStore
+from ports import free_ports
 
+from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from streamgauge.platform.platform import Platform
-from streamgauge.platform.ports import free_ports
 from streamgauge.platform.registry import EmbeddedRegistry
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 """For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
 PROCESS_SECONDS = 1000
 """How long a process may take that is waited for: as with RETRY_SECONDS, far longer than it does."""
-SPARK_COMMANDS = {"ingest", "maintain", "query", "run", "verify"}
+SPARK_COMMANDS = {"derive", "ingest", "maintain", "query", "run", "state", "verify"}
 T = TypeVar("T")
 OBJECT_STORE = ObjectStore(free_ports(1)[0])
 """The worker's object store. Its address is chosen before it starts, for Spark takes it at its own start."""
@@ -117,6 +119,28 @@ def streamgauge_process(
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment(settings, **variables))
 
 
+@contextmanager
+def running_queries(*names: str, settings: Settings) -> Iterator[list[str]]:
+    """`streamgauge run` of these queries in a thread, on the worker's Spark session, until the end of the block; gives the lines that it says.
+
+    Fails if it ends before. Its own error, such as that a query was given up, is raised at the end of the block.
+    """
+    from pipeline.catalog import chosen
+    from pipeline.running.runner import Runner
+
+    said: list[str] = []
+    stop = StopRequest()
+    runner = Runner(shared_spark(), settings, said.append, stop)
+    with ThreadPoolExecutor(1) as thread:
+        run = thread.submit(runner.run, chosen(names, settings))
+        try:
+            yield said
+            assert not run.done(), f"the run ended by itself ({run.exception()}): {said}"
+        finally:
+            stop.set()
+        run.result()
+
+
 @functools.cache
 def shared_spark() -> "SparkSession":
     """The Spark session of this process, with everything a test may need: the jars for an object store, and its address and credentials."""
@@ -158,3 +182,9 @@ def eventually(probe: Callable[[], T], what: str) -> T:
             pytest.fail(f"waited {RETRY_SECONDS} s for {what}; the last answer was {answer!r}")
         time.sleep(0.1)
     return answer
+
+
+def kafka_client_threads() -> set[str]:
+    """The threads of Kafka clients that are open in this process: id and name."""
+    names = {path.parent.name: path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
+    return {f"{number} {name}" for number, name in names.items() if name.startswith("rdk:")}

@@ -10,20 +10,23 @@ What runs is the query's own decode, watermark and transform, in its own output 
 source and its sink: the records are in files, one a batch, and the rows of each batch are collected.
 """
 
+import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow as pa
 from pyarrow import parquet
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.kafka.result_table import ResultTable
 from contract.settings import Settings
@@ -31,13 +34,14 @@ from pipeline.checkpoint.contents import Checkpoint
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.measures import measures
 from pipeline.query import Query
-from pipeline.sinks.topics import CompactedTopic, keyed_rows
+from pipeline.running.failures import PYTHON_IS_SLOW
+from pipeline.sinks.topics import CompactedTopic
+from pipeline.sources.kafka import RECORD_SCHEMA
+from pipeline.spark.session import ROCKSDB, session_config
 
 Row = dict[str, Any]
 Value = bytes | Mapping[str, Any] | None
 
-RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
-"""The columns of a record, for Spark."""
 _ARROW_SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -85,7 +89,7 @@ class Batch:
     """What became of a batch.
 
     rows: those that the query wrote, in order of their keys where the sink has keys: as its topic holds them in JSON, or with the columns as
-    they are for any other sink. late: how many rows were dropped as late. watermark: after the batch; None before the first event.
+    they are for any other sink; {} for a tombstone. late: how many rows were dropped as late. watermark: after the batch; None before the first event.
     """
 
     rows: list[Row]
@@ -113,7 +117,7 @@ class Stream:
         """partitions: of the source's topic. settings: for the watermark. schemas: of the values, for a query with a subject."""
         self._spark, self._query, self._settings, self._schemas = spark, query, settings or Settings(), schemas
         self._partitions = [(query.source.name, number) for number in range(partitions)]
-        self._files, self._checkpoint = folder / "records", folder / "checkpoint"
+        self._files, self.checkpoint = folder / "records", folder / "checkpoint"
         self._files.mkdir(parents=True)
         self._written, self._next_offsets = 0, Counter[tuple[str, int]]()
         self._table = ResultTable()
@@ -127,14 +131,18 @@ class Stream:
             self._write([record if isinstance(record, Record) else Record(record) for record in batch])
             self._write([])
         found: dict[int, list[Row]] = {}
-        with _config(self._spark, _CONFIG):
-            writer = self._rows().writeStream.foreachBatch(lambda rows, number: found.update({number: self._taken(rows)}))
-            writer = writer.outputMode(self._query.mode).option("checkpointLocation", str(self._checkpoint))
-            running = writer.trigger(availableNow=True).start()
-        running.awaitTermination()
+        running = self._started(found)
+        while failure := _failure_of(running):
+            if not any(sign in str(failure) for sign in PYTHON_IS_SLOW):  # the runner restarts it too
+                raise failure
+            running = self._started(found)
         told = {progress["batchId"]: measures(json.loads(progress.json), datetime.now(UTC), {}) for progress in running.recentProgress}
         first = min(found, default=self._written) // 2
         return [_batch(number * 2, found, told) for number in range(first, self._written // 2)]
+
+    def change(self, **changes: Any) -> None:
+        """Changes the query; the next run goes on from the same checkpoint."""
+        self._query = replace(self._query, **changes)
 
     @property
     def table(self) -> list[Row]:
@@ -146,26 +154,32 @@ class Stream:
         last = self._written - 2
         rested = last + 1
         lost = [f"commits/{last}", f"commits/{rested}", f"offsets/{rested}", f"sources/*/{rested}", f"sources/*/{rested}.compact"]
-        for path in [path for pattern in lost for path in self._checkpoint.glob(pattern)]:
+        for path in [path for pattern in lost for path in self.checkpoint.glob(pattern)]:
             path.unlink()
+
+    def _started(self, found: dict[int, list[Row]]) -> StreamingQuery:
+        with session_config(self._spark, {**_CONFIG, **(ROCKSDB if self._query.has_timers else {})}):
+            writer = self._rows().writeStream.foreachBatch(lambda rows, number: found.update({number: self._taken(rows)}))
+            writer = writer.outputMode(self._query.mode).option("checkpointLocation", str(self.checkpoint))
+            return writer.trigger(availableNow=True).start()
 
     def _rows(self) -> DataFrame:
         files = self._spark.readStream.schema(RECORD_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self._files))
-        branches = Checkpoint(self._checkpoint).sources
+        branches = Checkpoint(self.checkpoint).sources
         rows = self._query.streamed(files, self._settings, self._partitions, branches, self._schemas)
         match self._query.sink:
-            case CompactedTopic(key=key):
-                return keyed_rows(rows, key)
+            case CompactedTopic() as sink:
+                return sink.records(rows).select("key", "value")
         return rows
 
     def _taken(self, rows: DataFrame) -> list[Row]:
         """The rows of a batch; those with keys are brought into the table too."""
         if rows.columns != ["key", "value"]:
             return [row.asDict(recursive=True) for row in rows.collect()]
-        keyed = sorted((row.key.encode(), row.value.encode()) for row in rows.collect())
+        keyed = sorted(((row.key.encode(), row.value and row.value.encode()) for row in rows.collect()), key=itemgetter(0))
         for key, value in keyed:
             self._table.apply(key, value)
-        return [orjson.loads(value) for _, value in keyed]
+        return [orjson.loads(value) if value else {} for _, value in keyed]
 
     def _write(self, records: Sequence[Record]) -> None:
         """A file of `records`: Spark takes one a batch, in order of the times at which they were changed."""
@@ -182,6 +196,13 @@ class Stream:
         os.utime(path, (self._written, self._written))
 
 
+def _failure_of(running: StreamingQuery) -> StreamingQueryException | None:
+    """Waits for the end of a run; what ended it, if it was a failure."""
+    with contextlib.suppress(StreamingQueryException):
+        running.awaitTermination()
+    return running.exception()
+
+
 def _batch(number: int, found: Mapping[int, list[Row]], told: Mapping[int, Mapping[str, Any]]) -> Batch:
     """Spark's batch `number`, and the one without records that follows it, as one."""
     both = (number, number + 1)
@@ -191,16 +212,3 @@ def _batch(number: int, found: Mapping[int, list[Row]], told: Mapping[int, Mappi
         late=sum(told[one]["rows_dropped_by_watermark"] for one in both),
         watermark=datetime.fromisoformat(watermark) if watermark else None,
     )
-
-
-@contextmanager
-def _config(spark: SparkSession, config: Mapping[str, str]) -> Iterator[None]:
-    """The session's settings, for a query that starts meanwhile: it keeps a copy of them."""
-    before = {name: spark.conf.get(name) for name in config}
-    for name, value in config.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)

@@ -24,7 +24,7 @@ class Report:
 class Domain:
     """A domain. `name` also names `streamgauge produce <name>` and producers.<name>, pipeline.domains.<name> and dashboard.domains.<name>.
 
-    title: title of its page. reports: reports by query name. demo: options of `streamgauge produce <name>` in the demo.
+    Its queries are named `<name>-...`. title: title of its page. reports: reports by query name. demo: options of `streamgauge produce <name>` in the demo.
     """
 
     name: str
@@ -37,3 +37,7 @@ class Domain:
     def sources(self) -> tuple[Topic, ...]:
         """The topics that the domain's producer writes."""
         return tuple(topic for topic in self.topics if topic.is_source)
+
+    def owns(self, query: str) -> bool:
+        """Whether the query of that name is one of the domain's."""
+        return query.startswith(f"{self.name}-")

@@ -1,4 +1,4 @@
-"""Nest cameras: people seen per zip code and hour."""
+"""Nest cameras: people seen per zip code and hour, and which cameras are offline."""
 
 from contract.domains.domain import Domain, Report
 from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic
@@ -20,10 +20,37 @@ NEST_CAMERA_STATS = Topic(
     config=COMPACTED,
 )
 
+NEST_CROWDS = Topic(
+    name="nest-crowds",
+    partitions=1,
+    key='canonical JSON {"window":{"end","start"},"zip_code"}, UTC',
+    value='JSON {"zip_code", "window": {"start", "end"}, "crowd", "reached_at"}: when as many people as `crowd` had been seen in that hour, UTC',
+    config=COMPACTED,
+)
+
+NEST_CAMERA_STATUS = Topic(
+    name="nest-camera-status",
+    partitions=1,
+    key='canonical JSON {"device_id"}',
+    value=(
+        'JSON {"device_id", "zip_code", "state": "online" | "offline", "reason": "is_online is false" | "silent" | null, "since", "last_seen", '
+        '"last_sighting", "alert": "offline" | "back" | "flapping" | null, "incident"}: the camera when its state last changed, times in UTC'
+    ),
+    config=COMPACTED,
+)
+
+NEST_CAMERA_ALERTS = Topic(
+    name="nest-camera-alerts",
+    partitions=1,
+    key='canonical JSON {"device_id","incident"}, UTC: an incident begins when a camera that was steady goes offline',
+    value='JSON {"device_id", "zip_code", "alert": "offline" | "back" | "flapping", "incident", "state", "reason", "since"}: its last alert',
+    config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)},
+)
+
 DOMAIN = Domain(
     name="nest",
     title="Nest cameras",
-    topics=(NEST_LOGS, NEST_CAMERA_STATS),
+    topics=(NEST_LOGS, NEST_CAMERA_STATS, NEST_CROWDS, NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS),
     reports={"nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count")},
     demo=("--continue", "--rate", "100", "--speed-up", "60"),
 )

@@ -20,10 +20,21 @@ TAXI_BOROUGH_STATS = Topic(
     config=COMPACTED,
 )
 
+TAXI_ZONE_SESSIONS = Topic(
+    name="taxi-zone-sessions",
+    partitions=1,
+    key='canonical JSON {"window":{"end","start"},"zone_id"}, UTC; start is the first drop-off of the session, end the last one plus the gap',
+    value='JSON {"zone_id", "borough", "zone", "window": {"start", "end"}, "trips", "fare_amount_sum", "total_amount_sum"}: the whole row',
+    config=COMPACTED,
+)
+
 DOMAIN = Domain(
     name="taxi",
     title="NYC green taxi",
-    topics=(NYC_TAXI, TAXI_BOROUGH_STATS),
-    reports={"taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips")},
+    topics=(NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS),
+    reports={
+        "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
+        "taxi-zone-sessions": Report(TAXI_ZONE_SESSIONS, group=("zone_id",), counted="trips"),
+    },
     demo=("--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005"),
 )

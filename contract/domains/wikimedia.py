@@ -37,13 +37,22 @@ WIKIMEDIA_WIKI_STATS = Topic(
     config=COMPACTED,
 )
 
+WIKIMEDIA_EDITOR_SESSIONS = Topic(
+    name="wikimedia-editor-sessions",
+    partitions=1,
+    key='canonical JSON {"user","window":{"end","start"}}, UTC; start is the first edit of the session, end the last one plus the gap',
+    value='JSON {"user", "window": {"start", "end"}, "edits", "bytes_added", "bytes_removed"}: the whole row',
+    config=COMPACTED,
+)
+
 DOMAIN = Domain(
     name="wikimedia",
     title="Wikimedia edits",
-    topics=(WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS),
+    topics=(WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, WIKIMEDIA_EDITOR_SESSIONS),
     reports={
         "wikimedia-edit-stats": Report(WIKIMEDIA_PROCESSED, group=("requested_by",), counted="counts", is_avro=True),
         "wikimedia-wiki-stats": Report(WIKIMEDIA_WIKI_STATS, group=("wiki", "namespace"), counted="edits"),
+        "wikimedia-editor-sessions": Report(WIKIMEDIA_EDITOR_SESSIONS, group=("user",), counted="edits"),
     },
     demo=("--live-or-simulated",),
 )

@@ -75,6 +75,11 @@ def missing(bundle: str, settings: Settings, lock: Path = LOCK) -> list[LockedAr
     return [artifact for artifact in locked(bundle, lock) if not _path(artifact, settings).exists()]
 
 
+def paths(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
+    """Where the bundle's files are in the cache, whether they exist or not."""
+    return [_path(artifact, settings).absolute() for artifact in locked(bundle, lock)]
+
+
 def _path(artifact: LockedArtifact, settings: Settings) -> Path:
     return settings.cache / "maven" / artifact.coordinate.repository_path
 
@@ -193,7 +198,7 @@ def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download
         msg = f"could not fetch {url} ({reason}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
         raise StreamgaugeError(msg) from error
     except ValueError as error:
-        msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was thrown away. Try again; if it stays so, the repository or a proxy on the way changes files"
+        msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was deleted. Try again; if this happens again, the repository or a proxy modifies files"
         raise StreamgaugeError(msg) from error
     except OSError as error:
         raise _unwritable(path, artifact, error) from error

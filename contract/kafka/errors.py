@@ -45,7 +45,7 @@ def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaAway | KafkaRe
     if is_forbidden(error.args[0]):
         return forbidden(kafka, "ask what it has")
     if error.args[0].code() in _NO_LEADER:
-        return KafkaAway(f"Kafka at {kafka} answers, and no broker leads a partition that was asked for yet; see that all brokers run")
+        return KafkaAway(f"Kafka at {kafka} answers, but a partition has no leader yet; check that all brokers run")
     why = refusal(kafka)
     if why and kafka.security.file:
         return KafkaRefuses(_refused(kafka, why))

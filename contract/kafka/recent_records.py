@@ -1,6 +1,6 @@
 """Reads the newest records of a topic, by count, by age, or both. Older records are not read, however long the topic is.
 
-`last_records` reads them once. `RecentReader` keeps reading, or restarts at the newest.
+`last_records` reads them once. `RecentReader` keeps reading.
 """
 
 import time
@@ -73,12 +73,7 @@ class RecentReader(TableReader):
     def __init__(self, kafka: KafkaCluster, topic: str, recent: Recent, decode: DecodeMessage) -> None:
         super().__init__(kafka, topic)
         self.table = RecentRows(recent, decode)
-        self._recent, self._decode = recent, decode
-
-    def begin_again(self) -> None:
-        """Restarts at the newest records with an empty `table`. Raises StreamgaugeError when Kafka does not answer."""
-        self.table = RecentRows(self._recent, self._decode)
-        self._start()
+        self._recent = recent
 
     def _apply(self, message: Message) -> None:
         self.table.apply(message)

@@ -161,7 +161,7 @@ class TableReader:
             if self.poll(timeout_seconds=0.5):
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
-                msg = f"Kafka at {self._kafka} fell silent for {SILENCE_SECONDS} s before the end of topic {self._topic}; see the broker's log"
+                msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of topic {self._topic}; see the broker's log"
                 raise StreamgaugeError(msg)
 
     def check(self) -> None:

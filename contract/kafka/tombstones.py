@@ -29,6 +29,6 @@ def delete_rows(kafka: KafkaCluster, topic: str, keys: Collection[bytes]) -> int
     unsent = producer.flush(DELIVERY_SECONDS)
     if failures or unsent:
         reason = failures[0].str() if failures else f"no answer within {DELIVERY_SECONDS} s"
-        msg = f"Kafka at {kafka} did not take {len(failures) + unsent} of {len(keys)} deletions for topic {topic} ({reason}); see that it runs, and try again"
+        msg = f"Kafka at {kafka} did not take {len(failures) + unsent} of {len(keys)} deletions for topic {topic} ({reason}); check that it is running, and try again"
         raise StreamgaugeError(msg)
     return len(keys)

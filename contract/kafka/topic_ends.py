@@ -19,6 +19,11 @@ class TopicEnds:
         self.ends: dict[str, int] = {}
         """By partition ("topic-0"), the offset of the next record. Replaced as a whole, never mutated."""
 
+    def close(self) -> None:
+        """Ends the threads of the client. See `close_producer`."""
+        with self._admin:
+            pass
+
     def ask(self, partitions: Iterable[str]) -> None:
         """Requests the end offsets of `partitions` ("topic-0"). Waits at most ANSWER_SECONDS."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]

@@ -74,7 +74,7 @@ class SchemaRegistry:
         except SchemaRegistryError as error:
             if error.error_code in NO_SUCH_THING:
                 return None
-            msg = f"the schema registry at {self.url} does not answer as expected: {error.error_message} (HTTP {error.http_status_code}); see that SCHEMA_REGISTRY_URL leads to a Confluent-compatible API"
+            msg = f"the schema registry at {self.url} does not answer as expected: {error.error_message} (HTTP {error.http_status_code}); check that SCHEMA_REGISTRY_URL is the address of a Confluent-compatible API"
             raise StreamgaugeError(msg) from error
 
     def _answered(self, question: Callable[[], T]) -> T:

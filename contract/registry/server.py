@@ -41,7 +41,7 @@ class RegistryServer:
             properties.path, {name.removeprefix(_PREFIX): text for name, text in properties.texts.items()}, environment
         )
         if unknown := sorted(set(properties.texts) - _KNOWN):
-            msg = f"{', '.join(unknown)} is not known here; expected nothing but {', '.join(sorted(_KNOWN))}"
+            msg = f"{', '.join(unknown)} is not supported; the supported properties are {', '.join(sorted(_KNOWN))}"
             raise properties.error(msg)
         source, user_info = properties.value("basic.auth.credentials.source"), properties.value(_USER_INFO) or ""
         if source not in {None, "USER_INFO"}:

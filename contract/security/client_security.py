@@ -97,7 +97,7 @@ def _told_to_java(properties: PropertiesFile, name: str) -> str:
         _check_that_no_secret_stands_beside(properties, name)
         return properties.texts[name]
     if re.search(r"[:}]", str(properties.path)):
-        msg = "its path holds : or }, by which Kafka's references end; move it"
+        msg = "its path contains : or }, which Kafka's references cannot contain; move it"
         raise properties.error(msg)
     return f"${{file:{properties.path}:{name}}}"
 
@@ -115,14 +115,14 @@ def _check_that_no_secret_stands_beside(properties: PropertiesFile, name: str) -
     else:
         secrets, is_open = [properties.texts[name]], False
     if is_open or any(REFERENCE.sub("", text) for text in secrets):
-        msg = f"{name} is partly a reference, and its password is not; make the password a reference as a whole, or write all of it out"
+        msg = f"{name} contains a reference, but its password is not one; make the whole password a reference, or use none"
         raise properties.error(msg)
 
 
 def _check_names(properties: PropertiesFile) -> None:
     unknown = sorted(set(properties.texts) - _SECRETS - _OPEN)
     if unknown:
-        msg = f"{', '.join(unknown)} is not known here; expected nothing but {', '.join(sorted(_SECRETS | _OPEN))}"
+        msg = f"{', '.join(unknown)} is not supported; the supported properties are {', '.join(sorted(_SECRETS | _OPEN))}"
         raise properties.error(msg)
 
 
@@ -137,7 +137,7 @@ def _protocol(properties: PropertiesFile) -> str:
 def _mechanism(properties: PropertiesFile) -> str:
     mechanism = properties.value("sasl.mechanism") or "GSSAPI"
     if mechanism not in _LOGIN_MODULES:
-        msg = f"sasl.mechanism is {mechanism}; expected one of {', '.join(_LOGIN_MODULES)}, which all clients can follow"
+        msg = f"sasl.mechanism is {mechanism}; expected one of {', '.join(_LOGIN_MODULES)}, which all clients support"
         raise properties.error(msg)
     return mechanism
 
@@ -158,7 +158,7 @@ def _sasl(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
 def _user_and_password(properties: PropertiesFile) -> dict[str, str]:
     user, password = properties.value("sasl.username"), properties.value("sasl.password")
     if not user or not password:
-        msg = f"{_JAAS} is missing; expected it, or sasl.username and sasl.password"
+        msg = f"{_JAAS} is missing; set it, or sasl.username and sasl.password"
         raise properties.error(msg)
     if re.search(r'["\\]', user + password):
         msg = f'sasl.username or sasl.password holds " or \\; write {_JAAS} instead, with a backslash before each of them'
@@ -170,7 +170,7 @@ def _kerberos(properties: PropertiesFile) -> dict[str, str]:
     service, module = properties.value("sasl.kerberos.service.name"), login_module(properties.value(_JAAS) or "")
     if not service or module is None or not {"keyTab", "principal"} <= module.options.keys():
         expected = f'{_LOGIN_MODULES["GSSAPI"]} required useKeyTab=true storeKey=true keyTab="/path" principal="name@REALM";'
-        msg = f"GSSAPI takes sasl.kerberos.service.name, and {_JAAS}={expected}"
+        msg = f"GSSAPI requires sasl.kerberos.service.name, and {_JAAS}={expected}"
         raise properties.error(msg)
     names = {"sasl.kerberos.principal": module.options["principal"], "sasl.kerberos.keytab": module.options["keyTab"]}
     return {"sasl.kerberos.service.name": service, **names}

@@ -39,7 +39,7 @@ class PropertiesFile:
         try:
             text = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             msg = f"{variable}={path} cannot be read ({reason}); expected a file of Kafka client properties"
             raise StreamgaugeError(msg) from error
         texts = entries(text)
@@ -75,7 +75,7 @@ class PropertiesFile:
             msg = f"{name} refers to {reference[0]}, and {where} {key}; set it, or correct the reference"
             raise self.error(msg) from error
         except (OSError, UnicodeDecodeError) as error:
-            msg = f"{name} refers to {reference[0]}, which cannot be read ({getattr(error, 'strerror', None) or 'it is no text in UTF-8'})"
+            msg = f"{name} refers to {reference[0]}, which cannot be read ({getattr(error, 'strerror', None) or 'it is not UTF-8 text'})"
             raise self.error(msg) from error
         msg = f"{name} refers to {reference[0]}; expected ${{env:NAME}}, ${{file:/path:key}} or ${{directory:/path:name}}"
         raise self.error(msg)
@@ -83,7 +83,7 @@ class PropertiesFile:
     def _content(self, name: str, path: Path) -> str:
         content = path.read_text()
         if content.endswith("\n"):
-            msg = f"{name} refers to {path}, which ends with a line break, and Kafka takes that as a part of the value; write it without (printf, not echo)"
+            msg = f"{name} refers to {path}, which ends with a line break; Kafka would make that part of the value, so write the file without one (printf, not echo)"
             raise self.error(msg)
         return content
 

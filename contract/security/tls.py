@@ -95,7 +95,7 @@ class Tls:
             self.context()
         except (ValueError, OSError) as error:  # SSLError is an OSError
             password = "ssl.key.password" if self.keystore_type == PEM else "ssl.keystore.password"
-            msg = f"ssl.keystore.location={self.keystore} does not open; expected a certificate and its own key in {self.keystore_type}, and {password} if they have one"
+            msg = f"ssl.keystore.location={self.keystore} cannot be opened; expected a certificate and its key in {self.keystore_type}, and {password} if they have one"
             raise properties.error(msg) from error
 
 
@@ -139,6 +139,6 @@ def _trusted(properties: PropertiesFile, location: str) -> str:
         msg = f"ssl.truststore.location={location} {wrong}"
         raise properties.error(msg) from error
     if not found:
-        msg = f"ssl.truststore.location={location} holds no certificate of an authority"
+        msg = f"ssl.truststore.location={location} contains no CA certificate"
         raise properties.error(msg)
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)

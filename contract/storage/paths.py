@@ -51,7 +51,7 @@ def remote_folder(variable: str, uri: str, endpoint_url: str = "") -> "UPath":
         msg = f"{variable}={uri} is read with the Python package {package}, which is not installed: `pip install {extra}`"
         raise StreamgaugeError(msg) from error
     except Exception as error:  # stores have no common error class
-        msg = f"{variable}={uri} cannot be reached{f' at {endpoint_url}' if endpoint_url else ''}: {type(error).__name__}: {error}; see that its address is right and that the environment holds the credentials (docs/object-stores.md)"
+        msg = f"{variable}={uri} cannot be reached{f' at {endpoint_url}' if endpoint_url else ''}: {type(error).__name__}: {error}; check the address, and that the environment has the credentials (docs/object-stores.md)"
         raise StreamgaugeError(msg) from error
     return folder
 

@@ -23,7 +23,7 @@ def is_agreed(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        msg = "this deletes, and asks before it does; standard input is no terminal: say --yes to agree beforehand"
+        msg = "this command asks before it deletes, and standard input is not a terminal; add --yes to confirm in advance"
         raise StreamgaugeError(msg)
     return typer.confirm(question, default=False, err=True)
 
@@ -45,7 +45,7 @@ def remove(path: StoragePath) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        msg = f"could not delete {error.filename or path}: {error.strerror}; see who owns it, and try again"
+        msg = f"could not delete {error.filename or path}: {error.strerror}; check its owner, and try again"
         raise StreamgaugeError(msg) from error
 
 

@@ -3,7 +3,7 @@
 Window times are New York local times carried as UTC (see contract/topics.py). They are shown unconverted.
 """
 
-from datetime import UTC, datetime
+from datetime import timedelta
 from functools import lru_cache
 
 import pandas as pd
@@ -11,15 +11,18 @@ import streamlit as st
 
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS
 from contract.kafka.result_table import Row, decode_json
-from dashboard import charts, formats
-from dashboard.page_head import snapshot_under
+from dashboard import charts, formats, maps
+from dashboard.page_head import refreshing, show_totals, snapshot_under
 from dashboard.reading.reader import Snapshot
+from dashboard.windows import frame_of, newest, over_time, window_of
 
 TOPIC = TAXI_BOROUGH_STATS.name
 ZONE = "New York time"
+UNKNOWN, NOT_APPLICABLE = "Unknown", "N/A"
+"""TLC has a zone for "unknown" and one for "N/A". To a reader both are unknown."""
 SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum", "total_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
-_PERIODS = {"24 hours": 24, "48 hours": 48, "7 days": 7 * 24, "all": None}
+_PERIODS = {"24 hours": timedelta(hours=24), "48 hours": timedelta(hours=48), "7 days": timedelta(days=7), "all": None}
 _WAITING = (
     "As soon as the pipeline has counted a trip, the numbers appear here by themselves. `streamgauge demo` starts taxis, pipeline and all."
 )
@@ -31,22 +34,14 @@ def decode(value: bytes) -> Row:
     if not isinstance(row["borough"], str) or not isinstance(row["trips"], int):
         msg = f"expected borough as a text and trips as a whole number, found {type(row['borough']).__name__} and {type(row['trips']).__name__}"
         raise TypeError(msg)
-    times = {end: datetime.fromisoformat(row["window"][end]).astimezone(UTC) for end in ("start", "end")}
-    return {"borough": row["borough"], **times, "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
+    borough = UNKNOWN if row["borough"] == NOT_APPLICABLE else row["borough"]
+    return {"borough": borough, **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
 
 
 @lru_cache(maxsize=1)
 def rides_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per borough and hour: COLUMNS. Computed once per snapshot and shared by all browsers; do not modify it."""
-    frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
-    return frame.astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
-
-
-def newest_hours(rides: pd.DataFrame, hours: int | None) -> pd.DataFrame:
-    """The rows of the newest `hours` hours of event time; all if None. This also excludes stray rows dated years ago."""
-    if hours is None or rides.empty:
-        return rides
-    return rides[rides["end"] > rides["end"].max() - pd.Timedelta(hours=hours)]
+    """One row per borough and hour, two for UNKNOWN if there are trips of both kinds: COLUMNS. Computed once per snapshot and shared by all browsers; do not modify it."""
+    return frame_of(snapshot.rows, COLUMNS)
 
 
 def by_borough(rides: pd.DataFrame) -> pd.DataFrame:
@@ -62,18 +57,10 @@ def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
     return hours.groupby(hours["start"].dt.hour.rename("hour"))["trips"].mean().reindex(range(24), fill_value=0).reset_index()
 
 
-def over_time(rides: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Trips of the largest boroughs per hour, the rest as others: (name, start, end, count), and the names by size."""
-    largest = rides.groupby("borough")["trips"].sum().nlargest(charts.LARGEST_SERIES).index
-    named = rides.assign(name=rides["borough"].where(rides["borough"].isin(largest), charts.OTHERS), count=rides["trips"])
-    series = named.groupby(["name", "start", "end"])["count"].sum().reset_index()
-    return series, [*largest, *([charts.OTHERS] if charts.OTHERS in set(series["name"]) else [])]
-
-
-@st.fragment(run_every="2s")
+@refreshing
 def page() -> None:
-    """Draws the page and refreshes it every two seconds."""
-    snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
+    """Draws the page."""
+    snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING, is_recorded=True)
     if snapshot is not None:
         _show(rides_of(snapshot))
 
@@ -82,25 +69,32 @@ def _show(rides: pd.DataFrame) -> None:
     start, end = rides["start"].max(), rides["end"].max()
     st.caption(f"The stream plays {start:%A}, {formats.day(start)}, {formats.hours(start, end)}. All times are {ZONE}.")
     by_name, by_period = st.columns([3, 2])
-    boroughs = by_name.multiselect("Boroughs of pick-up", sorted(rides["borough"].unique()), placeholder="all", key="taxi-boroughs")
-    period = by_period.segmented_control("Newest", list(_PERIODS), default="48 hours", required=True, key="taxi-period")
-    chosen = newest_hours(rides, _PERIODS[period or "all"])
+    boroughs = by_name.multiselect(
+        "Boroughs of pick-up", sorted(rides["borough"].unique()), placeholder="all", key="borough", bind="query-params"
+    )
+    period = by_period.segmented_control("Newest", list(_PERIODS), default="48 hours", required=True, key="period", bind="query-params")
+    chosen = newest(rides, _PERIODS[period or "all"])
     chosen = chosen[chosen["borough"].isin(boroughs or chosen["borough"])]
     if chosen.empty:
         st.info("No trips in these boroughs in this period; choose more of either.")
         return
     _show_totals(chosen)
     with st.container(border=True, gap="xsmall"):
-        st.subheader("Trips over time", anchor=False)
+        st.header("Trips over time", anchor=False)
         st.caption(f"Trips per hour of drop-off, by borough of pick-up, {ZONE}.")
-        series, names = over_time(chosen)
+        series, names = over_time(chosen, "borough", "trips")
         chart = charts.stacked_windows(series, names=names, count_title="trips", name_title="borough", zone=ZONE)
         st.altair_chart(chart, width="stretch", alt="Stacked bars: trips per hour, by borough")
-    left, right = st.columns([3, 2])
+    table = by_borough(chosen)
+    left, middle, right = st.columns([4, 3, 3])
     with left.container(border=True, height="stretch", gap="xsmall"):
-        _show_boroughs(chosen)
+        _show_boroughs(table)
+    with middle.container(border=True, height="stretch", gap="xsmall"):
+        st.header("Where", anchor=False)
+        st.caption("Trips by borough of pick-up.")
+        st.vega_lite_chart(spec=maps.boroughs(table), width="stretch", alt="Map: trips by borough")
     with right.container(border=True, height="stretch", gap="xsmall"):
-        st.subheader("Busiest hours", anchor=False)
+        st.header("Busiest hours", anchor=False)
         st.caption(f"Trips in an average hour, by hour of the day, {ZONE}.")
         chart = charts.hours_of_day(by_hour_of_day(chosen), count_title="trips")
         st.altair_chart(chart, width="stretch", alt="Bars: trips by hour of the day")
@@ -108,20 +102,18 @@ def _show(rides: pd.DataFrame) -> None:
 
 def _show_totals(rides: pd.DataFrame) -> None:
     trips, fares, tips = rides["trips"].sum(), rides["fare_amount_sum"].sum(), rides["tip_amount_sum"].sum()
-    newest = rides.loc[rides["start"] == rides["start"].max()]
+    last = rides.loc[rides["start"] == rides["start"].max()]
     totals = [
         ("Trips", formats.count(int(trips)), formats.several(rides["start"].nunique(), "hour", "hours") + " counted"),
-        ("Newest hour, so far", formats.count(int(newest["trips"].sum())), formats.hours(newest["start"].max(), newest["end"].max())),
+        ("Newest hour, so far", formats.count(int(last["trips"].sum())), formats.hours(last["start"].max(), last["end"].max())),
         ("Fares", formats.dollars(fares), f"{formats.dollars(fares / trips, cents=True)} a trip"),
         ("Tips", formats.dollars(tips), f"{formats.dollars(tips / trips, cents=True)} a trip"),
     ]
-    for column, (label, number, meaning) in zip(st.columns(len(totals)), totals, strict=True):
-        column.metric(label, number, delta=meaning, delta_color="off", delta_arrow="off", border=True)
+    show_totals(totals)
 
 
-def _show_boroughs(rides: pd.DataFrame) -> None:
-    table = by_borough(rides)
-    st.subheader("Boroughs", anchor=False)
+def _show_boroughs(table: pd.DataFrame) -> None:
+    st.header("Boroughs", anchor=False)
     st.caption("The average trip from each borough.")
     st.dataframe(
         table,

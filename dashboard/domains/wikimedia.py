@@ -20,13 +20,19 @@ from contract.text import duration, size_text
 from dashboard import charts, formats, page_head
 from dashboard.domains import wikimedia_stream
 from dashboard.reading.reader import Snapshot
+from dashboard.windows import frame_of, newest, window_of
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
 BOT, HUMAN = "Bot", "Human"
 HORIZON = timedelta(hours=24)
 """How far back the page looks from the newest window. The topics keep every window until it expires."""
 LARGEST_RANKING = 10
-_MINUTES = {"15 minutes": 15, "1 hour": 60, "6 hours": 360, "24 hours": 1440}
+_PERIODS = {
+    "15 minutes": timedelta(minutes=15),
+    "1 hour": timedelta(hours=1),
+    "6 hours": timedelta(hours=6),
+    "24 hours": timedelta(hours=24),
+}
 _LINES = {HUMAN: "humans", BOT: "bots"}
 _EDITS, _AMOUNTS = ("start", "end", "requested_by", "counts"), ("edits", "bytes_added", "bytes_removed")
 _NOTHING, _MOMENT = "\N{EN DASH}", "DD MMM HH:mm:ss"
@@ -52,7 +58,7 @@ def edits_decoder(registry: RegistryServer) -> Decode:
                 f"expected {BOT} or {HUMAN} and a whole number, found {str(row['requested_by'])[:40]!r} and {type(row['counts']).__name__}"
             )
             raise TypeError(msg)
-        return {**_window(row), "requested_by": row["requested_by"], "counts": row["counts"]}
+        return {**window_of(row), "requested_by": row["requested_by"], "counts": row["counts"]}
 
     return decode
 
@@ -67,11 +73,7 @@ def decode_wiki(value: bytes) -> Row:
     if not isinstance(row["wiki"], str) or not all(isinstance(amount, int) for amount in amounts.values()):
         msg = f"expected wiki as a text and {', '.join(_AMOUNTS)} as whole numbers, found {', '.join(type(row[name]).__name__ for name in ('wiki', *_AMOUNTS))}"
         raise TypeError(msg)
-    return {"wiki": row["wiki"], **_window(row), **amounts}
-
-
-def _window(row: Row) -> Row:
-    return {end: datetime.fromisoformat(row["window"][end]).astimezone(UTC) for end in ("start", "end")}
+    return {"wiki": row["wiki"], **window_of(row), **amounts}
 
 
 @lru_cache(maxsize=1)
@@ -97,13 +99,7 @@ def wikis_of(snapshot: Snapshot) -> pd.DataFrame:
 def _frame(snapshot: Snapshot, columns: tuple[str, ...]) -> pd.DataFrame:
     # Filtered before pandas, because old rows may outnumber the shown ones by a hundred to one.
     earliest = max((row["end"] for row in snapshot.rows), default=datetime.now(UTC)) - HORIZON
-    frame = pd.DataFrame([row for row in snapshot.rows if row["end"] > earliest], columns=list(columns))
-    return frame.astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
-
-
-def newest(frame: pd.DataFrame, minutes: int) -> pd.DataFrame:
-    """The rows of the newest `minutes` minutes, counted back from the newest window's end."""
-    return frame[frame["end"] > frame["end"].max() - pd.Timedelta(minutes=minutes)]
+    return frame_of((row for row in snapshot.rows if row["end"] > earliest), columns)
 
 
 def whole(edits: pd.DataFrame) -> pd.DataFrame:
@@ -123,10 +119,9 @@ def bots_and_humans(edits: pd.DataFrame) -> pd.DataFrame:
     return edits.melt(id_vars=["start", "end"], value_vars=list(_LINES.values()), var_name="name", value_name="count")
 
 
-def busiest(wikis: pd.DataFrame, minutes: int) -> pd.DataFrame:
-    """The wikis with the most edits in the newest `minutes` minutes: name, count, before (in the same time before that)."""
+def busiest(wikis: pd.DataFrame, period: timedelta) -> pd.DataFrame:
+    """The wikis with the most edits in the newest `period`: name, count, before (in the same time before that)."""
     end = wikis["end"].max()
-    period = pd.Timedelta(minutes=minutes)
     counts = wikis[wikis["end"] > end - period].groupby("wiki")["edits"].sum()
     before = wikis[(wikis["end"] > end - 2 * period) & (wikis["end"] <= end - period)].groupby("wiki")["edits"].sum()
     ranking = pd.DataFrame({"name": counts.index, "count": counts.to_numpy()})
@@ -140,14 +135,15 @@ def bytes_by_minute(wikis: pd.DataFrame) -> pd.DataFrame:
     return sums.rename(columns={"bytes_added": "gained", "bytes_removed": "lost"})
 
 
-@st.fragment(run_every="2s")
+@page_head.refreshing
 def page() -> None:
-    """Draws the page and refreshes it every two seconds."""
+    """Draws the page."""
     settings = page_head.settings_or_error()
     if settings is None:
         return
     decoders = {TOPIC: edits_decoder(settings.registry), WIKIS_TOPIC: decode_wiki}
-    snapshots = page_head.snapshots_under(DOMAIN.title, settings, decoders, _WAITING)
+    is_recorded = wikimedia_stream.is_recorded(settings)
+    snapshots = page_head.snapshots_under(DOMAIN.title, settings, decoders, _WAITING, is_recorded=is_recorded)
     if not snapshots:
         return
     edits, wikis = (of(snapshot) if snapshot.rows else None for of, snapshot in zip((edits_of, wikis_of), snapshots, strict=True))
@@ -155,19 +151,19 @@ def page() -> None:
     with by_source:
         wikimedia_stream.show_source(settings, datetime.now(UTC))
     period = (
-        by_period.segmented_control("Newest", list(_MINUTES), default="15 minutes", required=True, key="wikimedia-period") or "15 minutes"
+        by_period.segmented_control("Newest", list(_PERIODS), default="15 minutes", required=True, key="period", bind="query-params")
+        or "15 minutes"
     )
     if edits is not None:
         _show_totals(edits, settings)
-    minutes = _MINUTES[period]
     # Either topic may be empty or unreachable. The other one's half of the page is then shown alone.
     upper, lower = st.columns([3, 2]), st.columns([3, 2])
     if edits is not None:
-        _show_bots_and_humans(upper[0], newest(edits, minutes))
-        _show_windows(lower[1], newest(edits, minutes))
+        _show_bots_and_humans(upper[0], newest(edits, _PERIODS[period]))
+        _show_windows(lower[1], newest(edits, _PERIODS[period]))
     if wikis is not None:
         _show_busiest(upper[1], wikis, period)
-        _show_bytes(lower[0], newest(wikis, minutes))
+        _show_bytes(lower[0], newest(wikis, _PERIODS[period]))
 
 
 def _panel(column: DeltaGenerator) -> DeltaGenerator:
@@ -182,8 +178,7 @@ def _show_totals(edits: pd.DataFrame, settings: Settings) -> None:
         f"{formats.seconds_window(last['start'], last['end'])}, {_begun(last['start'], now)}",
     )
     totals = [fills, *_last_whole(whole(edits)), wikimedia_stream.lag(settings, now)]
-    for column, (label, number, meaning) in zip(st.columns(len(totals)), totals, strict=True):
-        column.metric(label, number, delta=meaning, delta_color="off", delta_arrow="off", border=True)
+    page_head.show_totals(totals)
 
 
 def _last_whole(over: pd.DataFrame) -> list[tuple[str, str, str]]:
@@ -209,7 +204,7 @@ def _show_bots_and_humans(column: DeltaGenerator, edits: pd.DataFrame) -> None:
     over = whole(edits)
     length = edits["end"].iloc[-1] - edits["start"].iloc[-1]
     with _panel(column):
-        st.subheader("Bots and humans", anchor=False)
+        st.header("Bots and humans", anchor=False)
         st.caption(
             f"Edits in each window of {length.total_seconds():g} s that is over, at its end, UTC. "
             "Windows overlap, so neighbours count the same edits: read each by itself."
@@ -220,16 +215,16 @@ def _show_bots_and_humans(column: DeltaGenerator, edits: pd.DataFrame) -> None:
 
 def _show_busiest(column: DeltaGenerator, wikis: pd.DataFrame, period: str) -> None:
     with _panel(column):
-        st.subheader("Busiest wikis", anchor=False)
+        st.header("Busiest wikis", anchor=False)
         st.caption(f"Edits in the newest {period}. Pale: as long before that.")
-        chart = charts.ranked_bars(busiest(wikis, _MINUTES[period]), name_title="wiki", count_title="edits")
+        chart = charts.ranked_bars(busiest(wikis, _PERIODS[period]), name_title="wiki", count_title="edits")
         st.altair_chart(chart, width="stretch", alt="Bars: edits by wiki")
 
 
 def _show_bytes(column: DeltaGenerator, wikis: pd.DataFrame) -> None:
     minutes = bytes_by_minute(wikis)
     with _panel(column):
-        st.subheader("Bytes added and removed", anchor=False)
+        st.header("Bytes added and removed", anchor=False)
         st.caption(
             f"All wikis, by the minute of the edit, UTC: {size_text(int(minutes['gained'].sum()))} added, "
             f"{size_text(int(minutes['lost'].sum()))} removed by {formats.several(int(wikis['edits'].sum()), 'edit', 'edits')}."
@@ -240,8 +235,8 @@ def _show_bytes(column: DeltaGenerator, wikis: pd.DataFrame) -> None:
 
 def _show_windows(column: DeltaGenerator, edits: pd.DataFrame) -> None:
     with _panel(column):
-        st.subheader("Windows", anchor=False)
-        st.caption("As topic wikimedia.processed has them; the newest still fill.")
+        st.header("Windows", anchor=False)
+        st.caption("As in topic wikimedia.processed. The newest still grow.")
         st.dataframe(
             edits.sort_values("start", ascending=False)[["start", "end", "bots", "humans"]],
             hide_index=True,

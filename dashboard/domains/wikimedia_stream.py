@@ -1,7 +1,6 @@
 """The stream's status on the Wikimedia page: live, simulated or recorded, and the pipeline's lag."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -9,18 +8,17 @@ import streamlit as st
 from confluent_kafka import Message
 
 from contract.domains.wikimedia import WIKIMEDIA
-from contract.kafka.result_table import decode_json
+from contract.query_status import IDLE, QueryStatus, decode_state, source_partitions, statuses
 from contract.settings import Settings
 from contract.text import duration
-from contract.topics import STREAMING_METRICS
+from contract.topics import QUERY_STATES
 from dashboard import formats
-from dashboard.reading.states import STALE_AFTER
+from dashboard.reading.reader import follow
+from dashboard.reading.source_ends import source_ends
 from dashboard.reading.tails import tail
 
-SOURCE_TOPIC, METRICS_TOPIC = WIKIMEDIA.name, STREAMING_METRICS.name
+SOURCE_TOPIC, STATES_TOPIC = WIKIMEDIA.name, QUERY_STATES.name
 QUERY = "wikimedia-edit-stats"
-METRICS_RECORDS = 300
-"""The number of newest metrics records to read. A dozen queries write one per second each."""
 ONE_SOURCE = timedelta(seconds=60)
 """A partition whose last record is this much older than the newest one does not show the current source."""
 _Colour = Literal["green", "blue", "violet", "gray"]
@@ -34,16 +32,6 @@ _LAG = "Records not yet read"
 _NOTHING = "\N{EN DASH}"
 
 
-@dataclass(frozen=True)
-class Report:
-    """A query's report: event (progress, idle, terminated), time (UTC), lag in records, and duration of its batch."""
-
-    event: str
-    at: datetime
-    waiting: int = 0
-    batch_ms: int = 0
-
-
 def sources_of(records: Iterable[Message]) -> list[str]:
     """The distinct values of the header `source`; "" for a record without it. Ignores records older than the newest by ONE_SOURCE."""
     moments = [(_moment(record), _header(record, "source")) for record in records]
@@ -51,9 +39,14 @@ def sources_of(records: Iterable[Message]) -> list[str]:
     return sorted({source for moment, source in moments if newest - moment <= ONE_SOURCE})
 
 
+def is_recorded(settings: Settings) -> bool:
+    """Whether the newest events are of a recording."""
+    return sources_of(tail(settings.kafka, SOURCE_TOPIC).records) == ["recorded"]
+
+
 def show_source(settings: Settings, now: datetime) -> None:
     """Draws badges: the source of the records, and the age of the last one."""
-    records = tail(settings.kafka, SOURCE_TOPIC, 1).records
+    records = tail(settings.kafka, SOURCE_TOPIC).records
     if not records:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -63,40 +56,19 @@ def show_source(settings: Settings, now: datetime) -> None:
 
 
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
-    """Label, number and meaning of the query's lag in records, as of its last report."""
-    return lag_of(newest_report(tail(settings.kafka, METRICS_TOPIC, METRICS_RECORDS).records), now)
+    """Label, number and meaning of the query's lag in records."""
+    states = follow(settings.kafka, STATES_TOPIC, decode_state).snapshot.rows
+    found = statuses(states, now, source_ends(settings.kafka).of(source_partitions(states)))
+    return lag_of(next((status for status in found if status.query == QUERY), None), now)
 
 
-def lag_of(last: Report | None, now: datetime) -> tuple[str, str, str]:
-    """As `lag`, from the query's last report."""
-    if last is None:
-        return _LAG, _NOTHING, "the pipeline says nothing of itself"
-    since = now - last.at
-    if last.event == "terminated":
-        return _LAG, _NOTHING, f"{QUERY} ended {duration(since)} ago"
-    if since > STALE_AFTER:
-        return _LAG, _NOTHING, f"{QUERY} has been silent for {duration(since)}"
-    what = "waits for records" if last.event == "idle" else f"last batch {formats.count(last.batch_ms)} ms"
-    return _LAG, formats.count(last.waiting), f"{what}, {duration(since)} ago"
-
-
-def newest_report(records: Iterable[Message]) -> Report | None:
-    """The newest record of topic streaming-metrics in which QUERY reports its state. None when there is none."""
-    reports = (_report(record.value() or b"") for record in reversed(list(records)) if record.key() == QUERY.encode())
-    return next(filter(None, reports), None)
-
-
-def _report(value: bytes) -> Report | None:
-    try:
-        row = decode_json(value)
-        report = Report(row["event"], datetime.fromisoformat(row["time"]))
-        if report.at.tzinfo is None:
-            return None
-        if report.event == "progress":
-            return replace(report, waiting=sum(row["source_lag"].values()), batch_ms=int(row["batch_ms"]))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
-    return report if report.event in {"idle", "terminated"} else None
+def lag_of(status: QueryStatus | None, now: datetime) -> tuple[str, str, str]:
+    """As `lag`, from the query's status."""
+    if status is None or status.is_trouble or status.lag is None:
+        return _LAG, _NOTHING, f"{QUERY} {'has not run yet' if status is None else f'is {status.state}'}"
+    if status.state == IDLE or status.batch_at is None:
+        return _LAG, formats.count(status.lag), "waits for records" if status.state == IDLE else "in its first batch"
+    return _LAG, formats.count(status.lag), f"last batch {formats.count(status.batch_ms or 0)} ms, {duration(now - status.batch_at)} ago"
 
 
 def _moment(record: Message) -> datetime:

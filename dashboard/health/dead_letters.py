@@ -1,7 +1,6 @@
 """The dead letters on the Health page. Their bytes are untrusted: shown as text or hex, never as markup, and of limited size."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -37,14 +36,14 @@ def dead_letters() -> None:
     if not snapshot.is_read and not snapshot.error:
         return
     with st.container(border=True, gap="xsmall"):
-        st.subheader("Dead letters", anchor=False)
+        st.header("Dead letters", anchor=False)
         if snapshot.error is not None:
             st.caption(f":red[Not current:] {snapshot.error}")
         held = _held(snapshot)
         if not held:
             st.caption("None in the last 30 days: every record could be used.")
         else:
-            _show(held, kafka)
+            _show(held, kafka if snapshot.error is None else None)
 
 
 def _held(snapshot: Snapshot) -> tuple[Row, ...]:
@@ -60,7 +59,8 @@ def _held(snapshot: Snapshot) -> tuple[Row, ...]:
     return held
 
 
-def _show(held: Sequence[Row], kafka: KafkaCluster) -> None:
+def _show(held: Sequence[Row], kafka: KafkaCluster | None) -> None:
+    """Draws the letters. kafka: None while it cannot be read; only the excerpts are shown then."""
     by_reason, by_source = st.columns(2)
     reasons = by_reason.multiselect("Reasons", sorted({row["reason"] for row in held}), placeholder="all", key="health-reasons")
     sources = by_source.multiselect("Sources", sorted({str(row["topic"]) for row in held}), placeholder="all", key="health-sources")
@@ -106,7 +106,7 @@ def _show_counts(listed: Sequence[Row]) -> None:
     st.dataframe(counts, hide_index=True, height=300, column_config={"Letters": bar})
 
 
-def _show_letter(listed: Sequence[Row], kafka: KafkaCluster) -> None:
+def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
     by_offset = {row["letter_offset"]: row for row in listed}
     chosen = st.selectbox(
         "Look at",
@@ -119,24 +119,35 @@ def _show_letter(listed: Sequence[Row], kafka: KafkaCluster) -> None:
     row = by_offset[chosen]
     size = "null" if row["bytes"] is None else formats.several(row["bytes"], "byte", "bytes")
     st.text(f"{row['reason']}\n{source_of(row)}, written there at {row['timestamp'] or 'an unknown time'}, {size}")
-    is_cut = (row["bytes"] or 0) > EXCERPT_BYTES
     text = row["text"]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if is_cut and st.toggle(f"Show more than the first {formats.count(EXCERPT_BYTES)} bytes", key=f"health-more-{chosen}"):
-            text = _more_of(kafka, chosen) or text
-        if row["bytes"]:
-            st.download_button(
-                "Download its bytes",
-                data=partial(_bytes_of, kafka, chosen),
-                file_name=f"dead-letter-{chosen}.bin",
-                mime="application/octet-stream",
-                on_click="ignore",
-                icon=":material/download:",
-            )
+    whole = _whole_or_error(kafka, chosen) if kafka is not None and row["bytes"] else None
+    if whole is not None:
+        text = _show_whole(whole, chosen) or text
     if text:
         st.code(text, language=None, wrap_lines=True, height=320)
     else:
         st.caption("It is empty.")
+
+
+def _show_whole(whole: bytes, letter_offset: int) -> str | None:
+    """Draws the download of a letter, and the switch for more than its excerpt. Returns its text if that is switched on."""
+    text = None
+    with st.container(horizontal=True, vertical_alignment="center"):
+        is_cut = len(whole) > EXCERPT_BYTES
+        if is_cut and st.toggle(f"Show more than the first {formats.count(EXCERPT_BYTES)} bytes", key=f"health-more-{letter_offset}"):
+            text = readable(whole)
+            if len(whole) > LARGEST_SHOWN_BYTES:
+                st.caption(f"The first {formats.count(LARGEST_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
+        # Not a function: Streamlit refuses a click on its button once this section has been drawn again.
+        st.download_button(
+            "Download its bytes",
+            data=whole,
+            file_name=f"dead-letter-{letter_offset}.bin",
+            mime="application/octet-stream",
+            on_click="ignore",
+            icon=":material/download:",
+        )
+    return text
 
 
 @st.cache_data(max_entries=16, show_spinner="reading it from Kafka")
@@ -144,16 +155,9 @@ def _whole(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes:
     return whole_letter(kafka, topic, letter_offset) or b""
 
 
-def _more_of(kafka: KafkaCluster, letter_offset: int) -> str | None:
+def _whole_or_error(kafka: KafkaCluster, letter_offset: int) -> bytes | None:
     try:
-        whole = _whole(kafka, TOPIC, letter_offset)
+        return _whole(kafka, TOPIC, letter_offset)
     except StreamgaugeError as error:
         st.error(str(error))
         return None
-    if len(whole) > LARGEST_SHOWN_BYTES:
-        st.caption(f"The first {formats.count(LARGEST_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
-    return readable(whole)
-
-
-def _bytes_of(kafka: KafkaCluster, letter_offset: int) -> bytes:
-    return _whole(kafka, TOPIC, letter_offset)

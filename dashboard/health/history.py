@@ -15,8 +15,9 @@ RECENT = Recent(records=20_000, within=HISTORY)
 POINT_SECONDS = 5
 GAP = pd.Timedelta(seconds=75)
 """Slightly more than twice the longest silence of the slowest query (one batch every 30 s)."""
+COUNTS = ("sink_rows", "late_rows")
 MEASURES = ("rows_per_second", "batch_seconds", "lag", "watermark_age_seconds", "state_bytes")
-COLUMNS = ("at", "query", "is_start", *MEASURES)
+COLUMNS = ("at", "query", "is_start", *COUNTS, *MEASURES)
 
 
 def decode_point(message: Message) -> Row:
@@ -31,25 +32,31 @@ def decode_point(message: Message) -> Row:
         return point | {"rows_per_second": 0.0}
     if event["event"] != "progress":
         return point
+    counts = {"sink_rows": event["sink_rows"], "late_rows": event["rows_dropped_by_watermark"]}
     rate, age_ms = event["input_rows_per_second"], event["watermark_age_ms"]
-    return point | {
-        "rows_per_second": None if rate is None else float(rate),
-        "batch_seconds": event["batch_ms"] / 1000,
-        "lag": float(sum(event["source_lag"].values())),
-        "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
-        "state_bytes": float(event["state_bytes"]),
-    }
+    return (
+        point
+        | counts
+        | {
+            "rows_per_second": None if rate is None else float(rate),
+            "batch_seconds": event["batch_ms"] / 1000,
+            "lag": float(sum(event["source_lag"].values())),
+            "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
+            "state_bytes": float(event["state_bytes"]),
+        }
+    )
 
 
 @lru_cache(maxsize=1)
 def history_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One point per query and POINT_SECONDS: the mean of the values in that time.
+    """One point per query and POINT_SECONDS: the mean of MEASURES in that time, and the sum of COUNTS.
 
     Returns COLUMNS and stretch, a number that changes where the query was started or reported nothing for GAP.
     Computed once per snapshot and shared by all browsers; do not modify it.
     """
     frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
-    frame = frame.astype({"at": "datetime64[ms, UTC]", "is_start": "bool", **dict.fromkeys(MEASURES, "float64")})
+    frame = frame.astype({"at": "datetime64[ms, UTC]", "is_start": "bool", **dict.fromkeys((*COUNTS, *MEASURES), "float64")})
     by_point = frame.groupby(["query", frame["at"].dt.floor(f"{POINT_SECONDS}s")])
-    points = by_point[list(MEASURES)].mean().assign(is_start=by_point["is_start"].any()).reset_index()[list(COLUMNS)]
+    points = by_point[list(MEASURES)].mean().join(by_point[list(COUNTS)].sum()).assign(is_start=by_point["is_start"].any())
+    points = points.reset_index()[list(COLUMNS)]
     return points.assign(stretch=(points["is_start"] | (points.groupby("query")["at"].diff() > GAP)).cumsum())

@@ -1,5 +1,6 @@
 """The Health page: the state of the queries, any problems, and the dead letters."""
 
+import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -9,13 +10,13 @@ from confluent_kafka import Message
 
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row, decode_json
-from contract.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryStatus, decode_state, source_partitions, statuses
+from contract.query_status import FAILED, SILENT, STOPPED, QueryStatus, decode_state, source_partitions, statuses
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS
 from dashboard import charts, formats
 from dashboard.health.dead_letters import dead_letters, letters_snapshot
 from dashboard.health.history import HISTORY, RECENT, decode_point, history_of
-from dashboard.page_head import snapshot_under
+from dashboard.page_head import refreshing, show_totals, snapshot_under
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.source_ends import source_ends
 
@@ -24,22 +25,25 @@ METRICS_TOPIC = STREAMING_METRICS.name
 ALERTS_TOPIC = ALERTS.name
 NEWEST_ALERTS = Recent(records=200)
 _WAITING = (
-    "As soon as a query has been started, how it does appears here by itself. `streamgauge demo` starts all, `streamgauge run` the queries."
+    "The state of each query appears here once it has been started. `streamgauge demo` starts everything, `streamgauge run` the queries."
 )
 _COLOURS = {
-    RUNNING: "color: #166534",
-    IDLE: "color: #6b7280",
     STOPPED: "background-color: #fde68a; color: #78350f; font-weight: 600",
     FAILED: "background-color: #dc2626; color: #ffffff; font-weight: 700",
     SILENT: "background-color: #dc2626; color: #ffffff; font-weight: 700",
 }
-_LEVELS = {"error": "background-color: #fee2e2; color: #991b1b", "warning": "background-color: #fef3c7; color: #92400e"}
-_CHARTS = (
-    ("batch_seconds", "Batch time, seconds", "How long a micro-batch took.", False),
-    ("lag", "Lag, records", "What the source held beyond the batch when it was done.", False),
-    ("watermark_age_seconds", "Watermark, behind the clock", "Up to when rows are still taken. Years, where old events are played.", True),
-    ("state_bytes", "State, bytes", "What is kept in memory between batches.", False),
-)
+_LEVELS = {
+    "error": "background-color: #fee2e2; color: #991b1b",
+    "warning": "background-color: #fef3c7; color: #92400e",
+    "resolved": "background-color: #dcfce7; color: #166534",
+}
+_MEASURES = {
+    "Rows per second": ("rows_per_second", "Rows per second into each query."),
+    "Batch time": ("batch_seconds", "Seconds that a micro-batch took."),
+    "Lag": ("lag", "Records that the source held beyond the batch when it ended."),
+    "Watermark": ("watermark_age_seconds", "How far the watermark is behind the clock. Years, where old events are replayed."),
+    "State": ("state_bytes", "Bytes that the query keeps in memory between batches."),
+}
 
 
 def decode_alert(message: Message) -> Row:
@@ -54,13 +58,13 @@ def decode_alert(message: Message) -> Row:
 
 
 def page() -> None:
-    """Draws the page. Its upper part refreshes every two seconds; the dead letters do not change while they are read."""
-    _overview()
+    """Draws the page. Its upper part refreshes; the dead letters do not change while they are read."""
+    _queries()
     dead_letters()
 
 
-@st.fragment(run_every="2s")
-def _overview() -> None:
+@refreshing
+def _queries() -> None:
     snapshot = snapshot_under("Health", TOPIC, decode_state, _WAITING)
     if snapshot is None:
         return
@@ -84,7 +88,7 @@ def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
     broken = len(failed) + len(silent)
     if broken:
         st.error(
-            f"**{formats.several(broken, 'query does', 'queries do')} not run.** Nothing of theirs is counted; what their pages show stands still.",
+            f"**{formats.several(broken, 'query does', 'queries do')} not run.** Their tables no longer change.",
             icon=":material/error:",
         )
     for status in failed:
@@ -95,7 +99,7 @@ def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
             _show_silent([status for status in silent if (status.host, status.pid) == process], now)
     if stopped:
         st.warning(
-            f"**{formats.several(len(stopped), 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them; they go on where they stopped.",
+            f"**{formats.several(len(stopped), 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them. They continue where they stopped.",
             icon=":material/stop_circle:",
         )
 
@@ -117,8 +121,8 @@ def _show_silent(silent: Sequence[QueryStatus], now: datetime) -> None:
         st.badge("Silent", icon=":material/heart_broken:", color="red")
         st.text(", ".join(status.query for status in silent), width="content")
     st.text(
-        f"Their process ({silent[0].pid} on {silent[0].host}) was heard last {duration(now - heard_at)} ago, at {formats.clock(heard_at)}, and said that they ran. "
-        "It was killed, or it cannot reach Kafka. Started again, they go on where they were."
+        f"Their process ({silent[0].pid} on {silent[0].host}) last reported {duration(now - heard_at)} ago, at {formats.clock(heard_at)}. "
+        "It was killed, or it cannot reach Kafka. When it is started again, they continue where they stopped."
     )
 
 
@@ -129,19 +133,18 @@ def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapsh
     written = max((row["letter_offset"] + 1 for row in letters.rows), default=0)
     worst = max(found, key=lambda status: status.lag or 0)
     totals = [
-        ("Queries running", f"{active} of {len(found)}", "all of them" if active == len(found) else "see above"),
+        ("Queries running", f"{active} of {len(found)}", "all" if active == len(found) else "see above"),
         ("Rows in, per second", formats.count(round(sum(status.input_rows_per_second or 0 for status in found))), "over all queries"),
         ("Largest lag", formats.count(worst.lag or 0), "records, of one query"),
         ("Late rows", formats.count(sum(status.late_rows or 0 for status in found)), "since the queries started"),
-        ("Dead letters", formats.count(written), "since the topic is there"),
+        ("Dead letters", formats.count(written), "in all"),
         ("Alerts", formats.count(alerted), "in 24 hours"),
     ]
-    for column, (label, number, meaning) in zip(st.columns(len(totals)), totals, strict=True):
-        column.metric(label, number, delta=meaning, delta_color="off", delta_arrow="off", border=True)
+    show_totals(totals)
 
 
 def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
-    st.subheader("Queries", anchor=False)
+    st.header("Queries", anchor=False)
     rows = [
         {
             "Query": status.query,
@@ -156,7 +159,6 @@ def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
             "State rows": status.state_rows,
             "State, MB": None if status.state_bytes is None else status.state_bytes / 1e6,
             "Late rows": status.late_rows,
-            "Last error": status.error or "",
         }
         for status in found
     ]
@@ -170,39 +172,45 @@ def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
         placeholder="",
         column_config={"Query": st.column_config.TextColumn(width=165), "State": st.column_config.TextColumn(width=70)},
     )
+    recovered = [status for status in found if not status.is_trouble and status.error]
+    if recovered:
+        label = f"{formats.several(len(recovered), 'query has', 'queries have')} failed and recovered automatically"
+        with st.expander(label, icon=":material/check_circle:"):
+            for status in recovered:
+                failed = "" if status.error_at is None else f", failed {duration(now - status.error_at)} ago"
+                st.text(f"{status.query}{failed}, {status.state} since")
+                st.code(status.error, language=None, wrap_lines=True)
 
 
 def _show_history(snapshot: Snapshot) -> None:
-    st.subheader("Over time", anchor=False)
+    st.header("Over time", anchor=False)
     _show_problem(snapshot)
     history = history_of(snapshot)
     if history.empty:
         st.caption(f"No micro-batch in the last {duration(HISTORY)}.")
         return
-    names = sorted(history["query"].unique())
-    chosen = st.multiselect("Queries", names, placeholder="all", key="health-queries")
-    points, colour_of = history[history["query"].isin(chosen or names)], charts.query_colours(names)
-    st.caption(f"Rows per second into each query, the last {duration(HISTORY)}, times in UTC.")
-    chart = charts.query_lines(
-        points.dropna(subset=["rows_per_second"]), "rows_per_second", colour_of=colour_of, title="rows/s", height=300, legend=True
+    by_measure, by_query = st.columns([3, 2], vertical_alignment="bottom")
+    measure = by_measure.segmented_control(
+        "Measure", list(_MEASURES), default="Rows per second", required=True, key="measure", bind="query-params"
     )
-    st.altair_chart(chart, width="stretch", alt="Lines: rows per second, by query")
-    columns = st.columns(2) * 2
-    for column, (measure, title, caption, ages) in zip(columns, _CHARTS, strict=True):
-        with column:
-            st.markdown(f"**{title}**")
-            st.caption(caption)
-            chart = charts.query_lines(
-                points.dropna(subset=[measure]), measure, colour_of=colour_of, title=title, height=190, legend=False, ages=ages
-            )
-            st.altair_chart(chart, width="stretch", alt=f"Lines: {title}, by query")
+    names = sorted(history["query"].unique())
+    chosen = by_query.multiselect("Queries", names, placeholder="all", key="query", bind="query-params")
+    column, caption = _MEASURES[measure or "Rows per second"]
+    st.caption(f"{caption} The last {duration(HISTORY)}, times in UTC. Each chart has its own scale.")
+    told = history.dropna(subset=[column])
+    shown = [name for name in chosen or names if name in set(told["query"])]
+    for place, (cell, name) in enumerate(zip(itertools.cycle(st.columns(3)), shown)):
+        with cell:
+            st.text(name)
+            chart = charts.course(told[told["query"] == name], column, title=measure, ages=column == "watermark_age_seconds")
+            st.altair_chart(chart, width="stretch", key=f"course-{place}", alt=f"Line: {measure} of {name}")
 
 
 def _show_alerts(snapshot: Snapshot) -> None:
-    st.subheader("Alerts", anchor=False)
+    st.header("Alerts", anchor=False)
     _show_problem(snapshot)
     if not snapshot.rows:
-        st.caption("None in the last 30 days." if snapshot.is_read else "Reading them.")
+        st.caption("None in the last 30 days." if snapshot.is_read else "Reading them from Kafka.")
         return
     frame = pd.DataFrame(list(reversed(snapshot.rows)), columns=["time", "level", "query", "what", "detail"])
     st.dataframe(

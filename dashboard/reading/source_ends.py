@@ -1,7 +1,9 @@
 """The end offsets of the source topics, fetched in a thread so that pages never wait for Kafka."""
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 import streamlit as st
 
@@ -9,6 +11,9 @@ from contract.kafka.cluster import KafkaCluster
 from contract.kafka.topic_ends import TopicEnds
 
 ASK_SECONDS = 2
+POLLS_KEPT = 15 * 60 // ASK_SECONDS
+Poll = tuple[datetime, Mapping[str, int]]
+"""When the end offsets were asked for (UTC), and what they were, by partition ("topic-0")."""
 
 
 class SourceEnds:
@@ -17,6 +22,7 @@ class SourceEnds:
     def __init__(self, kafka: KafkaCluster) -> None:
         self._topic_ends = TopicEnds(kafka)
         self._partitions: tuple[str, ...] = ()
+        self._polls: deque[Poll] = deque(maxlen=POLLS_KEPT)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="source ends", daemon=True)
         self._thread.start()
@@ -26,6 +32,11 @@ class SourceEnds:
         self._partitions = tuple(partitions)
         return self._topic_ends.ends
 
+    @property
+    def polls(self) -> tuple[Poll, ...]:
+        """The polls of the last 15 minutes, oldest first."""
+        return tuple(self._polls)
+
     def stop(self) -> None:
         """Stops the thread."""
         self._stopping.set()
@@ -34,6 +45,8 @@ class SourceEnds:
     def _run(self) -> None:
         while not self._stopping.wait(ASK_SECONDS):
             self._topic_ends.ask(self._partitions)
+            if self._topic_ends.ends:
+                self._polls.append((datetime.now(UTC), self._topic_ends.ends))
 
 
 @st.cache_resource(show_spinner=False, on_release=SourceEnds.stop)

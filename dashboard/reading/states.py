@@ -1,4 +1,4 @@
-"""The states that all pages share: connecting, unreachable, empty, stale, live. A problem is shown once, with what to do."""
+"""The states that all pages share: connecting, unreachable, empty, stale, ended, live. A problem is shown once, with what to do."""
 
 from datetime import datetime, timedelta
 from enum import Enum
@@ -21,11 +21,12 @@ class State(Enum):
     UNREACHABLE = "unreachable"
     EMPTY = "empty"
     STALE = "stale"
+    ENDED = "ended"
     LIVE = "live"
 
 
-def state_of(snapshot: Snapshot, now: datetime) -> State:
-    """The state of a result topic at `now` (UTC)."""
+def state_of(snapshot: Snapshot, now: datetime, *, is_recorded: bool = False) -> State:
+    """The state of a result topic at `now` (UTC). is_recorded: its events are a recording, which ends; until then it is live."""
     if snapshot.error is not None:
         return State.UNREACHABLE
     if not snapshot.is_read:
@@ -33,14 +34,14 @@ def state_of(snapshot: Snapshot, now: datetime) -> State:
     if not snapshot.rows:
         return State.EMPTY
     if snapshot.newest_record_at is None or now - snapshot.newest_record_at > STALE_AFTER:
-        return State.STALE
+        return State.ENDED if is_recorded else State.STALE
     return State.LIVE
 
 
-def show_freshness(snapshot: Snapshot, now: datetime) -> None:
+def show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool = False) -> None:
     """Draws a badge with the state and the age of the newest result."""
     last = "" if snapshot.newest_record_at is None else f"last update {duration(now - snapshot.newest_record_at)} ago"
-    match state_of(snapshot, now):
+    match state_of(snapshot, now, is_recorded=is_recorded):
         case State.CONNECTING:
             st.badge("Connecting", icon=":material/sync:", color="gray")
         case State.UNREACHABLE:
@@ -49,17 +50,19 @@ def show_freshness(snapshot: Snapshot, now: datetime) -> None:
             st.badge("Waiting for events", icon=":material/hourglass_empty:", color="gray")
         case State.STALE:
             st.badge(f"Stale · {last}", icon=":material/schedule:", color="orange")
+        case State.ENDED:
+            st.badge(f"Recording ended · {last}", icon=":material/history:", color="blue")
         case State.LIVE:
             st.badge(f"Live · {last}", icon=":material/sensors:", color="green")
 
 
-def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_page: bool = True) -> None:
+def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_page: bool = True, is_recorded: bool = False) -> None:
     """Draws a message unless the state is normal.
 
     what_starts_it: what an empty topic waits for, and how to start it. has_page: whether an empty table has the page to itself; otherwise
     its message is one line above the other tables.
     """
-    state = state_of(snapshot, now)
+    state = state_of(snapshot, now, is_recorded=is_recorded)
     if state is State.CONNECTING:
         text = f"Reading topic {snapshot.topic} from Kafka at {snapshot.kafka}."
         _without_rows("sync", "Connecting", text, has_page=has_page)
@@ -75,8 +78,14 @@ def show_state(snapshot: Snapshot, now: datetime, what_starts_it: str, *, has_pa
         st.warning(
             f"**Nothing new for {duration(now - snapshot.newest_record_at)}.** The last result came at "
             f"{formats.clock(snapshot.newest_record_at)}; what is shown was right then. "
-            "If events should be arriving, see whether the producer and the pipeline still run.",
+            "If events should be arriving, the Overview page says whether they do, and whether the queries run.",
             icon=":material/schedule:",
+        )
+    elif state is State.ENDED and snapshot.newest_record_at is not None:
+        st.info(
+            f"**The recording has ended,** or was stopped. The last result came at {formats.clock(snapshot.newest_record_at)}. "
+            "The producer starts it again where it stopped.",
+            icon=":material/history:",
         )
     show_unreadable(snapshot)
 
@@ -90,13 +99,13 @@ def _without_rows(icon: str, title: str, text: str, *, has_page: bool) -> None:
 
 def _failure(snapshot: Snapshot, now: datetime) -> str:
     since = "" if snapshot.failing_since is None else f" Failing for {duration(now - snapshot.failing_since)}."
-    return f"{str(snapshot.error)[:1].upper()}{str(snapshot.error)[1:]}.{since} The page goes on by itself once it can be read."
+    return f"{str(snapshot.error)[:1].upper()}{str(snapshot.error)[1:]}.{since} The page recovers automatically once it can be read."
 
 
 def _fill_page(icon: str, title: str, text: str) -> None:
     with st.container(border=True, height=380, horizontal_alignment="center", vertical_alignment="center"):
         st.title(f":material/{icon}:", anchor=False, width="content")
-        st.subheader(title, anchor=False, width="content")
+        st.header(title, anchor=False, width="content")
         st.markdown(text, width=620, text_alignment="center")
 
 

@@ -55,9 +55,14 @@ class Checkpoint:
         return _numbers(self.folder / "offsets")
 
     @property
+    def committed(self) -> list[int]:
+        """The numbers of the committed batches that Spark still keeps, in order."""
+        return _numbers(self.folder / "commits")
+
+    @property
     def last_committed(self) -> int:
         """The number of the last committed batch; -1 before the first."""
-        return max(_numbers(self.folder / "commits"), default=-1)
+        return max(self.committed, default=-1)
 
     def batch(self, number: int) -> Batch | None:
         """The plan of a batch. None if it does not exist or no longer exists."""
@@ -134,5 +139,5 @@ def _parsed(text: str, path: StoragePath) -> Any:  # noqa: ANN401 - whatever JSO
 
 
 def _damaged(path: StoragePath, why: str) -> StreamgaugeError:
-    msg = f"{path} is not as Spark writes it ({why}); restore the checkpoint from a copy, or recount from the start (`streamgauge reset` the query)"
+    msg = f"{path} is damaged ({why}); restore the checkpoint from a copy, or recount from the start (`streamgauge reset` the query)"
     return StreamgaugeError(msg)

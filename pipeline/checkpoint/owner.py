@@ -26,5 +26,5 @@ def check_owner(settings: Settings) -> None:
     noted_in = settings.checkpoints / OWNER
     noted = text_of(noted_in)
     if noted not in {None, settings.owner}:
-        msg = f"the checkpoints in {settings.checkpoints} belong to {noted}, and this is {settings.owner}: two that use them at the same time would each destroy what the other has counted. If that one has ended for good, delete {noted_in} and start again; if it is this one under a new name, set STREAMGAUGE_OWNER={noted}; otherwise take another folder"
+        msg = f"the checkpoints in {settings.checkpoints} belong to {noted}, and this is {settings.owner}: two pipelines that use them at the same time would destroy each other's counts. If that one has ended for good, delete {noted_in} and start again; if it is this one under another name, set STREAMGAUGE_OWNER={noted}; otherwise choose another folder"
         raise StreamgaugeError(msg)

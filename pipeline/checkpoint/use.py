@@ -136,5 +136,5 @@ def _wait_until_gone(driver: psutil.Process) -> None:
     try:
         driver.wait(PREVIOUS_DRIVER_SECONDS)
     except psutil.TimeoutExpired as error:
-        msg = f"the Spark driver of an earlier run (pid {driver.pid}) still runs; end it, then start again"
+        msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
         raise StreamgaugeError(msg) from error

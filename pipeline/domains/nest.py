@@ -9,19 +9,21 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
+from contract import durations
+from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_CROWDS, NEST_LOGS
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
-from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
+from pipeline.sinks.topics import AlertingTopic, CompactedTopic, DeadLetterTopic
 from pipeline.sources.files import Files
-from pipeline.sources.static_tables import StaticTable, fields_of
+from pipeline.sources.static_tables import UNKNOWN, StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
+from pipeline.state.cameras import camera_status
+from pipeline.state.offline import Limits
 
 DEVICE_LOCATIONS = StaticTable("device_locations.csv", schema="device_id string, zip_code string", unique="device_id")
-UNKNOWN = "unknown"
 
 LAST_EVENT = (
     "has_sound boolean, has_motion boolean, has_person boolean, start_time timestamp, end_time timestamp, urls_expire_time timestamp, "
@@ -39,8 +41,11 @@ DOCUMENT = f"devices struct<cameras: map<string, struct<{CAMERA}>>>"
 _WHAT_SIGHTINGS_USE = (
     "devices struct<cameras: map<string, struct<device_id: string, last_event: struct<has_person: boolean, start_time: timestamp>>>>"
 )
+_WHAT_REPORTS_USE = "devices struct<cameras: map<string, struct<device_id: string, is_online: boolean, last_event: struct<has_person: boolean, start_time: timestamp>>>>"
 _EVENT_KEY = ("device_id", "start_time")
 _CORRUPT = "_corrupt"
+_SKEW = "1 hour"
+"""A camera is silent when the watermark says so. An idle partition that held the watermark back for a week would hide offline cameras for a week."""
 
 
 def sightings(records: DataFrame, future: str) -> DataFrame:
@@ -66,11 +71,60 @@ def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
     locations: device_id, zip_code; unique by device_id.
     Returns zip_code, window{start, end}, count (long). The window is the hour of start_time. Cameras without a location count as "unknown".
     """
-    located = seen.dropDuplicates(list(_EVENT_KEY)).join(F.broadcast(locations), "device_id", how="left")
     return (
-        located.groupBy(F.coalesce("zip_code", F.lit(UNKNOWN)).alias("zip_code"), F.window("start_time", "1 hour"))
+        _located(seen, locations)
+        .groupBy(F.coalesce("zip_code", F.lit(UNKNOWN)).alias("zip_code"), F.window("start_time", "1 hour"))
         .count()
         .select("zip_code", "window", "count")
+    )
+
+
+def crowds(seen: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
+    """When the number of people seen in a zip code and hour reached `crowd`; no row for an hour in which it did not.
+
+    seen, locations: as for camera_stats. Returns zip_code, window{start, end}, crowd (int), reached_at (timestamp, the event time of the
+    sighting that made the crowd; one that arrives later and happened earlier moves it back). The state holds all times of an hour.
+    """
+    times = F.sort_array(F.collect_list("start_time"))
+    return (
+        _located(seen, locations)
+        .withColumn("zip_code", F.coalesce("zip_code", F.lit(UNKNOWN)))
+        .groupBy("zip_code", F.window("start_time", "1 hour"))
+        .agg(F.get(times, F.lit(crowd - 1)).alias("reached_at"))
+        .where(F.col("reached_at").isNotNull())
+        .select("zip_code", "window", F.lit(crowd).alias("crowd"), "reached_at")
+    )
+
+
+def _located(seen: DataFrame, locations: DataFrame) -> DataFrame:
+    return seen.dropDuplicates(list(_EVENT_KEY)).join(F.broadcast(locations), "device_id", how="left")
+
+
+def reports(records: DataFrame, future: str) -> DataFrame:
+    """Which cameras were heard of, one row per document and camera.
+
+    A camera is heard of when a document contains it, at the time of the document: its record's clock (formats/record_clock.py). That is when
+    the document was sent, so a reader of the wall clock expects it, and a simulation's own clock is followed. The times within a document
+    say when the camera last saw something, which may be hours ago although it is well. A camera is online unless it says `is_online` false.
+
+    records: columns of sources.kafka.RECORD.
+    future: how far an event may be ahead of its record, e.g. "10 minutes"; a sighting further ahead is left out.
+    Returns topic, partition, offset, device_id, at (timestamp, whole ms), is_online, sighting (timestamp; null if the document has none).
+    """
+    start_time = F.col("camera.last_event.start_time")
+    is_sighting = F.col("camera.last_event.has_person") & (start_time <= latest_event(future))
+    return (
+        _cameras_of(records, _WHAT_REPORTS_USE)
+        .where(F.col("camera").isNotNull())
+        .select(
+            "topic",
+            "partition",
+            "offset",
+            _device_id().alias("device_id"),
+            F.timestamp_millis(F.unix_millis("clock")).alias("at"),
+            F.coalesce("camera.is_online", F.lit(True)).alias("is_online"),  # noqa: FBT003
+            F.when(is_sighting, start_time).alias("sighting"),
+        )
     )
 
 
@@ -140,6 +194,10 @@ def _device_id() -> Column:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this domain. They read the files of `settings.nest_source` if it is set, the topic otherwise."""
+    limits = Limits(
+        silence_ms=round(durations.seconds(settings.offline_after, "STREAMGAUGE_OFFLINE_AFTER") * 1000),
+        forget_ms=round(durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION") * 1000),
+    )
     query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else KafkaTopic(NEST_LOGS.name))
     return (
         query(
@@ -154,9 +212,44 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             mode="update",
         ),
         query(
+            "nest-crowds",
+            decode=partial(sightings, future=settings.future),
+            event_time="start_time",
+            event_key=_EVENT_KEY,
+            transform=partial(crowds, crowd=settings.crowd),
+            static_tables=(DEVICE_LOCATIONS,),
+            sink=CompactedTopic(NEST_CROWDS, key=("zip_code", "window")),
+            mode="update",
+            on_request=True,
+        ),
+        query(
+            "nest-camera-status",
+            decode=partial(reports, future=settings.future),
+            event_time="at",
+            event_key=("device_id", "at"),
+            skew=_SKEW,
+            has_timers=True,
+            transform=partial(camera_status, limits=limits),
+            static_tables=(DEVICE_LOCATIONS,),
+            sink=AlertingTopic(
+                NEST_CAMERA_STATUS,
+                key=("device_id",),
+                alerts=NEST_CAMERA_ALERTS,
+                alert_key=("device_id", "incident"),
+                alert_columns=("device_id", "zip_code", "alert", "incident", "state", "reason", "since"),
+            ),
+            mode="update",
+            trigger_seconds=5,
+        ),
+        query(
             "nest-archive",
             decode=cameras,
-            sink=ParquetArchive("nest/cameras", partition_by="date"),
+            sink=ParquetArchive(
+                "nest/cameras",
+                partition_by="date",
+                event_key=("device_id", "last_event.start_time"),
+                is_event="last_event.has_person and last_event.start_time is not null",
+            ),
             mode="append",
             trigger_seconds=30,
         ),

@@ -10,7 +10,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS
+from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
@@ -22,6 +22,9 @@ from pipeline.sources.topic import KafkaTopic
 
 ZONES = StaticTable("taxi_zone_lookup.csv", schema="LocationID int, Borough string, Zone string", unique="LocationID")
 UNKNOWN = "Unknown"
+UNKNOWN_ZONE = 264
+"""TLC's LocationID for trips that begin nobody knows where."""
+SESSION_GAP = "5 minutes"
 
 _MONEY = "decimal(12, 2)"
 TRIP = (
@@ -78,6 +81,27 @@ def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> 
         .agg(F.count("*").alias("trips"), F.avg("passenger_count").alias("passenger_count_avg"), *totals)
         .select("borough", "window", "trips", "passenger_count_avg", *columns)
     )
+
+
+def zone_sessions(rides: DataFrame, zones: DataFrame) -> DataFrame:
+    """Sessions of a pick-up zone: its trips, as long as each drop-off follows another within SESSION_GAP.
+
+    A gap of exactly SESSION_GAP continues a session; only a longer one ends it. In a stream, a session is written once, when the watermark
+    has passed its end.
+    rides: columns of `trips`. Trips have no id, so two records with identical bytes count as one trip.
+    zones: LocationID, Borough, Zone.
+    Returns zone_id (PULocationID; UNKNOWN_ZONE without one), borough, zone (UNKNOWN if not in `zones`), window{start, end} (the first
+    drop-off, and the last plus SESSION_GAP), trips (long), fare_amount_sum and total_amount_sum (decimal, dollars).
+    """
+    sessions = (
+        rides.dropDuplicates(list(_EVENT_KEY))
+        .withColumn("zone_id", F.coalesce("PULocationID", F.lit(UNKNOWN_ZONE)))
+        .groupBy("zone_id", F.session_window("dropoff", SESSION_GAP).alias("window"))
+        .agg(F.count("*").alias("trips"), *(F.sum(name).alias(f"{name}_sum") for name in ("fare_amount", "total_amount")))
+    )
+    located = sessions.join(F.broadcast(zones), sessions["zone_id"] == zones["LocationID"], how="left")
+    names = (F.coalesce(name, F.lit(UNKNOWN)).alias(name.lower()) for name in ("Borough", "Zone"))
+    return located.select("zone_id", *names, "window", "trips", "fare_amount_sum", "total_amount_sum")
 
 
 def with_zones(rides: DataFrame, zones: DataFrame) -> DataFrame:
@@ -149,6 +173,20 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
             mode="update",
+        ),
+        Query(
+            "taxi-zone-sessions",
+            source=KafkaTopic(NYC_TAXI.name),
+            decode=decode,
+            event_time="dropoff",
+            event_key=_EVENT_KEY,
+            growing=("trips",),
+            transform=zone_sessions,
+            session_gap=SESSION_GAP,
+            static_tables=(ZONES,),
+            sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
+            mode="append",
+            on_request=True,
         ),
         Query(
             "taxi-archive",

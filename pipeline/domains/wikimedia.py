@@ -4,12 +4,13 @@ A change is Avro in the Confluent wire format, written with any registered versi
 are counted; new pages, log entries and other types are archived.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.formats.dead_letters import dead_letters
@@ -22,27 +23,31 @@ from pipeline.sources.topic import KafkaTopic
 CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
 PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
 BOT, HUMAN = "Bot", "Human"
+SESSION_GAP = "5 minutes"
 
 # With the event time in the key, Spark drops an edit's state when the watermark passes it.
 _EVENT_KEY = ("event_id", "edited_at")
+# As in `edits`, with the day, so that a reader of one day reads no other.
+_ARCHIVED_KEY = ("coalesce(nullif(meta.id, ''), concat_ws('-', kafka_topic, kafka_partition, kafka_offset))", "changed_at", "date")
 _WHAT_EDITS_USE = ("type", "timestamp", "bot", "wiki", "namespace", "length", "meta")
 _YEAR_10000 = 253_402_300_800
 _LARGEST_PAGE_BYTES = 2**40  # far above any real page, and sums still fit a long
 
 
-def edits(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
+def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Sequence[str] = ()) -> DataFrame:
     """Edits, one row per report: an edit that is reported twice gives two rows.
 
     records: columns of sources.kafka.RECORD, with values written by `schemas`.
     future: how far an edit may be ahead of its record, e.g. "10 minutes"; edits further ahead are dropped.
-    Returns topic, partition, offset, event_id, edited_at (the event time), requested_by ("Bot" or "Human"), wiki, namespace (long), and
-    bytes (long, the change in page size; 0 if unknown). Decodes only the fields it uses: decoding takes most of a batch's time.
+    others: further fields of schemas.reader to return.
+    Returns topic, partition, offset, event_id, edited_at (the event time), requested_by ("Bot" or "Human"), wiki, namespace (long),
+    bytes (long, the change in page size; 0 if unknown), and `others`. Decodes only the fields it uses: decoding takes most of a batch's time.
     """
     event = F.col("event")
     old, new = event["length"]["old"].cast("long"), event["length"]["new"].cast("long")
     are_sizes = old.between(0, _LARGEST_PAGE_BYTES) & new.between(0, _LARGEST_PAGE_BYTES)
     return (
-        events(records, schemas, _WHAT_EDITS_USE)
+        events(records, schemas, (*_WHAT_EDITS_USE, *others))
         .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
         .select(
             "topic",
@@ -54,6 +59,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFrame:
             event["wiki"].alias("wiki"),
             event["namespace"].cast("long").alias("namespace"),
             F.when(are_sizes, new - old).otherwise(0).alias("bytes"),
+            *(event[name].alias(name) for name in others),
         )
     )
 
@@ -82,12 +88,26 @@ def wiki_stats(edits: DataFrame) -> DataFrame:
     return (
         _each_once(edits)
         .groupBy("wiki", "namespace", F.window("edited_at", "1 minute"))
-        .agg(
-            F.count("*").alias("edits"),
-            F.sum(F.greatest("bytes", F.lit(0))).alias("bytes_added"),
-            F.sum(F.greatest(-F.col("bytes"), F.lit(0))).alias("bytes_removed"),
-        )
+        .agg(*_totals())
         .select("wiki", "namespace", "window", "edits", "bytes_added", "bytes_removed")
+    )
+
+
+def editor_sessions(edits: DataFrame) -> DataFrame:
+    """Sessions of an editor on all wikis: edits that follow each other within SESSION_GAP.
+
+    A gap of exactly SESSION_GAP continues a session; only a longer one ends it. In a stream, a session is written once, when the watermark
+    has passed its end; a bot that never rests for so long has no session.
+    edits: event_id, edited_at, user, bytes; duplicates are removed.
+    Returns user ("" if hidden), window{start, end} (the first edit, and the last plus SESSION_GAP), edits, bytes_added, bytes_removed
+    (long, never negative).
+    """
+    return (
+        _each_once(edits)
+        .withColumn("user", F.coalesce("user", F.lit("")))
+        .groupBy("user", F.session_window("edited_at", SESSION_GAP).alias("window"))
+        .agg(*_totals())
+        .select("user", "window", "edits", "bytes_added", "bytes_removed")
     )
 
 
@@ -143,6 +163,14 @@ def _time_of(event: Column) -> Column:
     return F.when(seconds.between(0, _YEAR_10000 - 1), F.timestamp_seconds(seconds))
 
 
+def _totals() -> tuple[Column, ...]:
+    return (
+        F.count("*").alias("edits"),
+        F.sum(F.greatest("bytes", F.lit(0))).alias("bytes_added"),
+        F.sum(F.greatest(-F.col("bytes"), F.lit(0))).alias("bytes_removed"),
+    )
+
+
 def _each_once(edits: DataFrame) -> DataFrame:
     return edits.dropDuplicates(list(_EVENT_KEY))
 
@@ -173,10 +201,20 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             transform=wiki_stats,
             sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
         ),
+        stats(
+            "wikimedia-editor-sessions",
+            decode=partial(edits, future=settings.future, others=("user",)),
+            growing=("edits", "bytes_added", "bytes_removed"),
+            transform=editor_sessions,
+            session_gap=SESSION_GAP,
+            sink=CompactedTopic(WIKIMEDIA_EDITOR_SESSIONS, key=("user", "window")),
+            mode="append",
+            on_request=True,
+        ),
         copies(
             "wikimedia-archive",
             decode=changes,
-            sink=ParquetArchive("wikimedia/changes", partition_by="date", origin_prefix="kafka_"),
+            sink=ParquetArchive("wikimedia/changes", partition_by="date", origin_prefix="kafka_", event_key=_ARCHIVED_KEY),
             trigger_seconds=30,
         ),
         copies("wikimedia-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),

@@ -43,7 +43,7 @@ class Location:
         location = cls.by_convention(topic, settings, debug=debug)
         known = TableSchema.read(location.schema)
         if known is not None and known.topic != topic:
-            msg = f"table {location.name} in {settings.lake} is that of topic {known.topic}, so topic {topic} cannot have it; use another STREAMGAUGE_HOME for one of them"
+            msg = f"table {location.name} in {settings.lake} belongs to topic {known.topic}, so topic {topic} cannot use it; use another STREAMGAUGE_HOME for one of them"
             raise StreamgaugeError(msg)
         return location
 
@@ -93,7 +93,7 @@ class TableSchema:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            msg = f"{path} is no schema of a table ({type(error).__name__}: {error}); bring it back from a copy, or delete it: it is then inferred again"
+            msg = f"{path} is not the schema of a table ({type(error).__name__}: {error}); restore it from a copy, or delete it to infer it again"
             raise StreamgaugeError(msg) from error
 
     def write(self, path: StoragePath) -> None:

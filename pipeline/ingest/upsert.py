@@ -109,7 +109,7 @@ def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> T
         try:
             schema = _with_new(known, seen, take_new_fields=take_new_fields)
         except TypeChanged as error:
-            msg = f"{error}; a table keeps its types: `streamgauge reset {location.query}`, then ingest again, creates it again with types that take all of it"
+            msg = f"{error}; the types of a table do not change; `streamgauge reset {location.query}` and another ingest create it again with types that fit all records"
             raise TypeChanged(msg) from error
     if schema != known:
         schema.write(location.schema)

@@ -1,7 +1,8 @@
-"""Ad-hoc SQL over the tables of the lake: one read-only statement at a time."""
+"""Ad-hoc SQL over the tables of the lake and the result topics: one read-only statement at a time."""
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,11 @@ import pyarrow as pa
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
-from pipeline.lake.tables import LakeTable, register
+from pipeline.lake.tables import Table, register
+from pipeline.spark.errors import first_line
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 _NO_QUERIES = tuple(f"{_PLANS}.{name}" for name in ("Command", "ParsedStatement", "CompoundBody", "InsertIntoDir", "ScriptTransformation"))
@@ -29,35 +31,45 @@ class Answer:
     is_cut: bool
 
 
-def answer(spark: SparkSession, sql: str, there_are: Sequence[LakeTable], limit: int) -> Answer:
-    """The first `limit` rows of the query `sql` over the tables `there_are`.
+def answer(spark: SparkSession, sql: str, there_are: Sequence[Table], limit: int) -> Answer:
+    """The first `limit` rows of the query `sql` over the tables `there_are`. Raises StreamgaugeError as `asked`."""
+    with asked(spark, sql, there_are) as found:
+        columns = found.columns
+        fetched = found.toDF(*(f"c{number}" for number in range(len(columns)))).limit(limit + 1).toArrow()
+    lists = [column.to_pylist(maps_as_pydicts="lossy") for column in fetched.slice(0, limit).columns]
+    return Answer(columns, [list(row) for row in zip(*lists, strict=True)], is_cut=fetched.num_rows > limit)
+
+
+@contextmanager
+def asked(spark: SparkSession, sql: str, there_are: Sequence[Table]) -> Iterator[DataFrame]:
+    """The result of the query `sql` over the tables `there_are`, to be evaluated in the block.
 
     Raises StreamgaugeError for a statement that is not a query, an error in the query, an unknown table, or a failure in Spark.
     """
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
     except (ParseException, Py4JJavaError) as error:
-        msg = f"not SQL as Spark reads it: {_first_line(error)}"
+        msg = f"Spark cannot parse this SQL: {first_line(error)}"
         raise StreamgaugeError(msg) from error
     # The first word catches Delta's statements, which have no common class. The nodes catch inserts that start like a query.
     if not _QUERY.match(sql) or any(
         is_instance_of(spark.sparkContext._gateway, node, kind) for node in _nodes(plan) for kind in _NO_QUERIES
     ):
-        msg = "only a query can be asked, such as `select ... from ...`; this statement is another one, and nothing was done"
+        msg = "only queries are allowed, such as `select ... from ...`; this is another kind of statement, and it was not executed"
         raise StreamgaugeError(msg)
     # Registering a table reads its log or lists its files, so register only the tables that the query mentions.
-    register(spark, [table for table in there_are if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)])
+    mentioned = [table for table in there_are if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
     try:
-        found = spark.sql(sql)
-        columns = found.columns
-        fetched = found.toDF(*(f"c{number}" for number in range(len(columns)))).limit(limit + 1).toArrow()
+        register(spark, mentioned)
+        yield spark.sql(sql)
     except AnalysisException as error:
-        raise StreamgaugeError(_told(error, there_are)) from error
+        raise StreamgaugeError(_explained(error, there_are)) from error
     except (PySparkException, Py4JJavaError, pa.ArrowException) as error:
-        msg = f"Spark failed at this query: {_first_line(error)}"
+        msg = f"Spark failed to execute this query: {first_line(error)}"
         raise StreamgaugeError(msg) from error
-    lists = [column.to_pylist(maps_as_pydicts="lossy") for column in fetched.slice(0, limit).columns]
-    return Answer(columns, [list(row) for row in zip(*lists, strict=True)], is_cut=fetched.num_rows > limit)
+    finally:  # a table may be gone when a shell asks for it again
+        for table in mentioned:
+            spark.catalog.dropTempView(table.name)
 
 
 def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
@@ -67,13 +79,8 @@ def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
         yield from _nodes(children.apply(number))
 
 
-def _told(error: AnalysisException, there_are: Sequence[LakeTable]) -> str:
+def _explained(error: AnalysisException, there_are: Sequence[Table]) -> str:
     if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
         name = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
         return f"no table {name}; there are {', '.join(table.name for table in there_are)}"
-    return f"Spark does not take this query: {_first_line(error)}"
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
-    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    return f"Spark does not take this query: {first_line(error)}"

@@ -1,4 +1,4 @@
-"""The commands for the tables of the lake: query, maintain."""
+"""The commands for tables: query, sql, derive, maintain."""
 
 import contextlib
 import os
@@ -19,11 +19,12 @@ from contract.settings import Settings
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
-    from pipeline.lake.tables import LakeTable
+    from pipeline.lake.tables import LakeTable, Table
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 END_SECONDS = 4
+LimitOption = Annotated[int, typer.Option(min=1, help="how many rows to print at most")]
 SAFE_RETENTION_SECONDS = 7 * 86_400
 SHORT_RETENTION_BREAKS = (
     "time travel further back fails, and so do queries that began before and streams that read the table and are further behind"
@@ -32,17 +33,17 @@ SHORT_RETENTION_BREAKS = (
 
 def query(
     sql: Annotated[str | None, typer.Argument(help="one query; without it: which tables there are", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(min=1, help="how many rows to print at most")] = 1000,
+    limit: LimitOption = 1000,
     output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
-    """Query the tables of the lake by SQL, or list them. Only queries are allowed."""
+    """Query the tables of the lake and the result topics by SQL, or list them. Only queries are allowed."""
     from pipeline.lake import row_formats
     from pipeline.lake.ad_hoc_sql import answer
-    from pipeline.lake.tables import existing_tables
+    from pipeline.lake.live_tables import sql_tables
     from pipeline.spark.session import running_session
 
     settings = Settings.from_environment()
-    there_are = existing_tables(settings)  # fail before Spark starts if there are none
+    there_are = sql_tables(settings)
     try:
         with running_session(settings) as spark:
             if sql is None:
@@ -58,7 +59,39 @@ def query(
         formatted = row_formats.as_json if output_format is RowFormat.JSON else row_formats.as_csv
         sys.stdout.write(formatted(columns, rows) + "\n")
     if is_cut:
-        err.print(f"these are the first {limit} rows, and there are more: --limit takes another number", markup=False)
+        err.print(row_formats.cut_at(limit))
+
+
+def sql(limit: LimitOption = 1000) -> None:
+    """Open a shell for queries by SQL, with history and completion, on one Spark session."""
+    from pipeline.lake.shell import Shell
+    from pipeline.spark.session import running_session
+
+    if not sys.stdin.isatty():
+        msg = "`streamgauge sql` needs a terminal; in a script, give each query to `streamgauge query`"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    with err.status("starting Spark"), contextlib.ExitStack() as at_end:
+        spark = at_end.enter_context(running_session(settings))
+        shell, stop = Shell(spark, settings, limit), at_end.pop_all()
+    with stop:
+        shell.run()
+
+
+def derive(
+    name: Annotated[list[str] | None, typer.Argument(help="derived tables by name; all without one", show_default=False)] = None,
+    check: Annotated[bool, typer.Option("--check", help="only compare each table with its query")] = False,  # noqa: FBT002 - an option
+) -> None:
+    """Write the tables that data/tables/*.sql derives from other tables. Exit code 1 if --check finds a difference."""
+    from pipeline.lake.derived_tables import derived_tables
+    from pipeline.spark.session import running_session
+
+    settings, chosen = Settings.from_environment(), derived_tables(name or [])
+    with running_session(settings) as spark:
+        found = {one.name: one.derive(spark, settings, only_compare=check) for one in chosen}
+    for one, what in found.items():
+        out.print(f"derived_{one}: {what}", markup=False)
+    raise typer.Exit("different" in found.values())
 
 
 def maintain(
@@ -74,7 +107,7 @@ def maintain(
 
     retain_seconds = durations.seconds(retain, "--retain")
     if retain_seconds < SAFE_RETENTION_SECONDS and not allow_short_retention:
-        msg = f"--retain {retain!r} is below 7 days. What it deletes cannot be had back: {SHORT_RETENTION_BREAKS}. If nothing of this is so: --allow-short-retention"
+        msg = f"--retain {retain!r} is less than 7 days. Deleted files cannot be restored: {SHORT_RETENTION_BREAKS}. If none of this applies, add --allow-short-retention"
         raise StreamgaugeError(msg)
     if every is not None:
         options = ["--retain", retain, *(["--allow-short-retention"] if allow_short_retention else [])]
@@ -162,10 +195,10 @@ def _stdout_is_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def _described(table: "LakeTable", spark: "SparkSession") -> list[str]:
+def _described(table: "Table", spark: "SparkSession") -> list[str]:
     """A row for the list of tables; an unreadable table is listed with its error."""
     try:
-        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in table.rows(spark).schema.fields)
+        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in table.columns(spark).fields)
     except StreamgaugeError as error:
         columns = str(error)
     return [table.name, table.format, str(table.path), columns]

@@ -20,6 +20,7 @@ from pipeline.ingest.location import DELETIONS
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.running.reset import checkpoints_held
+from pipeline.spark.errors import first_line
 from pipeline.spark.log import path_of
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
@@ -96,12 +97,12 @@ def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack
     """Prevents the query that writes the table from starting until `held` closes. Raises LeftAlone when it is running or unknown."""
     writer = writer_of(table, settings)
     if writer is None:
-        msg = "left alone: no query of the pipeline writes it, so none could be kept from writing meanwhile"
+        msg = "skipped: no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
         raise LeftAlone(msg)
     try:
         held.enter_context(checkpoints_held(writer, settings))
     except StreamgaugeError as error:
-        msg = f"left alone: query {writer.name} runs, and a table in an object store is compacted only while its query does not"
+        msg = f"skipped: query {writer.name} is running, and a table in an object store is compacted only while its query is stopped"
         raise LeftAlone(msg) from error
 
 
@@ -119,7 +120,7 @@ def _optimize(table: LakeTable, spark: SparkSession) -> None:
             if conflict is None:
                 raise _failure(table, error) from error
             if attempt == ATTEMPTS:
-                msg = f"table {table.name}: another writer has changed the same files each time that it was compacted, {ATTEMPTS} times ({conflict[0]}); nothing was changed: run it again when that writer is done"
+                msg = f"table {table.name}: another writer changed the same files during each of {ATTEMPTS} attempts ({conflict[0]}); nothing was changed: try again when that writer is done"
                 raise StreamgaugeError(msg) from error
             time.sleep(attempt)
         else:
@@ -134,8 +135,7 @@ def _run(table: LakeTable, spark: SparkSession, sql: str) -> list[Row]:
 
 
 def _failure(table: LakeTable, error: Exception) -> StreamgaugeError:
-    lines = str(error.java_exception if isinstance(error, Py4JJavaError) else error).splitlines()
-    return StreamgaugeError(f"table {table.name} in {table.path}: Spark failed: {lines[0] if lines else type(error).__name__}")
+    return StreamgaugeError(f"table {table.name} in {table.path}: Spark failed: {first_line(error)}")
 
 
 @contextlib.contextmanager

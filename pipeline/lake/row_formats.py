@@ -16,6 +16,11 @@ from contract.errors import StreamgaugeError
 from contract.text import printable
 
 
+def cut_at(limit: int) -> str:
+    """What to tell the user when there are more than the `limit` rows that are shown."""
+    return f"only the first {limit} rows; --limit sets another number"
+
+
 def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A JSON array with one object per row. Times are ISO 8601, UTC with Z; decimals are numbers with all digits; bytes are Base64.
 
@@ -23,7 +28,7 @@ def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """
     twice = sorted({name for name in columns if list(columns).count(name) > 1})
     if twice:
-        msg = f"two columns are named {', '.join(twice)}, which JSON cannot tell apart; name them by `as`, or take --format csv"
+        msg = f"two columns are named {', '.join(twice)}, which JSON cannot represent; rename one with `as`, or use --format csv"
         raise StreamgaugeError(msg)
     options = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
     return orjson.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=_json_value, option=options).decode()

@@ -3,17 +3,42 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.lake.folders import TableFormat, table_folders
+from pipeline.spark.errors import first_line
 
 _WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND")
+
+
+class Table(Protocol):
+    """A table for SQL: a folder of the lake, a view of one, or a result topic. path: that folder or topic."""
+
+    @property
+    def name(self) -> str:
+        """The name in SQL."""
+
+    @property
+    def format(self) -> str:
+        """How it is stored: delta, parquet or topic; or view."""
+
+    @property
+    def path(self) -> object:
+        """Where it is stored."""
+
+    def columns(self, spark: SparkSession) -> T.StructType:
+        """The columns. Raises StreamgaugeError when they are not known."""
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The current rows. Raises StreamgaugeError when the table cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +48,10 @@ class LakeTable:
     name: str
     path: StoragePath
     format: TableFormat
+
+    def columns(self, spark: SparkSession) -> T.StructType:
+        """The columns of `rows`."""
+        return self.rows(spark).schema
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """The current rows. Columns that older Parquet files lack are null.
@@ -35,9 +64,9 @@ class LakeTable:
             return spark.read.option("mergeSchema", "true").parquet(str(self.path))
         except (PySparkException, Py4JJavaError) as error:  # Py4JJavaError when a file in the table's log is missing
             if any(sign in str(error) for sign in _WITHOUT_COLUMNS):
-                msg = f"table {self.name} in {self.path} has no columns yet: nothing was written to it; start again when its query has run"
+                msg = f"table {self.name} in {self.path} has no columns yet, because nothing was written to it; try again when its query has run"
             else:
-                msg = f"table {self.name} in {self.path} cannot be read: {_first_line(error)}"
+                msg = f"table {self.name} in {self.path} cannot be read: {first_line(error)}"
             raise StreamgaugeError(msg) from error
 
 
@@ -62,8 +91,11 @@ def table_name(below_lake: Sequence[str]) -> str:
 
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
-    """The named tables in order, or all tables if there are no names. Raises StreamgaugeError for an unknown name."""
-    there_are = {table.name: table for table in existing_tables(settings)}
+    """The named tables in order, or all tables if there are no names. Raises StreamgaugeError for an unknown name, and without any table."""
+    there_are = {table.name: table for table in tables(settings)}
+    if not there_are:
+        msg = f"no tables yet in {settings.lake}; first run a query that writes one, such as `streamgauge run nest-archive --once`"
+        raise StreamgaugeError(msg)
     wanted = list(dict.fromkeys(names))
     for name in wanted:
         if name not in there_are:
@@ -72,21 +104,7 @@ def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
     return [there_are[name] for name in wanted or there_are]
 
 
-def existing_tables(settings: Settings) -> list[LakeTable]:
-    """Like `tables`. Raises StreamgaugeError when there are none."""
-    found = tables(settings)
-    if not found:
-        msg = f"no tables yet in {settings.lake}: a query that writes one has to run first, such as `streamgauge run nest-archive --once`"
-        raise StreamgaugeError(msg)
-    return found
-
-
-def register(spark: SparkSession, chosen: Iterable[LakeTable]) -> None:
+def register(spark: SparkSession, chosen: Iterable[Table]) -> None:
     """Creates a temporary view for each table."""
     for table in chosen:
         table.rows(spark).createOrReplaceTempView(f"`{table.name}`")
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return next(iter(text.splitlines()), type(error).__name__)

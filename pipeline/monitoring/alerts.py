@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
+from contract.kafka.cluster import close_producer
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import ALERTS
@@ -35,8 +36,8 @@ class Alerts:
         self._thread = threading.Thread(target=self._post_all, name="alerts", daemon=True)
         self._thread.start()
 
-    def send(self, level: Literal["warning", "error"], query: str, what: str, detail: str = "") -> None:
-        """Sends one alert. what: one line on what happened to `query`. detail: text of any length."""
+    def send(self, level: Literal["warning", "error", "resolved"], query: str, what: str, detail: str = "") -> None:
+        """Sends one alert. level: `resolved` ends an earlier warning. what: one line on what happened to `query`. detail: text of any length."""
         alert = {"time": utc_text(datetime.now(UTC)), "level": level, "query": query, "what": what, "detail": detail}
         with contextlib.suppress(BufferError, KafkaException):
             self._producer.produce(ALERTS.name, key=query, value=orjson.dumps(alert))
@@ -51,7 +52,7 @@ class Alerts:
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(None)
         self._thread.join(LAST_ALERTS_SECONDS)
-        self._producer.flush(LAST_ALERTS_SECONDS)
+        close_producer(self._producer, LAST_ALERTS_SECONDS)
 
     def _post_all(self) -> None:
         again = Retry(TRIES - 1, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from contract.kafka.cluster import close_producer
 from contract.kafka.errors import forbidden, is_forbidden
 from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import HEARTBEAT_SECONDS
@@ -30,7 +31,8 @@ from pipeline.monitoring.query_states import QueryStates
 from pipeline.running.failures import is_none_of_its_own
 
 ENDS_SECONDS = 1
-LAST_EVENTS_SECONDS = 2
+LAST_EVENTS_SECONDS = 10
+LAST_RECORDS_SECONDS = 2
 
 
 class ProgressToKafka(StreamingQueryListener):
@@ -45,11 +47,16 @@ class ProgressToKafka(StreamingQueryListener):
         settings: Settings,
         say: Callable[[str], None] = lambda _: None,
         heard: Callable[[str, dict[str, Any] | None], None] = lambda _query, _progress: None,
+        look: Callable[[Sequence[dict[str, Any]], Mapping[str, int]], None] = lambda _rows, _topic_ends: None,
     ) -> None:
-        """heard: called in a Spark thread with a query's name and the progress of a batch, or None when there is nothing to do."""
-        self._kafka, self._say, self._heard = settings.kafka, say, heard
+        """heard: called in a Spark thread with a query's name and the progress of a batch, or None when there is nothing to do.
+
+        look: called every ENDS_SECONDS, in a thread of this object, with the rows of the running queries and the known end offsets.
+        """
+        self._kafka, self._say, self._heard, self._look = settings.kafka, say, heard, look
         self._told: set[str] = set()
         self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
+        self._is_closed = False
         self._process = {"host": socket.gethostname(), "pid": os.getpid()}
         self._states = QueryStates()
         self._topic_ends = TopicEnds(settings.kafka)
@@ -101,15 +108,18 @@ class ProgressToKafka(StreamingQueryListener):
         self._publish_state(query)
 
     def close(self) -> None:
-        """Waits for Spark's last events and sends pending records, for at most LAST_EVENTS_SECONDS each.
+        """Waits for Spark's last events for at most LAST_EVENTS_SECONDS, and sends pending records for at most LAST_RECORDS_SECONDS.
 
         Call it before removing the listener: Spark reports the end of a query with a delay.
         """
         with self._lock:
             self._lock.wait_for(lambda: not self._states.are_any_active, LAST_EVENTS_SECONDS)
         self._closing.set()
-        self._thread.join(LAST_EVENTS_SECONDS)
-        self._producer.flush(LAST_EVENTS_SECONDS)
+        self._thread.join(LAST_RECORDS_SECONDS)
+        with self._lock:
+            self._is_closed = True
+        close_producer(self._producer, LAST_RECORDS_SECONDS)
+        self._topic_ends.close()
 
     def _look_around(self) -> None:
         while not self._closing.wait(ENDS_SECONDS):
@@ -118,6 +128,9 @@ class ProgressToKafka(StreamingQueryListener):
             for query in due:
                 self._publish_state(query)
             self._topic_ends.ask(partitions)
+            with self._lock:
+                rows = [row | {"process": self._process} for row in self._states.active(datetime.now(UTC))]
+            self._look(rows, self._topic_ends.ends)
 
     def _publish(self, event: str, run_id: str, fields: dict[str, Any]) -> None:
         query = self._states.query_of(run_id)
@@ -132,7 +145,9 @@ class ProgressToKafka(StreamingQueryListener):
             self._send(QUERY_STATES.name, query, state)
 
     def _send(self, topic: str, query: str, value: dict[str, Any]) -> None:
-        with contextlib.suppress(BufferError, KafkaException):
+        with self._lock, contextlib.suppress(BufferError, KafkaException):
+            if self._is_closed:
+                return
             self._producer.produce(topic, key=query, value=orjson.dumps(value), on_delivery=self._note)
             self._producer.poll(0)
 
@@ -140,4 +155,6 @@ class ProgressToKafka(StreamingQueryListener):
         topic = record.topic() or ""
         if is_forbidden(error) and topic not in self._told:
             self._told.add(topic)
-            self._say(f"warning: {forbidden(self._kafka, f'write to topic {topic}')}; the queries go on, unseen by status and dashboard")
+            self._say(
+                f"warning: {forbidden(self._kafka, f'write to topic {topic}')}; the queries continue, but status and dashboard do not show them"
+            )

@@ -60,14 +60,14 @@ class QueryStates:
         if row["run_id"] == run_id:
             self._turn(row, "failed" if failure else "stopped", now)
         if failure:
-            row |= _told(failure, now)
+            row |= _error_columns(failure, now)
 
     def given_up(self, query: str, why: Failure, now: datetime) -> None:
         """A query is not restarted, or could not be started at all."""
         row = self._rows.setdefault(query, _row(query, None, now))
         self._given_up.add(query)
         self._turn(row, "failed", now)
-        row |= _told(why, now)
+        row |= _error_columns(why, now)
 
     def query_of(self, run_id: str) -> str:
         """The name of the query of a run."""
@@ -77,6 +77,10 @@ class QueryStates:
         """The row of a query, as published at `now`."""
         self._heard[query] = now
         return {**self._rows[query], "time": utc_text(now)}
+
+    def active(self, now: datetime) -> list[dict[str, Any]]:
+        """The rows of the running queries at `now`."""
+        return [{**row, "time": utc_text(now)} for row in self._active()]
 
     def not_heard_for(self, seconds: float, now: datetime) -> list[str]:
         """The running queries for which nothing was published for `seconds`."""
@@ -108,5 +112,5 @@ def _row(query: str, run_id: str | None, now: datetime) -> dict[str, Any]:
     return {"query": query, "state": "running", "since": at, "started_at": at, "run_id": run_id, "source_offsets": {}, **none}
 
 
-def _told(failure: Failure, now: datetime) -> dict[str, str | None]:
+def _error_columns(failure: Failure, now: datetime) -> dict[str, str | None]:
     return {"error": failure.error, "error_detail": failure.detail, "error_at": utc_text(now)}

@@ -15,8 +15,8 @@ Every restart resumes from the query's checkpoint. `failures.diagnosis` decides 
 
 An Avro schema id that the query does not know is fetched from the registry, and the query restarts at once.
 
-A query is WAITING instead of DUE while Kafka, the schema registry or the object store cannot be reached. It retries every RETRY_SECONDS and
-recovers automatically. With --once, it is given up after ONCE_SECONDS. Waiting does not count as a failure.
+A query is WAITING instead of DUE while Kafka, the schema registry, the object store or the database cannot be reached. It retries every
+RETRY_SECONDS and recovers automatically. With --once, it is given up after ONCE_SECONDS. Waiting does not count as a failure.
 
 A start can fail too. If a topic is missing, the query restarts with the same delays and limit. Any other error gives it up.
 """
@@ -36,6 +36,8 @@ from contract.registry.client import RegistryAway
 from contract.settings import Settings
 from contract.storage.paths import StoreAway
 from pipeline.checkpoint.use import CheckpointUse
+from pipeline.database.connection import DatabaseAway
+from pipeline.database.sink import DatabaseTable
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.measures import Failure, failure_of
@@ -45,7 +47,8 @@ from pipeline.running.failures import Remedy, diagnosis
 from pipeline.running.run import Run, Starter
 from pipeline.running.supervisor import RestartPolicy
 
-KAFKA, REGISTRY, STORE = "Kafka", "the schema registry", "the object store"
+KAFKA, REGISTRY, STORE, DATABASE = "Kafka", "the schema registry", "the object store", "the database"
+_SERVERS = {KafkaAway: KAFKA, RegistryAway: REGISTRY, StoreAway: STORE, DatabaseAway: DATABASE}
 RETRY_SECONDS = 2
 TOPICS_SECONDS = 600
 """How long after Kafka became unreachable a missing topic is waited for, because it may still be created."""
@@ -114,7 +117,7 @@ class QueryLife:
         """Starts a run. Raises only when Spark's JVM has ended; any other error affects this query alone."""
         try:
             run = self._around.starter.start(self.query, self._unknown_ids)
-        except (KafkaAway, RegistryAway, StoreAway) as away:
+        except (KafkaAway, RegistryAway, StoreAway, DatabaseAway) as away:
             self._wait(away)
         except TopicMissing as missing:
             if KAFKA in self._around.away_since and self._around.clock() - self._around.away_since[KAFKA] < TOPICS_SECONDS:
@@ -130,7 +133,8 @@ class QueryLife:
             self._give_up(Failure(f"it cannot be started: {failure.error}", failure.detail))
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, frozenset()
-            for server in (KAFKA, STORE, *([REGISTRY] if self.query.subject else [])):
+            of_query = {REGISTRY: self.query.subject is not None, DATABASE: isinstance(self.query.sink, DatabaseTable)}
+            for server in (KAFKA, STORE, *(server for server, is_needed in of_query.items() if is_needed)):
                 self._around.away_since.pop(server, None)
             self._around.say(f"{self.name} runs")
             run.call_at_end(lambda: self._around.call(self.end))
@@ -208,9 +212,9 @@ class QueryLife:
         self._around.alerts.send("warning", self.name, f"failed and restarts: {failure.error}", failure.detail)
         self._be_due(seconds)
 
-    def _wait(self, away: KafkaAway | RegistryAway | StoreAway) -> None:
+    def _wait(self, away: StreamgaugeError) -> None:
         """Retries after RETRY_SECONDS. With --once, gives up after ONCE_SECONDS."""
-        server = REGISTRY if isinstance(away, RegistryAway) else STORE if isinstance(away, StoreAway) else KAFKA
+        server = _SERVERS[type(away)]
         now, since = self._around.clock(), self._around.away_since
         if server not in since:
             since[server] = now

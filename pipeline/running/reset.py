@@ -52,7 +52,7 @@ def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
                 msg = f"query {query.name} runs{who}: it holds {place.folder}; stop that `streamgauge run` or the demo, then reset"
                 raise StreamgaugeError(msg) from error
             if driver is not None:
-                msg = f"the Spark driver of query {query.name} (pid {driver.pid}) still ends; try again in a moment"
+                msg = f"the Spark driver of query {query.name} (pid {driver.pid}) is still shutting down; try again in a moment"
                 raise StreamgaugeError(msg)
         yield
 

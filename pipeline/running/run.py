@@ -21,7 +21,7 @@ from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sources.topic import KafkaTopic
-from pipeline.spark.session import is_alive
+from pipeline.spark.session import ROCKSDB, is_alive, session_config
 
 
 class Run:
@@ -119,10 +119,12 @@ class Starter:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(rows, self._settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
+        config = ROCKSDB if query.has_timers else {}
         pause_ms = round(max(query.trigger_seconds, self._settings.trigger_seconds) * 1000)
         writer = writer.trigger(availableNow=True) if self._once else writer.trigger(processingTime=f"{pause_ms} milliseconds")
         try:
-            return writer.start()
+            with session_config(self._spark, config):
+                return writer.start()
         except AnalysisException as error:
             msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
             raise StreamgaugeError(msg) from error

@@ -19,6 +19,7 @@ from pipeline.checkpoint.owner import own
 from pipeline.checkpoint.use import CheckpointUse
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.progress import ProgressToKafka
+from pipeline.monitoring.watch import Level, Watches
 from pipeline.query import Query
 from pipeline.running.query_life import QueryLife, State, Surroundings
 from pipeline.running.run import Starter
@@ -78,7 +79,9 @@ class Runner:
                 at_end.callback(checkpoint.unlock, checkpoint.lock(self._jvm_pid))
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
-            progress = ProgressToKafka(self.settings, self.say, self._heard)
+            watches = Watches(self.settings, partial(self._alert, alerts))
+            looks = {} if self.once else {"look": watches.look}  # with --once, all that is there is behind, and nothing more comes
+            progress = ProgressToKafka(self.settings, self.say, self._heard, **looks)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
             at_end.callback(self._unless_jvm_gone, self._do_the_rest)
@@ -86,6 +89,10 @@ class Runner:
             at_end.callback(self._unless_jvm_gone, self._stop_all)
             starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
             yield Surroundings(self.settings, starter, alerts, progress, self.say, self._calls.put, self.once)
+
+    def _alert(self, alerts: Alerts, level: Level, query: str, what: str) -> None:
+        self.say(f"{query}: {'resolved: ' if level == 'resolved' else ''}{what}")
+        alerts.send(level, query, what)
 
     def _begin(self, life: QueryLife) -> None:
         """Continues until the query has begun or, with --once, until it is over."""
@@ -122,7 +129,7 @@ class Runner:
         for life in self._lives.values():
             life.finish()
         if names := [life.name for life in self._running]:
-            self.say(f"stopping: {', '.join(names)} may finish a batch, for {FINISH_SECONDS} s at most")
+            self.say(f"stopping: {', '.join(names)} may take up to {FINISH_SECONDS} s to finish a batch")
         while self._running and time.monotonic() < deadline:
             self._do_next(deadline)
         for life in self._running:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.errors import StreamgaugeError
@@ -17,16 +18,22 @@ if TYPE_CHECKING:
     from pipeline.verification.outcome import Outcome
 
 
+_NTH = "_nth"
+
+
 @dataclass(frozen=True)
 class Archive(Sink):
     """An append-only folder in the lake, with exactly-once rows, partitioned by `partition_by`.
 
     Columns topic, partition and offset, each prefixed with `origin_prefix`, identify the record that a row comes from.
+    event_key: what identifies an event, in SQL; if empty, all columns but those of the record. is_event: which rows report one, in SQL.
     """
 
     path: str
     partition_by: str
     origin_prefix: str = ""
+    event_key: tuple[str, ...] = ()
+    is_event: str = "true"
 
     @property
     def place(self) -> str:
@@ -36,6 +43,13 @@ class Archive(Sink):
     def folder(self, settings: Settings) -> StoragePath:
         """The folder of the files."""
         return settings.lake / self.path
+
+    def distinct(self, rows: DataFrame) -> DataFrame:
+        """The events in `rows` of the archive, each once, however often it was sent: the row of its first record."""
+        origin = [f"{self.origin_prefix}{name}" for name in ("topic", "partition", "offset")]
+        key = [F.expr(part) for part in self.event_key] or [rows[name] for name in rows.columns if name not in origin]
+        nth = F.row_number().over(Window.partitionBy(*key).orderBy(*origin))
+        return rows.where(self.is_event).withColumn(_NTH, nth).where(F.col(_NTH) == 1).drop(_NTH)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
         """The folder."""
@@ -52,7 +66,7 @@ class ParquetArchive(Archive):
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """A writer of all columns. Raises StreamgaugeError for a lake in an object store."""
         if settings.is_lake_remote:
-            msg = f"Spark's sink of Parquet files relies on renames that are one step, which {self.folder(settings)} has not; the archive's other form is safe there: run the query of the same name with -delta, as `streamgauge run` does by itself"
+            msg = f"Spark's Parquet sink needs atomic renames, which {self.folder(settings)} does not have; run the Delta form of the archive instead: the query of the same name with -delta, which `streamgauge run` runs by default"
             raise StreamgaugeError(msg)
         return self._writer(rows, settings, "parquet")
 

@@ -30,11 +30,14 @@ class Console(Sink):
     def _print(self, batch: DataFrame, number: int) -> None:
         rows = batch.persist()
         if not rows.isEmpty():
-            print(f"{self.name}, batch {number}")  # noqa: T201 - what this is for
-            (rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows).show(
-                MOST_ROWS, truncate=False
-            )
+            print_rows(f"{self.name}, batch {number}", rows)
         rows.unpersist()
+
+
+def print_rows(title: str, rows: DataFrame) -> None:
+    """Prints the rows, at most MOST_ROWS, ordered by window if they have one."""
+    print(title)  # noqa: T201 - what this is for
+    (rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows).show(MOST_ROWS, truncate=False)
 
 
 def on_console(query: Query) -> Query:

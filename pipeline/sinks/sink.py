@@ -34,7 +34,7 @@ def deletion_of_table(folder: StoragePath) -> list[Deletion]:
     if not isinstance(folder, Path):
         return [Deletion(f"table {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))] if folder.exists() else []
     if folder.is_symlink():
-        msg = f"{folder} is a link to {folder.readlink()}; a reset follows no link: delete that folder by hand, and then reset"
+        msg = f"{folder} is a link to {folder.readlink()}; a reset does not follow links: delete that folder by hand, then reset"
         raise StreamgaugeError(msg)
     if not folder.exists():
         return []

@@ -1,12 +1,14 @@
 """Kafka topics as sinks: compacted topics in JSON or Avro, which hold a table, and the dead letters."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import orjson
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.kafka.result_table import read_keys
@@ -14,10 +16,11 @@ from contract.kafka.tombstones import delete_rows
 from contract.registry.client import SchemaRegistry, avro_rows
 from contract.settings import Settings
 from contract.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
-from pipeline.formats.confluent_avro import Subject, encoded
+from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
 from pipeline.formats.json_format import canonical_json, row_json
+from pipeline.formats.schema_book import SchemaBook
 from pipeline.sinks.sink import Deletion, Sink
-from pipeline.sources.kafka import kafka_options, source_partitions
+from pipeline.sources.kafka import kafka_options, records_from, source_partitions
 
 if TYPE_CHECKING:
     from pipeline.verification.check import Check
@@ -36,16 +39,44 @@ class CompactedTopic(Sink):
         """The topic."""
         return f"topic {self.topic.name}"
 
+    def records(self, rows: DataFrame) -> DataFrame:
+        """Key: canonical JSON of the columns `key`. Value: JSON of all columns; null, a tombstone, if all others are null."""
+        return rows.select(canonical_json(*self.key).alias("key"), self._value(rows).alias("value"))
+
+    def _value(self, rows: DataFrame) -> Column:
+        others = [name for name in rows.columns if name not in self.key]
+        is_present = reduce(or_, (F.col(name).isNotNull() for name in others), F.lit(not others))
+        return F.when(is_present, row_json(*rows.columns))
+
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Key: canonical JSON of the columns `key`. Value: JSON of all columns."""
-        return _to_kafka(keyed_rows(rows, self.key), self.topic, settings)
+        """Writes `records`."""
+        return _to_kafka(self.records(rows), self.topic, settings)
+
+    def rows(self, spark: SparkSession, settings: Settings, schema: T.StructType) -> DataFrame:
+        """The table in the topic at the time of each evaluation: the last value of each key, without deleted rows.
+
+        schema: the columns of the rows. Evaluation fails at a value of another form. Raises KafkaAway, KafkaRefuses and TopicMissing as
+        source_partitions.
+        """
+        source_partitions(settings, self.topic.name)  # fail fast: Spark would try for minutes
+        last = F.max_by("value", "offset").alias("value")  # all records of a key are in one partition
+        newest = records_from(spark, settings, self.topic.name, "earliest").groupBy("key").agg(last)
+        rows = newest.where("value is not null").select(self.row(schema, self._schemas(settings)).alias("row"))
+        return rows.select(*(F.col("row")[name].alias(name) for name in schema.names))
+
+    def row(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:  # noqa: ARG002 - the other format needs them
+        """The column `value` as a row. schemas: of values in Avro. Evaluation fails at a value of another form."""
+        return F.from_json(F.col("value").cast("string"), schema, {"mode": "FAILFAST"})
+
+    def _schemas(self, settings: Settings) -> WriterSchemas | None:  # noqa: ARG002 - as above
+        return None
 
     def verify(self, check: "Check") -> "Outcome":
         """Compares the latest row of each key."""
         from pipeline.verification.compacted_topic import verify
         from pipeline.verification.tables import json_row
 
-        return verify(check, self.topic.name, json_row, json_row)
+        return verify(check, (self.topic.name,), json_row, json_row)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
         """A tombstone for each key."""
@@ -69,11 +100,61 @@ class CompactedAvroTopic(CompactedTopic):
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), self.topic, settings)
 
+    def row(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:
+        """The column `value` as a row, decoded by `schemas`."""
+        schemas = schemas or WriterSchemas(self.subject.schema)
+        broken = F.raise_error(F.lit(f"a value in topic {self.topic.name} that is not Avro of subject {self.subject.name}"))
+        read = F.transform(F.array(schemas.event(F.col("value"), schema.names)), lambda row: F.when(row[IS_READ], row).otherwise(broken))
+        return read[0].dropFields(IS_READ)
+
+    def _schemas(self, settings: Settings) -> WriterSchemas | None:
+        return SchemaBook(SchemaRegistry(settings.registry)).of(self.subject)
+
     def verify(self, check: "Check") -> "Outcome":
         """Compares the latest row of each key, decoded."""
         from pipeline.verification.compacted_topic import verify
 
-        return verify(check, self.topic.name, avro_rows(check.registry), orjson.loads)
+        return verify(check, (self.topic.name,), avro_rows(check.registry), orjson.loads)
+
+
+@dataclass(frozen=True)
+class AlertingTopic(CompactedTopic):
+    """A compacted topic. A row with an `alert` also becomes a record in the compacted topic `alerts`, in the same batch.
+
+    alert_key, alert_columns: the columns of an alert's key and value.
+    """
+
+    alerts: Topic
+    alert_key: tuple[str, ...]
+    alert_columns: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """The two topics."""
+        return f"{super().place} and topic {self.alerts.name}"
+
+    def records(self, rows: DataFrame) -> DataFrame:
+        """Topic, key and value, each row's record before its alert."""
+        row = _record(self.topic, canonical_json(*self.key), self._value(rows))
+        alert = _record(self.alerts, canonical_json(*self.alert_key), row_json(*self.alert_columns))
+        both = F.array_compact(F.array(row, F.when(F.col("alert").isNotNull(), alert)))
+        return rows.select(F.explode(both).alias("record")).select("record.topic", "record.key", "record.value")
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Writes `records`, each to its topic."""
+        source_partitions(settings, self.alerts.name)
+        return _to_kafka(self.records(rows), self.topic, settings)
+
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the latest row of each key in both topics. No key is in both."""
+        from pipeline.verification.compacted_topic import verify
+        from pipeline.verification.tables import json_row
+
+        return verify(check, (self.topic.name, self.alerts.name), json_row, json_row)
+
+    def deletions(self, settings: Settings) -> list[Deletion]:
+        """A tombstone for each key of both topics."""
+        return [*super().deletions(settings), *CompactedTopic(self.alerts, self.alert_key).deletions(settings)]
 
 
 @dataclass(frozen=True)
@@ -106,17 +187,18 @@ class DeadLetterTopic(Sink):
         return [f"the dead letters stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
 
 
-def keyed_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Key (canonical JSON of the columns `key`) and value (JSON of all columns), the format of compacted topics."""
-    return rows.select(canonical_json(*key).alias("key"), row_json(*rows.columns).alias("value"))
+def _record(topic: Topic, key: Column, value: Column) -> Column:
+    return F.struct(F.lit(topic.name).alias("topic"), key.alias("key"), value.alias("value"))
 
 
 def _to_kafka(rows: DataFrame, topic: Topic, settings: Settings) -> DataStreamWriter:
     source_partitions(settings, topic.name)  # fail fast: Spark's sink would wait for a missing topic as if Kafka were down
     options = {
-        **kafka_options(settings),
-        "topic": topic.name,
+        **({} if "topic" in rows.columns else {"topic": topic.name}),
         "kafka.max.request.size": str(LARGEST_RECORD_BYTES),
+        "kafka.linger.ms": "0",
+        "kafka.compression.type": "lz4",
         "includeHeaders": "true",
+        **kafka_options(settings),
     }
-    return rows.writeStream.format("kafka").options(**options, **{"kafka.linger.ms": "0", "kafka.compression.type": "lz4"})
+    return rows.writeStream.format("kafka").options(**options)

@@ -53,7 +53,7 @@ def lines_of(path: Path) -> Iterator[Line]:
         if is_empty:
             yield Line(0, b"", "there is no document in the file")
     except (OSError, EOFError, zlib.error) as error:
-        yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {_told(error)}")
+        yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {_reason(error)}")
 
 
 def _read_to_its_end(path: Path) -> None:
@@ -93,7 +93,7 @@ def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[Line]:
             yield Line(number, document)
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "it is no longer there"
     if isinstance(error, OSError) and error.strerror:

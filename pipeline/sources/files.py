@@ -66,7 +66,7 @@ class Files:
 
     def matching(self, pattern: str) -> Self:
         """Raises StreamgaugeError: a folder has no topics."""
-        msg = f"--topic-pattern {pattern} is for topics, and the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave the pattern out"
+        msg = f"--topic-pattern {pattern} is for topics, but the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave out the pattern"
         raise StreamgaugeError(msg)
 
     def partitions(self, settings: Settings) -> list[Partition]:
@@ -97,7 +97,7 @@ class Files:
         try:
             next(self.folder.iterdir(), None)
         except OSError as error:
-            msg = f"files are to land in {self.folder}, which cannot be read ({error.strerror}); create that folder, or name another one in STREAMGAUGE_NEST_SOURCE"
+            msg = f"the source folder {self.folder} cannot be read ({error.strerror}); create it, or set STREAMGAUGE_NEST_SOURCE to another one"
             raise StreamgaugeError(msg) from error
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:

@@ -9,29 +9,28 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
+from contract.kafka.client_options import client_options
 from contract.kafka.errors import KafkaAway, forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out, reason
 from contract.settings import Settings
 from contract.topics import LARGEST_RECORD_BYTES
 from pipeline.checkpoint.contents import Offsets, Partition, nested
 from pipeline.formats.record_clock import clock
 
-RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "clock")
-"""The columns of a record: key and value (binary), topic (string), partition (int), offset (long), timestamp (Kafka's timestamp), and
-clock (timestamp, see record_clock).
-"""
+RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
+RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
+"""The columns of a record. timestamp is Kafka's; clock: see record_clock."""
 
 METADATA_SECONDS = 10
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
-    """The options common to reading from and writing to Kafka."""
-    return settings.kafka.spark_options()
+    """The options common to reading from and writing to Kafka. They come last, after defaults, which the user may replace."""
+    return {**settings.kafka.spark_options(), **{f"kafka.{name}": text for name, text in client_options(settings.kafka_options).items()}}
 
 
 def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pattern: str | None = None) -> DataFrame:
     """A stream of RECORD from `topic`, or from all topics that match the regular expression `pattern`."""
     options = {
-        **kafka_options(settings),
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
         "includeHeaders": "true",
@@ -43,16 +42,20 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
         "kafka.default.api.timeout.ms": "20000",
         "fetchOffset.numRetries": "1",
         **({"subscribePattern": pattern} if pattern else {"subscribe": topic}),
+        **kafka_options(settings),
     }
     if settings.max_offsets_per_trigger is not None:
         options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
     return _records(spark.readStream.format("kafka").options(**options).load())
 
 
-def records_from(spark: SparkSession, settings: Settings, topic: str, offsets: str, *, pattern: str | None = None) -> DataFrame:
-    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to the current end."""
+def records_from(
+    spark: SparkSession, settings: Settings, topic: str, offsets: str, ends: str = "latest", *, pattern: str | None = None
+) -> DataFrame:
+    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""
     chosen = {"subscribePattern": pattern} if pattern else {"subscribe": topic}
-    options = {**kafka_options(settings), **chosen, "startingOffsets": offsets, "failOnDataLoss": "false", "includeHeaders": "true"}
+    span = {"startingOffsets": offsets, "endingOffsets": ends}
+    options = {**kafka_options(settings), **chosen, **span, "failOnDataLoss": "false", "includeHeaders": "true"}
     return _records(spark.read.format("kafka").options(**options).load())
 
 
@@ -66,7 +69,6 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
     for topic, number in ranges:
         numbers.setdefault(topic, []).append(number)
     options = {
-        **kafka_options(settings),
         "assign": json.dumps(numbers or {topic: [number] for topic, number in list(ends)[:1]}),
         "startingOffsets": json.dumps(nested({which: start for which, (start, _) in ranges.items()})) if ranges else "earliest",
         "endingOffsets": json.dumps(nested({which: end for which, (_, end) in ranges.items()})) if ranges else "latest",
@@ -74,6 +76,7 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
         "failOnDataLoss": "true",
         "kafka.max.poll.records": "5000",
         "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
+        **kafka_options(settings),
     }
     records = _records(spark.read.format("kafka").options(**options).load(), *(["headers"] if with_headers else []))
     return records if ranges else records.where("false")
@@ -97,7 +100,7 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
         names = ", ".join(sorted({of.topic for of in wanted}))
         if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
             raise forbidden(settings.kafka, f"ask for the offsets of topic {names}") from error
-        msg = f"Kafka at {settings.kafka} does not tell the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; see that it runs, and `streamgauge up` for its topics"
+        msg = f"Kafka at {settings.kafka} did not return the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; check that it is running, and create its topics with `streamgauge up`"
         raise KafkaAway(msg) from error
     return {which: (first[which], end[which]) for which in first}
 

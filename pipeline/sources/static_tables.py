@@ -10,6 +10,9 @@ from pyspark.sql import types as T  # noqa: N812 - as PySpark's own documentatio
 from contract.errors import StreamgaugeError
 from contract.storage.data_files import data_file
 
+UNKNOWN = "unknown"
+"""The zip code of what a table has no row of."""
+
 
 def fields_of(ddl: str) -> T.StructType:
     """The columns in `ddl`, e.g. "device_id string, zip_code string", as a struct."""

@@ -44,9 +44,9 @@ class KafkaTopic:
         """A stream of the columns of kafka.RECORD."""
         return stream_of_records(spark, settings, self.name, pattern=self.pattern)
 
-    def batch_from(self, spark: SparkSession, settings: Settings, offsets: str) -> DataFrame:
-        """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to the current end."""
-        return records_from(spark, settings, self.name, offsets, pattern=self.pattern)
+    def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
+        """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""
+        return records_from(spark, settings, self.name, offsets, ends, pattern=self.pattern)
 
     def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":
         """The records that the query has read, as Kafka has them now."""
@@ -73,3 +73,20 @@ class KafkaTopic:
             return sum(first.result(ANSWER_SECONDS).offset for first in admin.list_offsets(asked, request_timeout=ANSWER_SECONDS).values())
         except (KafkaException, TimeoutError):
             return 0
+
+
+@dataclass(frozen=True)
+class TableTopic(KafkaTopic):
+    """A compacted topic as a table. It is read from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: its end alone is no table."""
+
+    def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
+        """A stream of the columns of kafka.RECORD, from the earliest one."""
+        return super().stream(spark, _from_earliest(settings))
+
+    def reset_notes(self, settings: Settings) -> list[str]:
+        """Notes on records that the topic no longer has."""
+        return super().reset_notes(_from_earliest(settings))
+
+
+def _from_earliest(settings: Settings) -> Settings:
+    return replace(settings, starting_offsets="earliest")

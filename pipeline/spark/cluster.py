@@ -77,7 +77,7 @@ def check_shared(spark: SparkSession, folder: Path) -> None:
     finally:
         shutil.rmtree(probe, ignore_errors=True)
     if problem:
-        msg = f"the workers of {spark.sparkContext.master} do not share {folder} with this machine: {problem}; expected the same folder under the same path, and the right to write in it: mount it on every worker, and see which user they run as"
+        msg = f"the workers of {spark.sparkContext.master} do not share {folder} with this machine: {problem}; mount the same folder under the same path on every worker, and check that the workers' user may write to it"
         raise StreamgaugeError(msg)
 
 
@@ -87,7 +87,7 @@ def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:  # noqa: PLR2004
         if time.monotonic() > deadline:
             cores = settings.executor_cores or 1
-            msg = f"the cluster at {settings.spark_master} has given no executor within {EXECUTOR_SECONDS} s; expected a worker with {cores} free core{'s' * (cores > 1)} and {settings.executor_memory} of free memory: start one (`streamgauge spark-worker {settings.spark_master}`), lower STREAMGAUGE_EXECUTOR_MEMORY, or limit what others take by STREAMGAUGE_MAX_CORES"
+            msg = f"the cluster at {settings.spark_master} started no executor within {EXECUTOR_SECONDS} s; expected a worker with {cores} free core{'s' * (cores > 1)} and {settings.executor_memory} of free memory: start one (`streamgauge spark-worker {settings.spark_master}`), lower STREAMGAUGE_EXECUTOR_MEMORY, or limit the cores of other commands with STREAMGAUGE_MAX_CORES"
             raise StreamgaugeError(msg)
         time.sleep(RETRY_SECONDS)
 
@@ -99,13 +99,13 @@ def refuse_folders_of_one_machine(settings: Settings) -> None:
     if not settings.shared_home and (in_home or lake_elsewhere):
         told = ((in_home, f"STREAMGAUGE_HOME={settings.home.absolute()}"), (lake_elsewhere, f"LAKE_URI={settings.lake_uri}"))
         folders = " and ".join(folder for is_used, folder in told if is_used)
-        msg = f"SPARK_MASTER={settings.spark_master} has the work done by workers, and {folders} may be of this machine only; expected what every worker has under the same path: share it (a network file system, a volume) and say so by STREAMGAUGE_SHARED_HOME=true, or have both in an object store (CHECKPOINT_URI, LAKE_URI), or use SPARK_MASTER=local[*]"
+        msg = f"SPARK_MASTER={settings.spark_master} runs tasks on workers, which may not have {folders} under the same path; share it (a network file system, a volume) and set STREAMGAUGE_SHARED_HOME=true, or use an object store (CHECKPOINT_URI, LAKE_URI), or SPARK_MASTER=local[*]"
         raise StreamgaugeError(msg)
 
 
 def _refuse_a_kafka_of_one_machine(settings: Settings, own: str | None) -> None:
     if own != LOOPBACK and not settings.kafka_bootstrap_servers:
-        msg = f"the workers of {settings.spark_master} read and write Kafka themselves, and the embedded one answers on {LOOPBACK} only; expected a Kafka that they reach: set KAFKA_BOOTSTRAP_SERVERS"
+        msg = f"the workers of {settings.spark_master} connect to Kafka directly, and the embedded broker listens on {LOOPBACK} only; set KAFKA_BOOTSTRAP_SERVERS to a Kafka that they can reach"
         raise StreamgaugeError(msg)
 
 

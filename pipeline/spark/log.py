@@ -34,7 +34,7 @@ def _entries(log_file: StoragePath) -> list[Entry]:
             text = log_file.read_text()
         return [json.loads(line) for line in text.splitlines()[1:]]
     except ValueError as error:
-        msg = f"{log_file} is not as Spark writes it ({error}); bring it back from a copy, or reset the query that has written it"
+        msg = f"{log_file} is damaged ({error}); restore it from a copy, or reset the query that wrote it"
         raise StreamgaugeError(msg) from error
 
 

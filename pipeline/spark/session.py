@@ -7,19 +7,23 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
 from contract.settings import Settings
-from contract.spark_master import is_local
+from contract.spark_master import LOOPBACK, is_local
 from contract.topics import LARGEST_RECORD_BYTES
 from pipeline.spark.cluster import check_executors, cluster_config, refuse_folders_of_one_machine
+from pipeline.spark.jvm import start_jvm
+from pipeline.spark.kafka_options import check_kafka_options
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -32,6 +36,13 @@ _BARE_LOCAL_FILES = {
     # The default manager bypasses fs.file.impl. This one writes a temporary file and renames it, which is atomic on a local disk.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
 }
+
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    # A batch writes what it has changed, not all that it keeps.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""The state store of transformWithState. Other queries keep the default, which is faster for small states."""
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -65,11 +76,19 @@ def spark_session(settings: Settings) -> SparkSession:
     log.parent.mkdir(parents=True, exist_ok=True)
     config = _query_config(settings) | _process_config(settings, log) | for_master
     try:
+        start_jvm(config, settings)
         spark = _builder(config).master(settings.spark_master).getOrCreate()
     except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
-        msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: what it has said itself stands above, or in {log}); start again"
+        msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: its own messages are above, or in {log}); start again"
         raise StreamgaugeError(msg) from error
+    _print_to(log.with_name("spark-stderr.log"), spark)
     return _checked(spark, settings)
+
+
+def _print_to(file: Path, spark: SparkSession) -> None:
+    """Keeps off the terminal what Python workers print: that of transformWithState prints ten lines whenever its query starts."""
+    java = spark.sparkContext._jvm.java  # type: ignore[union-attr]
+    java.lang.System.setErr(java.io.PrintStream(java.io.FileOutputStream(str(file), True), True))  # noqa: FBT003
 
 
 def _present_session(settings: Settings) -> SparkSession:
@@ -107,9 +126,26 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} {_JAVA_OPTIONS} {settings.driver_java_options}".rstrip(),
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Each query has about twenty pieces of generated code. The default keeps a hundred, so that ten queries would compile theirs in every batch.
+        "spark.sql.codegen.cache.maxEntries": 1000,
+        **_ui_config(settings),
     }
+
+
+def _ui_config(settings: Settings) -> dict[str, str | int]:
+    """Spark's web UI, which has no authentication: off, or read-only and on loopback, which Spark takes from the environment alone."""
+    if settings.spark_ui_port is None:
+        return {"spark.ui.enabled": "false"}
+    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    return {"spark.ui.enabled": "true", "spark.ui.port": settings.spark_ui_port, "spark.ui.killEnabled": "false"}
+
+
+def ui_address(spark: SparkSession) -> str | None:
+    """The address of the session's web UI, on the port wanted or, if that is taken, one of the next. None if the UI is off."""
+    if (told := spark.sparkContext.uiWebUrl) is None:
+        return None
+    return f"http://{LOOPBACK}:{urlsplit(told).port}"
 
 
 def _query_config(settings: Settings) -> dict[str, str | int]:
@@ -141,6 +177,19 @@ def _lake_config(settings: Settings) -> dict[str, str | int]:
     }
 
 
+@contextlib.contextmanager
+def session_config(spark: SparkSession, config: Mapping[str, str]) -> Iterator[None]:
+    """Changes settings of the session for a query that starts meanwhile: it keeps a copy of them."""
+    before = {name: spark.conf.get(name, None) for name in config}
+    for name, value in config.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, former in before.items():
+            spark.conf.unset(name) if former is None else spark.conf.set(name, former)
+
+
 def is_alive(spark: SparkSession) -> bool:
     """Whether Spark's JVM is running. py4j reports a lost connection by several errors, not all of them its own."""
     try:
@@ -161,13 +210,17 @@ def running_session(settings: Settings, is_end_wanted: Callable[[], bool] = lamb
     spark = spark_session(settings)
     # py4j logs a traceback to the root logger when the connection is lost; nothing else uses Python's logging.
     logging.getLogger().addHandler(logging.NullHandler())
+    # PySpark prints an error in a query as JSON with a Java traceback, besides raising it.
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     try:
+        check_kafka_options(spark, settings)
         yield spark
     except (Py4JError, ConnectionError) as error:
         if is_alive(spark):
             raise
         if not is_end_wanted():
-            msg = "Spark's JVM has ended (killed, or out of memory: see spark.log, and STREAMGAUGE_DRIVER_MEMORY); start again, the queries go on from their checkpoints"
+            msg = "Spark's JVM has ended (killed, or out of memory: see spark.log, and STREAMGAUGE_DRIVER_MEMORY); start again, and the queries continue from their checkpoints"
             raise StreamgaugeError(msg) from error
     finally:
         if not is_shared:

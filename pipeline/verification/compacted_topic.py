@@ -1,6 +1,6 @@
 """Verifies a compacted topic: compares the last row of each key with a recount."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 
@@ -18,12 +18,16 @@ ATTEMPTS = 3
 Decode = Callable[[bytes], Row]
 
 
-def verify(check: Check, topic: str, decode: Decode, decode_expected: Decode) -> Outcome:
-    """Verifies `topic`. decode: decodes the topic's values. decode_expected: decodes the recount's values, which are JSON."""
+def verify(check: Check, topics: Sequence[str], decode: Decode, decode_expected: Decode) -> Outcome:
+    """Verifies `topics`, no key of which is in two of them.
+
+    decode: decodes the topics' values. decode_expected: decodes the recount's values, which are JSON.
+    """
     query, settings = check.query, check.settings
 
     def ends() -> dict[Partition, int]:
-        return {which: end for which, (_, end) in first_and_end_offsets(settings, source_partitions(settings, topic)).items()}
+        partitions = [partition for topic in topics for partition in source_partitions(settings, topic)]
+        return {which: end for which, (_, end) in first_and_end_offsets(settings, partitions).items()}
 
     for attempt in range(ATTEMPTS):
         committed, planned, limits = looked_at(check.place, ends)
@@ -56,6 +60,7 @@ def _compare(
             newest_cut_ms=cut_until_ms,
             growing=query.growing,
             kept_for=timedelta(seconds=durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
+            session_gap=timedelta(seconds=durations.seconds(query.session_gap, "session_gap")) if query.session_gap else None,
         )
         tables = Tables(
             expectation.rows(),

@@ -1,16 +1,17 @@
 """The expected contents of a compacted topic, computed from the prefix as a batch."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cached_property
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.errors import StreamgaugeError
 from pipeline.checkpoint.contents import Offsets
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.query import Query
-from pipeline.sinks.topics import keyed_rows
 from pipeline.verification.lateness import (
     IS_AHEAD,
     LATE,
@@ -25,6 +26,7 @@ from pipeline.verification.lateness import (
 )
 from pipeline.verification.outcome import Lateness
 from pipeline.verification.prefix import Prefix
+from pipeline.verification.tables import window_edge
 
 
 class Expectation:
@@ -74,23 +76,30 @@ class Expectation:
             ends = self._prefix.planned_ends if ahead else self._prefix.ends
             return self._collected(self._query.result(self._records(self._prefix.starts, ends), self._schemas))
         counted = self._flagged.where(F.col(LATENESS) != LATE)
-        result = self._query.transformed(_plain(counted if ahead else counted.where(~F.col(IS_AHEAD))))
+        rows = _plain(counted if ahead else counted.where(~F.col(IS_AHEAD)))
+        final_ms = self._prefix.planned_watermark_ms if ahead else self._prefix.watermark_ms
+        found = self._collected(self._query.transformed(rows, final_ms if self._query.has_timers else None))
         if self._query.mode == "append":
-            # In append mode, Spark writes a window once, after the watermark has passed its end.
-            final_ms = self._prefix.planned_watermark_ms if ahead else self._prefix.watermark_ms
-            result = result.where(F.col("window.end") <= F.timestamp_millis(F.lit(final_ms)))
-        return self._collected(result)
+            # In append mode, Spark writes a window once, after the watermark has passed its end. Not filtered by Spark, which would push the
+            # condition below session windows, where it removes events before they join.
+            final = datetime.fromtimestamp(final_ms / 1000, UTC)
+            return {key: value for key, value in found.items() if (end := window_edge(key, "end")) is not None and end <= final}
+        return found
 
     def untold_keys(self) -> set[bytes]:
-        """The keys of rows that depend on records whose lateness is unknown."""
+        """The keys of rows that depend on records whose lateness is unknown. Raises StreamgaugeError for session windows."""
         if self._flagged is None:
             return set()
-        untold = self._flagged.where(F.col(LATENESS) == UNTOLD)
-        return set(self._collected(self._query.transformed(_plain(untold))))
+        if self._query.session_gap:
+            msg = f"the journal lacks batches, so it is not known which of their rows came too late, and where sessions begin; `streamgauge reset {self._query.name}` recounts from the start"
+            raise StreamgaugeError(msg)
+        untold = _plain(self._flagged.where(F.col(LATENESS) == UNTOLD))
+        return set(self._collected(self._query.transformed(untold, self._prefix.planned_watermark_ms if self._query.has_timers else None)))
 
     def _collected(self, result: DataFrame) -> dict[bytes, bytes]:
-        rows = keyed_rows(result, self._query.sink.key).toLocalIterator(prefetchPartitions=True)  # type: ignore[attr-defined]
-        return {row.key.encode(): row.value.encode() for row in rows}
+        rows = self._query.sink.records(result).toLocalIterator(prefetchPartitions=True)  # type: ignore[attr-defined]
+        values = {row.key.encode(): row.value for row in rows}
+        return {key: value.encode() for key, value in values.items() if value is not None}
 
 
 def _plain(flagged: DataFrame) -> DataFrame:

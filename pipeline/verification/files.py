@@ -83,7 +83,7 @@ class TakenFiles:
         if any(FILES not in batch.ends for batch in batches if batch.ends) or any(
             not Path(file.path).is_relative_to(self.source.folder) for file in found
         ):
-            msg = f"the query has not read {self.source.name} but another source; set STREAMGAUGE_NEST_SOURCE as it was then, or leave it out for topic nest-logs"
+            msg = f"the query has read another source than {self.source.name}; set STREAMGAUGE_NEST_SOURCE to the value of that run, or unset it for topic nest-logs"
             raise StreamgaugeError(msg)
         ends, planned_ends = (
             batch_numbered(number, batches, self.checkpoint.folder).ends.get(FILES, 0) if number >= 0 else 0

@@ -115,7 +115,7 @@ def watermarks_ahead(flagged: DataFrame, event_time: str, cut_until_ms: int | No
     )
     ahead = told.where(F.col(LATE_UNTIL) > F.coalesce("before", F.lit(0))).collect()
     if any(row[LATE_UNTIL] > row.of_all and (cut_until_ms is None or row[LATE_UNTIL] <= cut_until_ms) for row in ahead):
-        msg = "the watermark is ahead of every event that the source still holds, and the records that moved it are gone, so it is not known whether the rows that it dropped came too late; `streamgauge reset` recounts what is left"
+        msg = "Kafka has deleted the records that moved the watermark, so it is not known whether the dropped rows were late; `streamgauge reset` recounts what is left"
         raise StreamgaugeError(msg)
     return [row[LATE_UNTIL] for row in ahead if cut_until_ms is not None and row[LATE_UNTIL] > cut_until_ms]
 

@@ -95,7 +95,7 @@ def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, 
         if planned <= committed + 1:
             return committed, planned, seen
         sleep(_SECONDS_BETWEEN)
-    msg = f"batches of {place.name} are done faster than Kafka tells its offsets; verify again when there is less to do, or with STREAMGAUGE_TRIGGER_SECONDS=1"
+    msg = f"batches of {place.name} finish faster than Kafka's offsets can be read; verify again when there is less load, or run the pipeline with STREAMGAUGE_TRIGGER_SECONDS=1"
     raise StreamgaugeError(msg)
 
 
@@ -106,7 +106,7 @@ def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planne
     """
     batches = tuple(batch for batch in known_batches(place) if batch.number <= planned)
     if any(FILES in batch.ends for batch in batches):
-        msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE as it was then"
+        msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE to the value of that run"
         raise StreamgaugeError(msg)
     first = Checkpoint(place.folder).first_offsets()
     committed_ends, planned_ends = (
@@ -117,7 +117,7 @@ def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planne
     kept = first_and_end_offsets(settings, planned_ends)
     for (topic, number), end in planned_ends.items():
         if kept[topic, number][1] < end:
-            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: it was recreated. Delete {place.folder} to recount from the start"
+            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: the topic was recreated. Delete {place.folder} to recount from the start"
             raise StreamgaugeError(msg)
     starts = {which: min(max(first.get(which, 0), kept[which][0]), end) for which, end in planned_ends.items()}
     return Prefix(committed, planned, first, starts, ends, planned_ends, batches)

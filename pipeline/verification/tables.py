@@ -31,6 +31,7 @@ class Excuses:
     untold: keys of rows that depend on records whose lateness is unknown. is_cut: whether the source has lost records.
     newest_cut_ms: an upper bound of their event times; None if unknown. growing: columns that additional records can only increase.
     kept_for: windows that ended at least this long before the newest one may have been deleted.
+    session_gap: of session windows; those that had a lost record may have begun earlier, or gone on.
     """
 
     untold: AbstractSet[bytes] = frozenset()
@@ -38,6 +39,7 @@ class Excuses:
     newest_cut_ms: int | None = None
     growing: tuple[str, ...] = ()
     kept_for: timedelta | None = None
+    session_gap: timedelta | None = None
 
 
 class Comparison(NamedTuple):
@@ -87,7 +89,7 @@ class Tables:
             return "expired"
         if key in excuses.untold:
             return "untold"
-        if key in self.found and self._may_be_cut(key, excuses):
+        if self._may_be_cut(key, excuses) or self._is_of_cut_history(key, excuses):
             return "not_checkable"
         if key not in self.found:
             return "missing"
@@ -127,26 +129,44 @@ class Tables:
     def _may_be_cut(self, key: bytes, excuses: Excuses) -> bool:
         if not excuses.is_cut:
             return False
-        begins, row = _edge(key, "start"), self._found_row(key)
-        if begins is None or not isinstance(row, dict):
+        begins, row, gap = window_edge(key, "start"), self._found_row(key), excuses.session_gap
+        if begins is None or not isinstance(row, dict | None):
             return False
-        if excuses.newest_cut_ms is not None and begins > datetime.fromtimestamp(excuses.newest_cut_ms / 1000, UTC):
+        if excuses.newest_cut_ms is not None and begins > datetime.fromtimestamp(excuses.newest_cut_ms / 1000, UTC) + (gap or timedelta()):
             return False
+        if row is None:  # with its first events, a session has lost its key
+            return gap is not None
         if key not in self.expected:
             return True
         least = self.decode_expected(self.expected[key])
         return all(isinstance(row.get(column), int) and row[column] >= least[column] for column in excuses.growing)
 
+    def _is_of_cut_history(self, key: bytes, excuses: Excuses) -> bool:
+        """Whether the row has no window, as that of a camera's state, and one of its times is among those of the lost records."""
+        if not excuses.is_cut or window_edge(key, "start") is not None:
+            return False
+        rows = [self._found_row(key), self.decode_expected(self.expected[key]) if key in self.expected else None]
+        times = [time for row in rows if isinstance(row, dict) for time in map(_time, row.values()) if time is not None]
+        return excuses.newest_cut_ms is None or any(time.timestamp() * 1000 <= excuses.newest_cut_ms for time in times)
+
     def _has_expired(self, key: bytes, excuses: Excuses, kept_for: timedelta) -> bool:
-        end = _edge(key, "end")
+        end = window_edge(key, "end")
         if self._newest_end is None:
             # Not every found row may determine the newest window: a row written by mistake must not excuse missing ones.
             keys = {*self.expected, *(self._ahead or {}), *(found for found in self.found if self._may_be_cut(found, excuses))}
-            self._newest_end = max((of for one in keys if (of := _edge(one, "end")) is not None), default=None)
+            self._newest_end = max((of for one in keys if (of := window_edge(one, "end")) is not None), default=None)
         return end is not None and self._newest_end is not None and end <= self._newest_end - kept_for
 
 
-def _edge(key: bytes, edge: str) -> datetime | None:
+def _time(value: Any) -> datetime | None:  # noqa: ANN401 - whatever a row holds
+    """A value that is a time as rows have it."""
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) and value.endswith("Z") else None
+    except ValueError:
+        return None
+
+
+def window_edge(key: bytes, edge: str) -> datetime | None:
     """The start or end of the key's window. None if it has none."""
     try:
         return datetime.fromisoformat(json.loads(key)["window"][edge])

@@ -70,6 +70,6 @@ def _read(consumer: Consumer, limits: Offsets) -> TopicTable:
             else:
                 raise KafkaException(error)
         if time.monotonic() - heard_at > SILENCE_SECONDS:
-            msg = f"Kafka fell silent for {SILENCE_SECONDS} s before the end of topic {min(unfinished)[0]}; see the broker's log"
+            msg = f"Kafka sent nothing for {SILENCE_SECONDS} s before the end of topic {min(unfinished)[0]}; see the broker's log"
             raise StreamgaugeError(msg)
     return table

@@ -77,7 +77,9 @@ def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, 
         one = have_not[0]
         what = f"query {one.name} has not run in mode {one.mode}" if are_named else "no query has run"
         other = f"; {notes[0]}" if are_named and (notes := _other_checkpoints(one, settings)) else ""
-        msg = f"{what} with STREAMGAUGE_HOME {settings.home}: there is nothing to compare{other}. Run it first, with `streamgauge run`"
+        msg = (
+            f"{what} with STREAMGAUGE_HOME {settings.home}: there is nothing to compare{other}. Run the query first, with `streamgauge run`"
+        )
         raise StreamgaugeError(msg)
 
 

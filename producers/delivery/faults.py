@@ -5,8 +5,8 @@ event time. *Stream time* is the greatest event time sent so far. A record is
 
 - **late** when it was held back until others overtook it, but is still within the watermark, so it always counts: every time in it, down to
   `oldest_time_ms`, is at most 80 % of the watermark behind;
-- **too late** when it was held back until stream time was two watermarks ahead, so it is beyond the watermark regardless of the progress of
-  the topic's partitions;
+- **too late** when it was held back until stream time was two watermarks ahead: a query that follows the stream drops it, whichever partition
+  is ahead. One that reads a backlog in a few batches may count it, because the watermark moves only between batches;
 - a **duplicate** when the same bytes are sent again soon, within the watermark;
 - **corrupt** when it is a damaged copy of an event. The event itself is also sent, so nothing is lost, and every corrupt record is one dead
   letter.
@@ -70,7 +70,7 @@ class Faults:
                 msg = f"{option} is {fraction:g}; expected a fraction from 0 to 1, such as 0.01 for one in a hundred"
                 raise StreamgaugeError(msg)
         if (total := sum(fractions.values())) > 1 + 1e-9:
-            msg = f"{', '.join(fractions)} are {total:g} together; expected at most 1, because an event meets at most one fault"
+            msg = f"{', '.join(fractions)} are {total:g} together; expected at most 1, because an event has at most one fault"
             raise StreamgaugeError(msg)
 
     @property

@@ -13,21 +13,16 @@ from producers.delivery.faults import Faults
 
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
+YEARS = range(2010, 2501)
+MOST_SECONDS_BETWEEN = 86_400
+
 Unpaced = Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")]
 
 
-def _from_zero(limit: int | None) -> int | None:
-    if limit is not None and limit < 0:
-        msg = f"--limit is {limit}; expected a number of events, 0 or more"
-        raise StreamgaugeError(msg)
-    return limit
-
-
 Limit = Annotated[
-    int | None,
-    typer.Option(callback=_from_zero, help="Events to send, before faults add to them.  [default: endless, or all recorded ones]"),
+    int | None, typer.Option(min=0, help="Events to send, before faults add to them.  [default: endless, or all recorded ones]")
 ]
-Seed = Annotated[int, typer.Option(help="The same seed and --start give the same events; also decides on the faults.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed and --start give the same events; also decides on the faults.")]
 Start = Annotated[str | None, typer.Option(help="Event time of the first simulated event, ISO 8601, UTC.  [default: now]")]
 Continue = Annotated[bool, typer.Option("--continue", help="Begin after the newest event in the topic, if there is one.")]
 Late = Annotated[float, typer.Option(help="Fraction of the events sent late, but within the watermark.")]
@@ -75,8 +70,16 @@ def at_most_one(options: dict[str, object]) -> None:
         raise StreamgaugeError(msg)
 
 
+def seconds_between(speed_up: float, rate: float) -> float:
+    """The event time between two simulated events, in seconds. Raises StreamgaugeError if it is more than a day."""
+    if speed_up / rate > MOST_SECONDS_BETWEEN:
+        msg = f"events are {speed_up / rate:g} s of event time apart (--speed-up divided by --rate); expected at most a day"
+        raise StreamgaugeError(msg)
+    return speed_up / rate
+
+
 def start_time(text: str | None) -> datetime:
-    """Parses --start to UTC. Now if it is not given. Raises StreamgaugeError if it is not a time."""
+    """Parses --start to UTC. Now if it is not given. Raises StreamgaugeError if it is not a time that can be simulated."""
     if text is None:
         return datetime.now(UTC).replace(microsecond=0)
     try:
@@ -84,6 +87,9 @@ def start_time(text: str | None) -> datetime:
     except ValueError as error:
         msg = f"--start is {text!r}; expected a time in ISO 8601, such as 2024-03-01T08:00:00Z"
         raise StreamgaugeError(msg) from error
+    if start.year not in YEARS:
+        msg = f"--start is {text}; expected a time from {YEARS[0]} to {YEARS[-1]}"
+        raise StreamgaugeError(msg)
     return start if start.tzinfo else start.replace(tzinfo=UTC)
 
 
@@ -91,7 +97,7 @@ def refuse_options(context: typer.Context, options: dict[str, str], why: str = "
     """Raises StreamgaugeError when one of `options` (parameter: option) was given but does not apply."""
     for name, option in options.items():
         if is_given(context, name):
-            msg = f"{option} is about simulated events, {why}; leave one of the two out"
+            msg = f"{option} applies to simulated events only, {why}; leave one of the two out"
             raise StreamgaugeError(msg)
 
 

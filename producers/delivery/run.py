@@ -1,9 +1,8 @@
 """The main loop of every producer: paces events, injects faults, sends and counts them. Shuts down cleanly on a signal."""
 
-import contextlib
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.record_clock import clock_header
+from contract.process.stop_signals import stop_requested
 from contract.process.waiting import AWAY_SECONDS, FINISH_SECONDS
 from producers.delivery import options
 from producers.delivery.events import Event, Idle
@@ -22,40 +22,6 @@ from producers.delivery.sending import Delivery
 from producers.delivery.summary import Summary, Tally
 
 _SECONDS_A_LOOK = 0.1
-
-
-@dataclass
-class Stop:
-    """Whether a signal requested a stop."""
-
-    is_set: bool = False
-
-    def __call__(self) -> bool:
-        """Whether to stop. Allows a Stop to serve as `is_stopped`."""
-        return self.is_set
-
-
-@contextlib.contextmanager
-def stopped_by_signals() -> Iterator[Stop]:
-    """The first SIGINT or SIGTERM sets the Stop. A second one has its original effect."""
-    stop = Stop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def on_signal(*_: object) -> None:
-        stop.is_set = True
-        restore()
-
-    for number in signals:
-        signal.signal(number, on_signal)
-    try:
-        yield stop
-    finally:
-        restore()
 
 
 @dataclass(frozen=True)
@@ -86,43 +52,50 @@ def send_all(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event
     events: for a stream that has to wait, for example for a server, a function that creates the events from an Idle.
     Raises StreamgaugeError when Kafka does not answer, does not have the topic, or rejects a record.
     """
-    delivery = Delivery(run.kafka, lambda line: console.print(line, markup=False))
-    delivery.check(run.topic)
+    with closing(Delivery(run.kafka, lambda line: console.print(line, markup=False))) as delivery:
+        delivery.check(run.topic)
+        return _send_all(delivery, run, events, console)
+
+
+def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
     tally = Tally(None if run.is_finite else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
     start = time.monotonic()
-    with stopped_by_signals() as stop, _progress(console, run.total) as show:
-        stream = events(Idle(delivery.wait, stop)) if callable(events) else events
-        on_the_clock = _on_the_clock(run, stream, delivery, stop)
+    is_stopped = stop_requested().is_set
+    columns = (TextColumn("sent"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("sent", total=run.total)
+        stream = events(Idle(delivery.wait, is_stopped)) if callable(events) else events
+        on_the_clock = _on_the_clock(run, stream, delivery, is_stopped)
         next_look = start
         for record in with_faults(on_the_clock, run.faults, run.corrupt):
-            if not _send(delivery, run, record.event, stop):
+            if not _send(delivery, run, record.event, is_stopped):
                 break
             tally.count(record)
             if (now := time.monotonic()) >= next_look:
-                show(tally.kinds.total())
+                progress.update(bar, completed=tally.kinds.total())
                 next_look = now + _SECONDS_A_LOOK
-        show(tally.kinds.total())
-        undelivered = _flush(delivery, stop)
+        progress.update(bar, completed=tally.kinds.total())
+        undelivered = _flush(delivery, is_stopped)
     return tally.summary(time.monotonic() - start, undelivered)
 
 
-def _on_the_clock(run: Run, events: Iterable[Event], delivery: Delivery, stop: Stop) -> Iterator[Event]:
+def _on_the_clock(run: Run, events: Iterable[Event], delivery: Delivery, is_stopped: Callable[[], bool]) -> Iterator[Event]:
     if run.speed_up is not None:
-        return paced_by_event_time(events, run.speed_up, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
-    return paced(events, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=stop)
+        return paced_by_event_time(events, run.speed_up, clock=time.monotonic, wait=delivery.wait, is_stopped=is_stopped)
+    return paced(events, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=is_stopped)
 
 
-def _send(delivery: Delivery, run: Run, event: Event, stop: Stop) -> bool:
+def _send(delivery: Delivery, run: Run, event: Event, is_stopped: Callable[[], bool]) -> bool:
     told = run.acknowledged
     acknowledged = partial(told, event.mark) if told is not None and event.mark is not None else None
     topic = event.topic or run.topic
     headers = (*event.headers, clock_header(event.event_time_ms)) if run.is_simulated and event.topic is None else event.headers
-    return delivery.send(topic, event.key, event.value, headers=headers, acknowledged=acknowledged, is_stopped=stop)
+    return delivery.send(topic, event.key, event.value, headers=headers, acknowledged=acknowledged, is_stopped=is_stopped)
 
 
 def deliver(
     run: Run,
-    events: Iterable[Event],
+    events: Iterable[Event] | Callable[[Idle], Iterable[Event]],
     facts: str,
     meaning: str,
     *,
@@ -140,7 +113,9 @@ def deliver(
         options.out.print(summary.as_json(facts), markup=False)
     else:
         summary.print_table(options.err, facts, meaning)
-    raise_if_undelivered(summary, run.kafka)
+    if summary.undelivered:
+        msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {run.kafka} before the end; check that it is running (`streamgauge up`), and start the producer again"
+        raise StreamgaugeError(msg)
 
 
 def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:
@@ -152,28 +127,9 @@ def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:
         )
 
 
-def _flush(delivery: Delivery, stop: Stop) -> int:
+def _flush(delivery: Delivery, is_stopped: Callable[[], bool]) -> int:
     """Waits for acknowledgements for up to AWAY_SECONDS. After a stop, for up to FINISH_SECONDS."""
     deadline = time.monotonic() + AWAY_SECONDS
-    while delivery.undelivered and time.monotonic() < deadline and not stop():
+    while delivery.undelivered and time.monotonic() < deadline and not is_stopped():
         delivery.flush(_SECONDS_A_LOOK)
     return delivery.flush(FINISH_SECONDS)
-
-
-@contextlib.contextmanager
-def _progress(console: Console, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar, only on a terminal. Yields a function that takes the number of records sent."""
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("sent", total=total)
-        yield lambda completed: progress.update(task, completed=completed)
-
-
-def raise_if_undelivered(summary: Summary, kafka: KafkaCluster) -> None:
-    """Raises StreamgaugeError when records remain unacknowledged."""
-    if summary.undelivered:
-        msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {kafka} before the end; see that it runs (`streamgauge up`), and start the producer again"
-        raise StreamgaugeError(msg)

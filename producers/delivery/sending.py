@@ -12,7 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
+from contract.kafka.cluster import KafkaCluster, close_producer
 from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out
 from contract.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
 from contract.topics import LARGEST_RECORD_BYTES
@@ -129,6 +129,10 @@ class Delivery:
             self._raise_if_refused()
         return self.undelivered
 
+    def close(self) -> None:
+        """Drops what is not acknowledged, and ends the producer's threads."""
+        close_producer(self._producer, 0)
+
     @contextlib.contextmanager
     def _fatal_noted(self) -> Iterator[None]:
         try:
@@ -172,7 +176,7 @@ class Delivery:
         if is_forbidden(self._fatal):
             raise forbidden(self._kafka, f"write to topic {self._topic}")
         if self._fatal is not None:
-            msg = f"Kafka at {self._kafka} cannot go on with this producer ({self._fatal.str()}); start the producer again"
+            msg = f"Kafka at {self._kafka} no longer accepts this producer ({self._fatal.str()}); start the producer again"
             raise StreamgaugeError(msg)
         if self._refused is None:
             return

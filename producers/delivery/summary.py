@@ -1,7 +1,8 @@
 """Counts what a producer sends, and prints the counts as a table or as one line of JSON."""
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 import orjson
 from rich.console import Console
@@ -30,6 +31,7 @@ class Summary:
 
     facts: distinct facts of all usable records. facts_too_late: those reported only by too-late records. A count with a watermark is
     therefore between `facts` - `facts_too_late` and `facts`. The output uses the domain's name for both, such as people_seen.
+    more: further counts of a domain, and their meanings, by name.
     """
 
     events: int
@@ -43,11 +45,13 @@ class Summary:
     undelivered: int
     seconds: float
     events_per_second: float
+    more: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     def named(self, facts: str) -> dict[str, int | float]:
         """The counts by name. facts: replaces "facts" in the names."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name.replace("facts", facts): value for name, value in values.items()}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "more"}
+        more = {name: number for name, (number, _) in self.more.items()}
+        return {**{name.replace("facts", facts): value for name, value in values.items()}, **more}
 
     def as_json(self, facts: str) -> str:
         """The counts as one line of JSON."""
@@ -56,6 +60,7 @@ class Summary:
     def print_table(self, console: Console, facts: str, meaning_of_facts: str) -> None:
         """Prints the counts as a table with their meanings."""
         meanings = {**_MEANINGS, facts: meaning_of_facts, f"{facts}_too_late": "of these, known by too-late records only"}
+        meanings |= {name: meaning for name, (_, meaning) in self.more.items()}
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(justify="right")
         table.add_column()

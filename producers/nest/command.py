@@ -1,5 +1,7 @@
 """`streamgauge produce nest`."""
 
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +18,9 @@ _ONLY_SIMULATED = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "-
 def produce(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
     *,
-    cameras: Annotated[int, typer.Option(help="Simulated cameras; data/device_locations.csv locates the first 800.")] = 500,
+    cameras: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Simulated cameras; data/device_locations.csv locates the first 800.")
+    ] = 200,
     rate: Annotated[float, typer.Option(help="Documents a second.")] = 100.0,
     speed_up: Annotated[
         float, typer.Option(help="Seconds of event time a second of --rate: documents are speed-up / rate seconds apart.")
@@ -44,18 +48,21 @@ def produce(  # noqa: PLR0913 - one parameter an option
     settings = Settings.from_environment()
     options.check_positive(rate=rate, speed_up=speed_up)
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
+    outages: Counter[str] = Counter()
     if file:
         options.refuse_options(context, _ONLY_SIMULATED)
         events, is_finite = replay(file, limit), True
     else:
         memory_seconds = min(simulation.MEMORY_SECONDS, faults.watermark_seconds / 2)
         newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms, options.notice) if go_on else None
-        begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + speed_up / rate, UTC)
-        events = simulation.simulate(simulation.Simulation(begin, seed, cameras, speed_up / rate, limit, memory_seconds))
+        step = options.seconds_between(speed_up, rate)
+        begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + step, UTC)
+        events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds), outages)
         is_finite = limit is not None
         if limit is not None:
-            warn_of_short_stream(faults, limit * speed_up / rate)
+            warn_of_short_stream(faults, limit * step)
     run = Run(
         settings.kafka, NEST_LOGS.name, faults, simulation.corrupt, None if unpaced else rate, limit, is_finite, is_simulated=file is None
     )
-    deliver(run, events, "people_seen", "distinct sightings: device_id, start_time", as_json=json)
+    more = lambda summary: summary if file else replace(summary, more=simulation.told(outages))  # noqa: E731
+    deliver(run, events, "people_seen", "distinct sightings: device_id, start_time", as_json=json, counted=more)

@@ -21,14 +21,11 @@ def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
     Stream time is the greatest start_time of a last_event so far, even if the recording goes back in time.
     Raises StreamgaugeError immediately when the file cannot be read.
     """
-    if limit is not None and limit < 0:
-        msg = f"--limit is {limit}; expected a number of documents, 0 or more"
-        raise StreamgaugeError(msg)
     try:
         with path.open("rb") as file:
             file.read(1)
     except OSError as error:
-        msg = f"--file {path} cannot be read ({error.strerror}); expected a file of recorded documents, one JSON document a line"
+        msg = f"--file {path} cannot be read ({error.strerror}); expected a file of recorded documents, one JSON document per line"
         raise StreamgaugeError(msg) from error
     return islice(_events(path), limit)
 

@@ -42,13 +42,14 @@ class CameraState:
         self.start_ms = self.end_ms = -1
         self.is_in_event = False
         self.has_person = False
+        self.flaps_left = 0
         self._what: tuple[bytes, ...] = ()
         self._zone, self._write = b"[]", iso_utc
         self.show()
 
     def is_free(self, now_ms: int) -> bool:
         """Whether an event may begin."""
-        return self.is_online and not self.is_in_event and now_ms >= self.end_ms + _CALM_MS
+        return self.is_online and not self.is_in_event and not self.flaps_left and now_ms >= self.end_ms + _CALM_MS
 
     def begin(self, now_ms: int, length_ms: int, rng: random.Random, person_chance: float) -> None:
         """Begins an event that lasts `length_ms`."""
@@ -94,6 +95,7 @@ class HomeState:
 
     def __init__(self, home: Home, since_ms: int) -> None:
         self.home = home
+        self.is_dark = False
         self.key = home.structure_id.encode()
         self._document, self._without_cameras = home_template(home), home_without_cameras_template(home)
         self.cameras = [CameraState(self, camera, since_ms) for camera in home.cameras]

@@ -3,26 +3,31 @@
 A document reports one home with all its cameras. It is sent because something happened at one of them: an event began, continues (without
 end_time), or ended; the camera went offline or came back; or it is the regular report. The same event is therefore reported several times.
 It is one *sighting* when it shows a person: the fact (device_id, start_time) with has_person.
+
+There are three kinds of outage: a camera says that it is offline, until it is back; a camera flaps, offline and back several times within
+minutes; a home goes dark, and nothing is heard of its cameras.
 """
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 
 import orjson
 
-from contract.errors import StreamgaugeError
 from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.events import MS_PER_SECOND, Event
 from producers.nest.homes import homes
 from producers.nest.reports import CameraState, HomeState
 
-MOST_CAMERAS = 100_000
-MOST_SECONDS_BETWEEN_DOCUMENTS = 86_400
-FIRST_START, LAST_START = datetime(1971, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
+OUTAGES = {
+    "offline": "outages of a camera that says that it is offline",
+    "flapping": "times that a camera flapped",
+    "dark": "outages of a camera in a home that went dark",
+}
 MEMORY_SECONDS = 300.0
 """A camera reports its last event for this long after it began. An older event in a new document would be beyond a watermark."""
 
@@ -55,8 +60,11 @@ ACTIVITY = (
 )
 PEOPLE = (0.20, 0.12, 0.08, 0.06, 0.08, 0.20, 0.40, 0.62, 0.66, 0.50, 0.44, 0.48, 0.58, 0.52, 0.46, 0.54, 0.66, 0.74, 0.76, 0.70, 0.62, 0.52, 0.40, 0.28)  # fmt: skip
 
-_GOES_OFFLINE, _LACKS_CAMERAS = 0.002, 0.003
-_OFFLINE_MS = (5 * 60_000, 60 * 60_000)
+_GOES_OFFLINE, _GOES_DARK, _FLAPS, _LACKS_CAMERAS = 0.002, 0.001, 0.0005, 0.003
+_OFFLINE_MS, _DARK_MS = (5 * 60_000, 60 * 60_000), (15 * 60_000, 60 * 60_000)
+_FLAP_COUNT, _FLAP_MS = (4, 8), (20_000, 60_000)
+_MOST_DARK = 0.1
+"""At most this share of the homes is dark at a time."""
 _SHORTEST_EVENT_MS, _LONGEST_EVENT_MS = 2000, 120_000
 
 
@@ -65,78 +73,120 @@ class Simulation:
     """All inputs of the simulated documents: the same simulation gives the same bytes in every process.
 
     start: time of the first event, UTC. seconds_between: event time between documents. limit: number of documents, None: endless.
-    memory_seconds: how long a camera reports its last event. Raises StreamgaugeError when a value is out of range.
+    memory_seconds: how long a camera reports its last event.
     """
 
     start: datetime
     seed: int = 0
-    cameras: int = 500
+    cameras: int = 200
     seconds_between: float = 0.6
     limit: int | None = None
     memory_seconds: float = MEMORY_SECONDS
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.cameras <= MOST_CAMERAS:
-            msg = f"--cameras is {self.cameras}; expected 1 to {MOST_CAMERAS}"
-            raise StreamgaugeError(msg)
-        if not 0 < self.seconds_between <= MOST_SECONDS_BETWEEN_DOCUMENTS:
-            msg = f"documents are {self.seconds_between:g} s of event time apart (--speed-up divided by --rate); expected above 0, at most a day"
-            raise StreamgaugeError(msg)
-        if self.limit is not None and self.limit < 0:
-            msg = f"--limit is {self.limit}; expected a number of documents, 0 or more"
-            raise StreamgaugeError(msg)
-        if not FIRST_START <= self.start <= LAST_START:
-            msg = f"--start is {self.start.isoformat()}; expected a time from {FIRST_START.year} to {LAST_START.year}"
-            raise StreamgaugeError(msg)
 
+def simulate(simulation: Simulation, outages: Counter[str] | None = None) -> Iterator[Event]:
+    """The documents of `simulation` in order of event time. Keys are structure ids; facts are sightings.
 
-def simulate(simulation: Simulation) -> Iterator[Event]:
-    """The documents of `simulation` in order of event time. Keys are structure ids; facts are sightings."""
-    neighbourhood = _Neighbourhood(simulation)
+    outages: counts the outages of each kind (OUTAGES), by camera, as they begin.
+    """
+    neighbourhood = _Neighbourhood(simulation, Counter() if outages is None else outages)
     start_ms, step_ms = round(simulation.start.timestamp() * MS_PER_SECOND), simulation.seconds_between * MS_PER_SECOND
     for number in count() if simulation.limit is None else range(simulation.limit):
         yield neighbourhood.next_document(number, start_ms + int(number * step_ms))
 
 
-class _Neighbourhood:
-    """All homes, and the queue of due reports: (time, entry number, camera)."""
+def told(outages: Counter[str]) -> dict[str, tuple[int, str]]:
+    """The outages of `simulate` for the summary: number and meaning by name."""
+    return {f"outages_{kind}": (outages[kind], meaning) for kind, meaning in OUTAGES.items()}
 
-    def __init__(self, simulation: Simulation) -> None:
+
+class _Neighbourhood:
+    """All homes, and the queue of due reports: (time, entry number, camera).
+
+    The homes that report are in order of their last document, and the regular report is that of the first: none is silent for long unless
+    it is dark.
+    """
+
+    def __init__(self, simulation: Simulation, outages: Counter[str]) -> None:
         self._rng = random.Random(simulation.seed)  # noqa: S311 - a simulation, no secret
         start_ms = round(simulation.start.timestamp() * MS_PER_SECOND)
         self._memory_ms = int(simulation.memory_seconds * MS_PER_SECOND)
         self._longest_ms = min(_LONGEST_EVENT_MS, self._memory_ms // 2)
         states = [HomeState(home, start_ms - 1 - int(self._rng.random() * 10**9)) for home in homes(simulation.cameras)]
-        self._cameras = [camera for home in states for camera in home.cameras]
+        self._rng.shuffle(states)
+        self._lit = dict.fromkeys(states)
+        self._most_dark = int(len(states) * _MOST_DARK)
+        self._dark: list[tuple[int, int, HomeState]] = []
         self._agenda: list[tuple[int, int, CameraState]] = []
         self._entries = count()
+        self._outages = outages
 
     def next_document(self, number: int, now_ms: int) -> Event:
-        """The document at `now_ms`: of the next due camera, otherwise of a random one."""
-        if self._agenda and self._agenda[0][0] <= now_ms:
+        """The document at `now_ms`: of the next due camera, otherwise of the home that has not reported for longest."""
+        home = self._due(now_ms)
+        if home is None:
+            home = next(iter(self._lit))
+            camera = home.cameras[int(self._rng.random() * len(home.cameras))]
+            draw = self._rng.random()
+            if draw > 1 - _LACKS_CAMERAS:
+                self._lit[home] = self._lit.pop(home)
+                return home.document_without_cameras(number, now_ms)
+            if camera.is_free(now_ms):
+                self._happen(camera, now_ms, draw)
+        self._lit[home] = self._lit.pop(home)
+        document = home.document(number, now_ms, self._memory_ms)
+        if home.is_dark:
+            del self._lit[home]
+        return document
+
+    def _due(self, now_ms: int) -> HomeState | None:
+        """The home of the next due camera, or one that is dark no longer. What happens in a dark home is not reported."""
+        while self._agenda and self._agenda[0][0] <= now_ms:
             camera = heapq.heappop(self._agenda)[2]
             self._go_on(camera, now_ms)
-        else:
-            camera = self._cameras[int(self._rng.random() * len(self._cameras))]
-            draw = self._rng.random()
-            hour = now_ms // 3_600_000 % 24
-            if draw < ACTIVITY[hour] and camera.is_free(now_ms):
-                self._begin(camera, now_ms, PEOPLE[hour])
-            elif draw > 1 - _GOES_OFFLINE and camera.is_free(now_ms):
-                camera.turn(now_ms, online=False)
-                self._note(camera, now_ms + self._rng.randrange(*_OFFLINE_MS))
-            elif draw > 1 - _GOES_OFFLINE - _LACKS_CAMERAS:
-                return camera.home.document_without_cameras(number, now_ms)
-        return camera.home.document(number, now_ms, self._memory_ms)
+            if not camera.home.is_dark:
+                return camera.home
+        if self._dark and self._dark[0][0] <= now_ms:
+            home = heapq.heappop(self._dark)[2]
+            home.is_dark, self._lit[home] = False, None
+            return home
+        return None
+
+    def _happen(self, camera: CameraState, now_ms: int, draw: float) -> None:
+        """What a free camera does: an event, an outage, or nothing."""
+        hour, unlikely = now_ms // 3_600_000 % 24, 1 - _LACKS_CAMERAS - draw
+        if draw < ACTIVITY[hour]:
+            self._begin(camera, now_ms, PEOPLE[hour])
+        elif unlikely < _GOES_DARK:
+            if len(self._dark) < self._most_dark:
+                self._outages["dark"] += len(camera.home.cameras)
+                camera.home.is_dark = True  # after this document
+                heapq.heappush(self._dark, (now_ms + self._rng.randrange(*_DARK_MS), next(self._entries), camera.home))
+        elif unlikely < _GOES_DARK + _FLAPS:
+            self._outages["flapping"] += 1
+            camera.flaps_left = self._rng.randrange(*_FLAP_COUNT)
+            self._go_offline(camera, now_ms, _FLAP_MS)
+        elif unlikely < _GOES_DARK + _FLAPS + _GOES_OFFLINE:
+            self._outages["offline"] += 1
+            self._go_offline(camera, now_ms, _OFFLINE_MS)
 
     def _begin(self, camera: CameraState, now_ms: int, person_chance: float) -> None:
         length_ms = _SHORTEST_EVENT_MS + int(self._rng.random() ** 2 * self._longest_ms)
         camera.begin(now_ms, length_ms, self._rng, person_chance)
         self._note(camera, now_ms + length_ms // 2)
 
+    def _go_offline(self, camera: CameraState, now_ms: int, lasts_ms: tuple[int, int]) -> None:
+        camera.turn(now_ms, online=False)
+        self._note(camera, now_ms + self._rng.randrange(*lasts_ms))
+
     def _go_on(self, camera: CameraState, now_ms: int) -> None:
         if not camera.is_online:
             camera.turn(now_ms, online=True)
+            if camera.flaps_left:
+                self._note(camera, now_ms + self._rng.randrange(*_FLAP_MS))
+        elif camera.flaps_left:
+            camera.flaps_left -= 1
+            self._go_offline(camera, now_ms, _FLAP_MS)
         elif now_ms < camera.end_ms:
             self._note(camera, camera.end_ms)
         else:

@@ -1,7 +1,6 @@
 """`streamgauge produce taxi`."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,9 @@ _ONLY_SIMULATED = {"start": "--start", "odd": "--odd", "go_on": "--continue"}
 def produce(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
     *,
-    file: Annotated[Path | None, typer.Option(help="Replay a Parquet file of TLC's green taxi trips, in order of drop-off.")] = None,
+    file: Annotated[
+        str | None, typer.Option(help="Replay a Parquet file of TLC's green taxi trips, at a path or URI (s3://, https://), by drop-off.")
+    ] = None,
     month: Annotated[str | None, typer.Option(help="Fetch that month from TLC, once, and replay it: 2024-03.")] = None,
     speed_up: Annotated[float, typer.Option(help="Seconds of event time a second: 3600 plays an hour a second.")] = 3600.0,
     rate: Annotated[float | None, typer.Option(help="Trips a second, whatever their times, instead of --speed-up.")] = None,
@@ -47,9 +48,10 @@ def produce(  # noqa: PLR0913 - one parameter an option
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
     if file or month:
         from producers.taxi.download import fetch_month
+        from producers.taxi.files import file_at
 
         options.refuse_options(context, _ONLY_SIMULATED)
-        path = file or fetch_month(month or "", settings.cache, options.err)
+        path = file_at(file, settings.aws_endpoint_url) if file else fetch_month(month or "", settings.cache, options.err)
         events, is_finite = stream.replay(path, options.notice, limit), True
     else:
         newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, options.notice) if go_on else None

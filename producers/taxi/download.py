@@ -1,7 +1,6 @@
 """Downloads a month of TLC's trip records once into the cache."""
 
 import re
-from functools import partial
 from pathlib import Path
 
 import pooch
@@ -9,17 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import requests
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from contract.errors import StreamgaugeError
 
-pooch.get_logger().setLevel("ERROR")  # it would print over the progress bar
+pooch.get_logger().setLevel("ERROR")  # it would print a line of its own
 
 TLC_URL = "https://d37ci6vzurychx.cloudfront.net/trip-data"
 """Where TLC publishes its trip records."""
 
 _MONTH = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
-_CHUNK_BYTES = 64 * 1024
 _TIMEOUT_SECONDS = (10, 60)
 _OTHER_SOURCES = "use a local file with --file, or leave out --month for the simulation"
 
@@ -35,10 +32,9 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
         raise StreamgaugeError(msg)
     path = cache / "taxi" / f"green_tripdata_{month}.parquet"
     source = f"{url}/{path.name}"
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            pooch.retrieve(source, None, path.name, path.parent, downloader=partial(_download, progress))
+        with console.status(f"fetching {source}"):
+            pooch.retrieve(source, None, path.name, path.parent, downloader=_download)
     except requests.HTTPError as error:
         status = error.response.status_code
         msg = f"could not fetch {source} (HTTP {status}); TLC publishes a month about two months after its end: try another --month, {_OTHER_SOURCES}"
@@ -47,7 +43,7 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
         msg = f"could not fetch {source} ({type(error).__name__}); try again, {_OTHER_SOURCES}"
         raise StreamgaugeError(msg) from error
     except pa.ArrowInvalid as error:
-        msg = f"{source} gave no Parquet file, as a proxy or a login page on the way may do; try again, {_OTHER_SOURCES}"
+        msg = f"{source} did not return a Parquet file, perhaps because of a proxy or login page; try again, {_OTHER_SOURCES}"
         raise StreamgaugeError(msg) from error
     except OSError as error:
         msg = f"could not write {path}: {error.strerror}; free some space, or choose another folder with STREAMGAUGE_CACHE"
@@ -55,11 +51,9 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
     return path
 
 
-def _download(progress: Progress, url: str, draft: str, _: object) -> None:
+def _download(url: str, draft: str, _: object) -> None:
     """Writes `draft`, which pooch then renames. Raises pa.ArrowInvalid if it is not a Parquet file."""
-    with requests.get(url, stream=True, timeout=_TIMEOUT_SECONDS) as response, Path(draft).open("wb") as file:
-        response.raise_for_status()
-        task = progress.add_task(f"fetching {url.rpartition('/')[2]}", total=int(response.headers.get("Content-Length", 0)) or None)
-        for chunk in response.iter_content(_CHUNK_BYTES):
-            progress.advance(task, file.write(chunk))
+    answer = requests.get(url, timeout=_TIMEOUT_SECONDS)
+    answer.raise_for_status()
+    Path(draft).write_bytes(answer.content)
     pq.read_metadata(draft)

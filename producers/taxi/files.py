@@ -7,53 +7,91 @@ Column types drift: an id is int64 in one month and int32 in the next, a code is
 null, and a file that was saved again has text. The meaning of known columns is the same in all of them; the output has the schema `TRIP`.
 """
 
+import errno
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from contract.errors import StreamgaugeError
+from contract.storage.paths import StoragePath
 from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_A_BATCH
 
 
-def read_trips(path: Path, notice: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
+def file_at(text: str, endpoint_url: str = "") -> StoragePath:
+    """The file at a path, or at a URI that fsspec reads, such as s3://, gs://, hdfs:// and https://.
+
+    endpoint_url: of an S3 service other than Amazon's. Raises StreamgaugeError when fsspec does not know the URI's scheme, or the package
+    that reads it is not installed.
+    """
+    if "://" not in text:
+        return Path(text)
+    from upath import UPath
+
+    try:
+        file = UPath(text, **({"endpoint_url": endpoint_url} if endpoint_url and text.startswith(("s3:", "s3a:")) else {}))
+        _ = file.fs  # imports the package
+    except (ImportError, ValueError) as error:
+        msg = f"--file {_shown(text)}: {_first_line(error)}; expected a path, or a URI that fsspec reads and whose package is installed"
+        raise StreamgaugeError(msg) from error
+    return file
+
+
+def read_trips(path: StoragePath, notice: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
     """The trips of the file as batches of TRIP, ordered by drop-off. Ties keep the file's order; rows without drop-off come last.
 
     notice: gets one line if the file has unknown columns, which are dropped.
     Raises StreamgaugeError immediately for a file that cannot be read, is not Parquet, or lacks an essential column; later, for a column
     with values of the wrong type.
     """
-    with _told_by_name(path):
-        file = pq.ParquetFile(path)
+    with _errors_name_the_file(path):
+        file = pq.ParquetFile(path if isinstance(path, Path) else _opened(path))
         found = file.schema_arrow.names
     if missing := [name for name in ESSENTIAL if name not in found]:
-        msg = f"{path} has no column {', '.join(missing)}; expected a file of TLC's green taxi trips, found the columns {', '.join(found)}"
+        msg = f"{_shown(path)} lacks the columns {', '.join(missing)}; expected a file of TLC's green taxi trips, found the columns {', '.join(found)}"
         raise StreamgaugeError(msg)
     if unknown := [name for name in found if name not in TRIP.names]:
-        notice(f"{path.name} has columns that are not known, and are left out: {', '.join(unknown)}")
+        notice(f"{_shown(path.name)} has columns that are not known, and are left out: {', '.join(unknown)}")
     return _in_order(file, path)
 
 
-def _in_order(file: pq.ParquetFile, path: Path) -> Iterator[pa.RecordBatch]:
-    with file, _told_by_name(path):
+def _opened(path: StoragePath) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError:
+        raise
+    except Exception as error:  # object stores have no common error class
+        msg = f"{_shown(path)} cannot be reached: {type(error).__name__}: {_shown(_first_line(error))}; check its address, and the credentials in the environment (docs/object-stores.md)"
+        raise StreamgaugeError(msg) from error
+
+
+def _shown(path: StoragePath | str) -> str:
+    """The path without what may be a secret: a password before @, and a query such as that of a signed URL."""
+    return re.sub(r"//[^/@]*@", "//***@", str(path)).partition("?")[0]
+
+
+def _in_order(file: pq.ParquetFile, path: StoragePath) -> Iterator[pa.RecordBatch]:
+    with file, _errors_name_the_file(path):
         trips = pa.record_batch([_column(file, field, path) for field in TRIP], TRIP)
         order = pc.sort_indices(trips[DROPOFF])  # stable, nulls at the end
         for first in range(0, len(order), TRIPS_A_BATCH):
             yield trips.take(order.slice(first, TRIPS_A_BATCH))
 
 
-def _column(file: pq.ParquetFile, field: pa.Field, path: Path) -> pa.Array:
+def _column(file: pq.ParquetFile, field: pa.Field, path: StoragePath) -> pa.Array:
     """The column with its type in TRIP. Null if the file does not have it."""
     if field.name not in file.schema_arrow.names:
         return pa.nulls(file.metadata.num_rows, field.type)
     return _converted(file.read([field.name]).column(0).combine_chunks(), field.name, path)
 
 
-def _converted(column: pa.Array, name: str, path: Path) -> pa.Array:
+def _converted(column: pa.Array, name: str, path: StoragePath) -> pa.Array:
     """The values of `column` with their type in TRIP. Raises StreamgaugeError if they do not fit."""
     wanted, found = TRIP.field(name).type, column.type
     try:
@@ -65,9 +103,7 @@ def _converted(column: pa.Array, name: str, path: Path) -> pa.Array:
             return _milliseconds(column)
         return column.cast(wanted) if pa.types.is_string(wanted) else _numbers(column, wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        msg = (
-            f"{path}: column {name}, of type {found}, holds something else than {_meaning(name)} ({_first_line(error)}); mend these values"
-        )
+        msg = f"{_shown(path)}: column {name}, of type {found}, holds something else than {_meaning(name)} ({_first_line(error)}); mend these values"
         raise StreamgaugeError(msg) from error
 
 
@@ -80,7 +116,7 @@ def _milliseconds(column: pa.Array) -> pa.Array:
     if _is_text(column.type):
         column = _without_blanks(column).cast(pa.timestamp("us"))
     if not pa.types.is_timestamp(column.type):
-        msg = f"{column.type} is no time"
+        msg = f"{column.type} is not a time"
         raise pa.ArrowInvalid(msg)
     if column.type.tz is not None:
         column = pc.local_timestamp(column)
@@ -107,14 +143,15 @@ def _without_blanks(column: pa.Array) -> pa.Array:
 
 
 @contextmanager
-def _told_by_name(path: Path) -> Iterator[None]:
+def _errors_name_the_file(path: StoragePath) -> Iterator[None]:
     """Turns the errors of reading a Parquet file into one that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
         number = error.errno if isinstance(error, OSError) else None
+        number = errno.ENOENT if isinstance(error, FileNotFoundError) else number  # object stores do not set it
         reason = f"cannot be read ({os.strerror(number)})" if number else f"is no Parquet file, or a damaged one ({_first_line(error)})"
-        msg = f"{path} {reason}; expected a Parquet file of TLC's green taxi trips"
+        msg = f"{_shown(path)} {reason}; expected a Parquet file of TLC's green taxi trips"
         raise StreamgaugeError(msg) from error
 
 

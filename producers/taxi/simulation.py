@@ -6,26 +6,21 @@ Everything is a function of the simulation; its limit only sets where it ends.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from contract.errors import StreamgaugeError
 from producers.delivery.events import MS_PER_SECOND
 from producers.taxi.city import City
 from producers.taxi.odd_rows import make_odd, unset_clocks
-from producers.taxi.trips import DROPOFF, PICKUP, TIMES, TRIP, TRIPS_A_BATCH
+from producers.taxi.trips import DROPOFF, PICKUP, TRIP, TRIPS_A_BATCH
 
-FIRST_START, LAST_START = datetime(2010, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
 TRIPS_A_DAY = 1850
 SECONDS_A_TRIP = 86_400 / TRIPS_A_DAY
 """Average time between the ends of two consecutive trips."""
-TRIPS_A_MONTH = 57_457
 
 # Relative traffic by hour of the day, from 0 to 23, and by day of the week, from Monday.
 _HOURS = (1.1, 0.8, 0.5, 0.5, 0.4, 0.3, 0.9, 2.1, 2.7, 3.0, 3.0, 3.1, 3.3, 3.3, 3.9, 4.0, 4.5, 4.9, 4.2, 3.1, 2.6, 2.1, 1.9, 1.4)
@@ -62,23 +57,9 @@ class Simulation:
     has_unset_clocks: bool = True
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 0:
-            msg = f"--limit is {self.limit}; expected a number of trips, 0 or more"
-            raise StreamgaugeError(msg)
-        if self.seed < 0:
-            msg = f"--seed is {self.seed}; expected a whole number, 0 or more"
-            raise StreamgaugeError(msg)
         if not 0 <= self.odd_fraction <= 1:
             msg = f"--odd is {self.odd_fraction:g}; expected a fraction from 0 to 1, such as 0.05"
             raise StreamgaugeError(msg)
-        if not FIRST_START <= self.start <= LAST_START:
-            msg = f"--start is {self.start.isoformat()}; expected a time from {FIRST_START.year} to {LAST_START.year}"
-            raise StreamgaugeError(msg)
-
-
-def simulated_month(seed: int = 0) -> Simulation:
-    """A month shaped like a real one: 57,457 trips of March 2024, one in seventeen odd."""
-    return Simulation(datetime(2024, 3, 1, tzinfo=UTC), seed, TRIPS_A_MONTH, odd_fraction=0.06)
 
 
 def simulated_trips(simulation: Simulation) -> Iterator[pa.RecordBatch]:
@@ -96,30 +77,6 @@ def simulated_trips(simulation: Simulation) -> Iterator[pa.RecordBatch]:
         batch = pa.record_batch([pa.array(trips[field.name], field.type, mask=nulls.get(field.name)) for field in TRIP], TRIP)
         yield batch if left is None else batch.slice(0, left)
         left = None if left is None else left - len(batch)
-
-
-def write_parquet(path: Path, simulation: Simulation) -> None:
-    """Writes the trips of `simulation`, which must have a limit, with the types and row order of TLC's files.
-
-    The order is by pick-up. Rows without codes come last, again from the beginning of the month.
-    """
-    trips = pa.Table.from_batches(simulated_trips(simulation), TRIP)
-    order = pc.sort_indices(
-        pa.table({"lacks_codes": pc.is_null(trips["RatecodeID"]), PICKUP: trips[PICKUP]}),
-        sort_keys=[("lacks_codes", "ascending"), (PICKUP, "ascending")],
-    )
-    pq.write_table(trips.cast(_as_tlc_writes(), safe=False).take(order), path)
-
-
-def _as_tlc_writes() -> pa.Schema:
-    def written(field: pa.Field) -> pa.DataType:
-        if field.name in TIMES:
-            return pa.timestamp("ms")
-        if field.name in {"VendorID", "PULocationID", "DOLocationID"}:
-            return pa.int32()
-        return pa.float64() if pa.types.is_integer(field.type) else field.type
-
-    return pa.schema([(field.name, written(field)) for field in TRIP])
 
 
 class _Clock:

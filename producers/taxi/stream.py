@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import orjson
 
-from contract.errors import StreamgaugeError
+from contract.storage.paths import StoragePath
 from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.events import Event
 from producers.delivery.summary import Summary
@@ -21,14 +20,11 @@ def simulate(simulation: Simulation) -> Iterator[Event]:
     return as_events(simulated_trips(simulation))
 
 
-def replay(path: Path, notice: Callable[[str], None], limit: int | None = None) -> Iterator[Event]:
+def replay(path: StoragePath, notice: Callable[[str], None], limit: int | None = None) -> Iterator[Event]:
     """The first `limit` trips of TLC's Parquet file (None: all), ordered by drop-off.
 
     notice: gets one line if the file has columns that are dropped. Raises StreamgaugeError immediately when the file cannot be used.
     """
-    if limit is not None and limit < 0:
-        msg = f"--limit is {limit}; expected a number of trips, 0 or more"
-        raise StreamgaugeError(msg)
     return islice(as_events(read_trips(path, notice)), limit)
 
 

@@ -12,6 +12,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from contract.errors import StreamgaugeError
 from contract.registry.client import AVRO, RegistryAway, SchemaRegistry
+from producers.delivery.damage import damaged_by, empty
 from producers.delivery.events import Idle
 from producers.wikimedia.edits import Edit
 
@@ -29,10 +30,10 @@ def schema_text(path: Path) -> str:
         text = path.read_text()
         fastavro.parse_schema(orjson.loads(text))
     except OSError as error:
-        msg = f"schema {path} cannot be read ({error.strerror}); expected a file that holds an Avro schema"
+        msg = f"schema {path} cannot be read ({error.strerror}); expected a file with an Avro schema"
         raise StreamgaugeError(msg) from error
     except (ValueError, TypeError, KeyError, fastavro.schema.SchemaParseException) as error:
-        msg = f"schema {path} is no Avro schema ({error}); expected JSON such as data/schemas/wikimedia-value.avsc"
+        msg = f"schema {path} is not an Avro schema ({error}); expected JSON such as data/schemas/wikimedia-value.avsc"
         raise StreamgaugeError(msg) from error
     return text
 
@@ -84,13 +85,6 @@ def _broken(value: bytes) -> bytes:
     return value[: _PREFIX_BYTES + (len(value) - _PREFIX_BYTES) // 2]
 
 
-def _empty(_: bytes) -> bytes:
-    return b""
-
-
-DAMAGES: tuple[Callable[[bytes], bytes], ...] = (_unknown_id, _wrong_magic_byte, _broken, _empty)
-
-
-def corrupt(value: bytes, number: int) -> bytes:
-    """A corrupt copy of the encoded change `value`, which cannot be decoded. `number` selects the kind of damage in turn."""
-    return DAMAGES[number % len(DAMAGES)](value)
+DAMAGES = (_unknown_id, _wrong_magic_byte, _broken, empty)
+corrupt = damaged_by(*DAMAGES)
+"""Makes a corrupt copy of an encoded change, which cannot be decoded."""

@@ -22,7 +22,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
     live_or_simulated: Annotated[
         bool, typer.Option("--live-or-simulated", help="The real stream, without faults, if it comes within seconds; else a simulation.")
     ] = False,
-    url: Annotated[str | None, typer.Option(help="A live stream of server-sent events from elsewhere.")] = None,
     file: Annotated[Path | None, typer.Option(help="Replay recorded changes: server-sent events, or one JSON object a line.")] = None,
     schema: Annotated[Path | None, typer.Option(help="The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]")] = None,
     rate: Annotated[float, typer.Option(help="Changes a second, simulated or recorded.")] = 50.0,
@@ -51,10 +50,10 @@ def produce(  # noqa: PLR0913 - one parameter an option
 
     settings = Settings.from_environment()
     options.check_positive(rate=rate, speed_up=speed_up)
-    options.at_most_one({"--live": live, "--live-or-simulated": live_or_simulated, "--url": url, "--file": file})
+    options.at_most_one({"--live": live, "--live-or-simulated": live_or_simulated, "--file": file})
     default, variable = settings.wikimedia_watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK"
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=default, variable=variable)
-    address = url or (settings.wikimedia_url if live or live_or_simulated else None)
+    address = settings.wikimedia_url if live or live_or_simulated else None
     if live_or_simulated and address is not None:
         reason, shown = unreachable(address, settings.wikimedia_user_agent, _CONNECT_SECONDS), without_credentials(address)
         if reason is None:
@@ -66,13 +65,8 @@ def produce(  # noqa: PLR0913 - one parameter an option
     elif address or file:
         only = _ONLY_SIMULATED | (_ONLY_PACED if address else {})
         options.refuse_options(context, only, "live and recorded ones come with their own times")
-    stream = address or file or Simulation(options.start_time(start), seed, speed_up / rate, limit)
+    stream = address or file or Simulation(options.start_time(start), seed, options.seconds_between(speed_up, rate), limit)
     if isinstance(stream, Simulation) and limit is not None:
         warn_of_short_stream(faults, limit * speed_up / rate)
     written_by = schema_text(schema or data_file("schemas/wikimedia-value.avsc"))
-    run = WikimediaRun(settings, Order(stream, written_by, faults, None if unpaced or address else rate, limit), options.err)
-    summary = run.produce()
-    if json:
-        options.out.print(run.as_json(summary), markup=False)
-    else:
-        run.print_table(summary)
+    WikimediaRun(settings, Order(stream, written_by, faults, None if unpaced or address else rate, limit)).produce(as_json=json)

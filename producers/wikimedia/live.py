@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
@@ -70,7 +68,6 @@ class LiveStream:
     def __init__(
         self, url: str, user_agent: str, last_event_id: str, notice: Callable[[str], None], patience: Patience | None = None
     ) -> None:
-        self.connections = 0
         self._url, self._user_agent, self._notice = url, user_agent, notice
         self._shown_url = without_credentials(url)
         self._patience = patience or Patience()
@@ -118,7 +115,6 @@ class LiveStream:
         """Reads one connection until it ends. Raises StreamgaugeError for errors that a reconnect does not fix."""
         try:
             with connect(session, self._url, self._last_event_id, self._patience) as source:
-                self.connections += 1
                 self._read_events(source)
         except InvalidStatusCodeError as error:
             if _may_pass(error.status_code):
@@ -160,10 +156,8 @@ class LiveStream:
                 return
 
     def _refused_for_good(self, what: str) -> StreamgaugeError:
-        position = " and the position that was kept" if self._last_event_id else ""
-        return StreamgaugeError(
-            f"{self._url} {what}; see that the address{position} {'are' if position else 'is'} right, or replay a recording with --file"
-        )
+        position = " and the stored position" if self._last_event_id else ""
+        return StreamgaugeError(f"{self._url} {what}; check the address{position}, or replay a recording with --file")
 
     def _wait_seconds(self, failures: int) -> float:
         doubled = self._patience.first_wait * 2.0 ** min(failures - 1, 20)
@@ -223,16 +217,12 @@ def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
 
 
 def retry_after_seconds(response: requests.Response | None) -> float:
-    """The Retry-After header in seconds; it may also be a date. 0 without one."""
+    """The Retry-After header, seconds or a date, in seconds. 0 without one that can be read."""
     text = response.headers.get("Retry-After", "") if response is not None else ""
     try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            return 0
-    return min(max(seconds, 0), _LONGEST_RETRY_AFTER_SECONDS)
+        return urllib3.Retry(retry_after_max=_LONGEST_RETRY_AFTER_SECONDS).parse_retry_after(text)
+    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
+        return 0
 
 
 def _may_pass(status: int) -> bool:

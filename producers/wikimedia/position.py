@@ -60,7 +60,7 @@ class Position:
             draft.write_bytes(orjson.dumps({"url": self._url, "last_event_id": self.last_event_id}))
             draft.replace(self._path)
         except OSError as error:
-            msg = f"the position in the stream cannot be kept in {self._path} ({error.strerror}); see that the folder can be written, or choose another STREAMGAUGE_HOME"
+            msg = f"the position in the stream cannot be saved in {self._path} ({error.strerror}); check that the folder is writable, or choose another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
         self._written = self.last_event_id
 

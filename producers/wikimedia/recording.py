@@ -18,7 +18,7 @@ def replay(path: Path, notice: Callable[[str], None]) -> Iterator[bytes]:
         with path.open("rb") as file:
             file.read(1)
     except OSError as error:
-        msg = f"--file {path} cannot be read ({error.strerror}); expected recorded changes, as server-sent events or one JSON object a line"
+        msg = f"--file {path} cannot be read ({error.strerror}); expected recorded changes: server-sent events, or one JSON object per line"
         raise StreamgaugeError(msg) from error
     return _texts(path, notice)
 

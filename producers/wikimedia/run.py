@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-import orjson
 from filelock import FileLock, Timeout
-from rich.console import Console
 
 from contract.domains.wikimedia import WIKIMEDIA
 from contract.errors import StreamgaugeError
@@ -18,8 +16,9 @@ from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from producers.delivery.events import Event, Idle
 from producers.delivery.faults import Faults
+from producers.delivery.options import notice
 from producers.delivery.resume import when_kafka_answers
-from producers.delivery.run import Run, raise_if_undelivered, send_all
+from producers.delivery.run import Run, deliver
 from producers.delivery.summary import Summary
 from producers.wikimedia.avro import corrupt, encoder
 from producers.wikimedia.changes import EVENT_ID, Arrival, Changes, Source
@@ -47,16 +46,18 @@ class Order:
 
 
 class WikimediaRun:
-    """Executes an order. `changes` has the counts of skipped events afterwards."""
+    """Executes an order."""
 
-    def __init__(self, settings: Settings, order: Order, console: Console) -> None:
-        self.settings, self.order, self.console = settings, order, console
+    def __init__(self, settings: Settings, order: Order) -> None:
+        self.settings, self.order = settings, order
         self.changes: Changes | None = None
-        self.live: LiveStream | None = None
         self.position: Position | None = None
 
-    def produce(self) -> Summary:
-        """Sends until the stream ends or a signal arrives. Raises StreamgaugeError when Kafka, registry or stream fail permanently."""
+    def produce(self, *, as_json: bool) -> None:
+        """Sends until the stream ends or a signal arrives, and prints the counts.
+
+        Raises StreamgaugeError when Kafka, registry or stream fail permanently.
+        """
         order = self.order
         with ExitStack() as while_it_runs:
             if isinstance(order.stream, str):
@@ -64,7 +65,7 @@ class WikimediaRun:
                 self.position = Position(self._home / "wikimedia-position.json", order.stream)
                 while_it_runs.callback(self.position.save)
             elif isinstance(order.stream, Path):
-                replay(order.stream, self._notice)  # raises immediately when the file does not exist
+                replay(order.stream, notice)  # raises immediately when the file does not exist
             is_finite = isinstance(order.stream, Path) or order.limit is not None
             told = self.position.acknowledged if self.position else None
             run = Run(
@@ -78,36 +79,23 @@ class WikimediaRun:
                 acknowledged=told,
                 is_simulated=isinstance(order.stream, Simulation),
             )
-            summary = send_all(run, self._events, self.console)
-        raise_if_undelivered(summary, self.settings.kafka)
-        return summary
+            deliver(run, self._events, "edits", "distinct changes of type edit", as_json=as_json, counted=self._with_skipped)
 
-    def as_json(self, summary: Summary) -> str:
-        """The counts as one line of JSON."""
-        more = {"canaries": self._canaries, "repeated": self._repeated, "connections": self.live.connections if self.live else 0}
-        return orjson.dumps({"source": _source(self.order.stream), **summary.named("edits"), **more}).decode()
-
-    def print_table(self, summary: Summary) -> None:
-        """Prints the counts as a table, including skipped events."""
-        summary.print_table(self.console, "edits", "distinct changes of type edit")
-        if self._canaries or self._repeated:
-            self._notice(f"passed over: {self._canaries} canaries, {self._repeated} that came again after a reconnect")
-
-    @property
-    def _canaries(self) -> int:
-        return self.changes.canaries if self.changes else 0
-
-    @property
-    def _repeated(self) -> int:
-        return self.changes.repeated if self.changes else 0
+    def _with_skipped(self, summary: Summary) -> Summary:
+        canaries, repeated = (self.changes.canaries, self.changes.repeated) if self.changes else (0, 0)
+        more = {
+            "canaries": (canaries, "skipped: artificial events of Wikimedia's monitoring"),
+            "repeated": (repeated, "skipped: came again after a reconnect"),
+        }
+        return replace(summary, more=more)
 
     def _events(self, idle: Idle) -> Iterator[Event]:
-        encode = encoder(SchemaRegistry(self.settings.registry), WIKIMEDIA.name, self.order.schema, self._notice, idle)
+        encode = encoder(SchemaRegistry(self.settings.registry), WIKIMEDIA.name, self.order.schema, notice, idle)
         if encode is None:
             return
         self.changes = Changes(encode, _source(self.order.stream))
         if self.position is not None:
-            self.changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(self.settings.kafka), self._notice))
+            self.changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(self.settings.kafka), notice))
             self.changes.needs_no_record = self.position.acknowledged
         yield from islice(self.changes.events(self._arrivals(idle)), self.order.limit)
 
@@ -116,20 +104,17 @@ class WikimediaRun:
         if isinstance(stream, Simulation):
             yield from map(Arrival, simulate(stream))
         elif isinstance(stream, Path):
-            yield from map(Arrival, replay(stream, self._notice))
+            yield from map(Arrival, replay(stream, notice))
         elif self.position is not None:
             last_event_id = self.position.last_event_id
             patience = Patience(silence=self.settings.wikimedia_silence_seconds)
-            self.live = LiveStream(stream, self.settings.wikimedia_user_agent, last_event_id, self._notice, patience)
-            for message in self.live.messages(idle):
+            live = LiveStream(stream, self.settings.wikimedia_user_agent, last_event_id, notice, patience)
+            for message in live.messages(idle):
                 yield Arrival(message.text, self.position.read(message.id))
 
     @property
     def _home(self) -> Path:
         return self.settings.home / "producers"
-
-    def _notice(self, line: str) -> None:
-        self.console.print(line, markup=False)
 
 
 @contextmanager
@@ -140,7 +125,7 @@ def _only_one(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        msg = f"another producer of live changes runs, says {folder}; two would send everything twice: stop that one, or choose another STREAMGAUGE_HOME"
+        msg = f"another producer of live changes is already running ({folder}), and two would send every change twice; stop that one, or choose another STREAMGAUGE_HOME"
         raise StreamgaugeError(msg) from error
     try:
         yield

@@ -1,7 +1,5 @@
 """The demo: the whole application on one machine, in the foreground, with a status line every second. Restarts what ends."""
 
-import os
-import select
 import shutil
 import signal
 import time
@@ -19,7 +17,6 @@ from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import Child, Server, Service
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
-from streamgauge.platform.guard import signal_pipe
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import NAME_WIDTH, Platform
 
@@ -79,18 +76,16 @@ class Demo:
         return [*servers, *children]
 
     def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:
-        children_end = signal_pipe(signal.SIGCHLD)
         ends = time.monotonic() + (float("inf") if seconds is None else seconds)
         shown = Reminder()
         with self.console.status("") as status:
             while time.monotonic() < ends:
-                if select.select([children_end], [], [], SECONDS_BETWEEN_LINES)[0]:
-                    os.read(children_end, 64)
                 self.figures.ask()
                 self._look(supervised)
                 for task in self.upkeep:
                     task.look()
                 self._show(supervised, status, shown)
+                time.sleep(SECONDS_BETWEEN_LINES)
         self._say(self.figures.line())
 
     def _look(self, supervised: Sequence[Supervised]) -> None:

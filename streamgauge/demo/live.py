@@ -27,6 +27,7 @@ class LiveFigures:
         self._consumer = settings.kafka.consumer()
         self._first: dict[str, int] | None = None
         self._progress: dict[str, dict[str, Any]] = {}
+        self._late = 0
         self.ends: dict[str, int] = {}
         self.is_away = False
 
@@ -49,8 +50,7 @@ class LiveFigures:
             return f"events in {events:,} | Spark is starting{away}"
         lag = max(sum(progress["source_lag"].values()) for progress in self._progress.values())
         batch_ms = max(progress["batch_ms"] for progress in self._progress.values())
-        late = sum(progress["late"] for progress in self._progress.values())
-        return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {late:,} | queries {len(self._progress)}{away}"
+        return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {self._late:,} | queries {len(self._progress)}{away}"
 
     def _since_the_first(self, topics: tuple[str, ...]) -> int:
         return sum(self.ends.get(topic, 0) - (self._first or {}).get(topic, 0) for topic in topics)
@@ -72,5 +72,7 @@ class LiveFigures:
             if message.error() is None and value is not None:
                 record = orjson.loads(value)
                 if record["event"] == "progress":
-                    late = self._progress.get(record["query"], {}).get("late", 0) + record["rows_dropped_by_watermark"]
-                    self._progress[record["query"]] = {**record, "late": late}
+                    self._progress[record["query"]] = record
+                    self._late += record["rows_dropped_by_watermark"]
+                elif record["event"] == "terminated":
+                    self._progress.pop(record["query"], None)

@@ -78,7 +78,7 @@ class Child:
     @property
     def exit_code(self) -> int | None:
         """The exit code of the process; None while it runs."""
-        return None if self.process is None else self.process.popen.poll()
+        return None if self.process is None else self.process.exit_code
 
     def measure(self) -> int:
         """The number of records in its topics. Without topics, whether it listens, or at least runs."""
@@ -104,7 +104,7 @@ class Server:
     def exit_code(self) -> int | None:
         """The exit code, if this process started the server; None while it runs."""
         if self.server.guarded is not None:
-            return self.server.guarded.popen.poll()
+            return self.server.guarded.exit_code
         return None if self.server.process is not None else 0
 
     def measure(self) -> int:

@@ -4,35 +4,17 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from contract.errors import StreamgaugeError
 from contract.process.waiting import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS, Say
+from streamgauge.demo.services import Child, Server
 from streamgauge.platform.processes import log_tail
-
-
-class Part(Protocol):
-    """A part of the demo. does: what the demo prints when it is ready."""
-
-    name: str
-    does: str
-    log: Path
-
-    def start(self) -> None:
-        """Starts the part and returns at once. Raises StreamgaugeError when it cannot be started."""
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code of its process, as Popen returns it; None while it runs."""
-
-    def measure(self) -> int:
-        """A number that grows once the part does its work, such as records written."""
 
 
 class Supervised:
     """A part and its restarts. say: called with a line when the part has ended. is_ready: True for a part that runs already."""
 
-    def __init__(self, part: Part, say: Say, clock: Callable[[], float] = time.monotonic, *, is_ready: bool = False) -> None:
+    def __init__(self, part: Child | Server, say: Say, clock: Callable[[], float] = time.monotonic, *, is_ready: bool = False) -> None:
         self.part, self._say, self._clock = part, say, clock
         self.is_ready = is_ready
         self._failures, self._refused, self._started, self._before = 0, 0, clock(), 0

@@ -1,9 +1,10 @@
-"""The demo's hourly maintenance: deletes old results and compacts tables. Nothing runs between rounds."""
+"""The demo's hourly maintenance: deletes old results, compacts tables, saves Spark's classes once. Nothing runs between rounds."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from contract.errors import StreamgaugeError
+from contract.java.class_data import archives
 from contract.process.waiting import STOP_SECONDS, Say
 from contract.settings import Settings
 from pipeline.lake.folders import table_folders
@@ -36,7 +37,7 @@ class Upkeep:
     def look(self) -> None:
         """Starts a round when it is due, and reports a failed one."""
         log = self._settings.logs / f"{self.name}.out"
-        if self.process is not None and (code := self.process.popen.poll()) is not None:
+        if self.process is not None and (code := self.process.exit_code) is not None:
             self.process = None
             if code:
                 self._say(f"{self.name} failed: {log_tail(log, 1).removeprefix('error: ')}; it is tried again in an hour")
@@ -53,13 +54,12 @@ class Upkeep:
 
 
 def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
-    """Expiry of results, and maintenance of Delta tables once there are any."""
+    """Expiry of results, maintenance of Delta tables once there are any, and Spark's classes, saved for its next start."""
+    small = {"STREAMGAUGE_DRIVER_MEMORY": "512m"}  # of a Spark next to the pipeline's
     return [
         Upkeep(["expire"], settings, say),
-        # Each round starts its own Spark next to the pipeline's, so it must be small.
-        Upkeep(
-            ["maintain"], settings, say, environment={"STREAMGAUGE_DRIVER_MEMORY": "512m"}, is_needed=lambda: _has_delta_tables(settings)
-        ),
+        Upkeep(["maintain"], settings, say, environment=small, is_needed=lambda: _has_delta_tables(settings)),
+        Upkeep(["fetch", "--no-download"], settings, say, environment=small, is_needed=lambda: not archives(settings.cache)),
     ]
 
 

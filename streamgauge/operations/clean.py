@@ -20,9 +20,12 @@ OURS = {
     "registry": "the embedded schema registry: all schemas",
     "checkpoints": "where the queries stand",
     "lake": "tables of files",
+    "database": "the embedded database of result tables",
     "logs": "logs",
     "producers": "where the live stream was left",
+    "sql_history": "statements typed in `streamgauge sql`",
     "chaos": "failed rounds of `make chaos`",
+    "workshop": "what the checks of the labs left",
     "spark-master": "what a Spark master remembers of its cluster",
 }
 """Everything that Streamgauge writes to STREAMGAUGE_HOME, with its meaning."""
@@ -48,16 +51,16 @@ def check(settings: Settings) -> None:
     if not home.exists():
         return
     if not home.is_dir():
-        msg = f"STREAMGAUGE_HOME={settings.home} is no folder; correct it"
+        msg = f"STREAMGAUGE_HOME={settings.home} is not a folder; correct it"
         raise StreamgaugeError(msg)
     for place in (Path.home(), Path.cwd()):
         if place.resolve().is_relative_to(home):
-            msg = f"STREAMGAUGE_HOME={settings.home} {'is' if place.resolve() == home else 'holds'} {place}; that is no folder to delete: name the one that Streamgauge made"
+            msg = f"STREAMGAUGE_HOME={settings.home} {'is' if place.resolve() == home else 'holds'} {place}; it will not be deleted: name the folder that Streamgauge created"
             raise StreamgaugeError(msg)
     strangers = sorted(path.name for path in home.iterdir() if path.name not in OURS and not _holds_cache(path, settings))
     if strangers:
         shown = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")  # noqa: PLR2004
-        msg = f"STREAMGAUGE_HOME={settings.home} holds what Streamgauge did not make: {shown}; expected nothing but {', '.join(OURS)}. Move it away, or correct STREAMGAUGE_HOME"
+        msg = f"STREAMGAUGE_HOME={settings.home} contains files that Streamgauge did not create: {shown}; expected only {', '.join(OURS)}. Move it away, or correct STREAMGAUGE_HOME"
         raise StreamgaugeError(msg)
     _refuse_while_in_use(settings)
 
@@ -102,10 +105,10 @@ def _refuse_while_in_use(settings: Settings) -> None:
             msg = f"the {server.name} runs (pid {process.pid}); stop it with `streamgauge down`, or end the demo, then clean"
             raise StreamgaugeError(msg)
     for name, driver in checkpoint_names.drivers(settings).items():
-        msg = f"{name} is in use (its Spark driver is pid {driver.pid}); end that `streamgauge run`, then clean"
+        msg = f"{name} is in use (its Spark driver is pid {driver.pid}); stop that `streamgauge run`, then clean"
         raise StreamgaugeError(msg)
     for process, file in _users(settings.home.resolve()):
-        msg = f"{process.name()} (pid {process.pid}) has {file} open; end it, then clean"
+        msg = f"{process.name()} (pid {process.pid}) has {file} open; stop it, then clean"
         raise StreamgaugeError(msg)
 
 

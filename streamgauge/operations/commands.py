@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption
 from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
@@ -38,21 +39,29 @@ def doctor(output_format: FormatOption = Format.TABLE) -> None:
 def clean(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
     everything: Annotated[bool, typer.Option("--all", help="the downloaded jars too, if their cache is in STREAMGAUGE_HOME")] = False,  # noqa: FBT002
+    topics: Annotated[bool, typer.Option("--topics", help="the project's topics in a Kafka of your own too")] = False,  # noqa: FBT002
 ) -> None:
     """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Stop everything first."""
     from contract.storage.removal import is_agreed
     from contract.text import size_text
     from streamgauge.operations import clean as cleaning
+    from streamgauge.operations.topic_deletion import delete_topics, own_topics
 
     settings = Settings.from_environment()
+    if topics and not settings.kafka_bootstrap_servers:
+        msg = "--topics is for a Kafka of your own, which KAFKA_BOOTSTRAP_SERVERS names; the topics of the embedded one are in STREAMGAUGE_HOME, and `streamgauge clean` deletes them"
+        raise StreamgaugeError(msg)
     cleaning.check(settings)
     found = cleaning.entries(settings, with_cache=everything)
-    if not found:
-        out.print(f"nothing to delete in {settings.home}", markup=False)
+    in_kafka = own_topics(settings) if topics else {}
+    if not found and not in_kafka:
+        out.print(f"nothing to delete in {settings.home}{f' and in Kafka at {settings.kafka}' if topics else ''}", markup=False)
         return
     for entry in found:
         out.print(str(entry), markup=False)
-    if settings.kafka_bootstrap_servers:
+    for name, records in in_kafka.items():
+        out.print(f"topic {name} in Kafka at {settings.kafka}  {records:,} records were written to it", markup=False)
+    if settings.kafka_bootstrap_servers and not topics:
         out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay", markup=False)
     if settings.lake_uri and settings.lake.exists():
         out.print(
@@ -62,9 +71,11 @@ def clean(
         out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query", markup=False)
     if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
         out.print(f"the downloads in {settings.cache} stay", markup=False)
-    if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}?", yes=yes):
+    of_kafka = f" and {len(in_kafka)} topics of {settings.kafka}" if in_kafka else ""
+    if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}{of_kafka}?", yes=yes):
         err.print("nothing was deleted")
         sys.exit(1)
+    delete_topics(settings.kafka, in_kafka)
     cleaning.delete(found, settings)
     out.print("deleted")
 

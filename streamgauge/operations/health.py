@@ -47,7 +47,7 @@ def topic_problem(settings: Settings, topic: str, now: float) -> str | None:
         answers = admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
         newest_ms = max((answer.result(ANSWER_SECONDS).timestamp for answer in answers.values()), default=-1)
     except (KafkaException, TimeoutError) as error:
-        msg = f"Kafka at {settings.kafka} does not tell what is in {topic}: {error}"
+        msg = f"Kafka at {settings.kafka} did not return what is in {topic}: {error}"
         raise StreamgaugeError(msg) from error
     if newest_ms < 0:
         return f"nothing has come to {topic} yet"

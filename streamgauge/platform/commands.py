@@ -15,17 +15,22 @@ out = Console(soft_wrap=True, highlight=False)
 WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web page; 0: any that is free")]
 
 
-def fetch() -> None:
-    """Download the jars of Spark, S3, Kafka and the schema registry now, so that later starts need no network."""
+def fetch(
+    download: Annotated[bool, typer.Option(help="Without it, only save Spark's classes.")] = True,  # noqa: FBT002 - an option
+) -> None:
+    """Download the jars of Spark, S3, Kafka and the schema registry, so that later starts need no network. Save Spark's classes, so that it starts faster."""
     from contract.java import jars
     from contract.java.runtime import java_home
+    from pipeline.spark.classes import save_classes
 
     settings = Settings.from_environment()
     java_home(settings)
-    for bundle in ("spark", "s3", "kafka"):
-        jars.fetch(bundle, settings)
-    jars.unpacked("registry", settings)
-    out.print(f"all that jars.lock names is in {settings.cache}", markup=False)
+    if download:
+        for bundle in ("spark", "s3", "kafka"):
+            jars.fetch(bundle, settings)
+        jars.unpacked("registry", settings)
+        out.print(f"all that jars.lock names is in {settings.cache}", markup=False)
+    save_classes(settings)
 
 
 def packages() -> None:

@@ -70,7 +70,7 @@ class EmbeddedKafka(EmbeddedServer):
         try:
             write_whole(self._node, "".join(f"{name}={value}\n" for name, value in {"version": 1, "node.id": NODE_ID, **ids}.items()))
         except OSError as error:
-            msg = f"could not write {self._node}: {error.strerror}; see that the folder can be written, or choose another STREAMGAUGE_HOME"
+            msg = f"could not write {self._node}: {error.strerror}; check that the folder is writable, or choose another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
 
     def _server_properties(self) -> dict[str, str | int]:

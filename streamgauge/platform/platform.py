@@ -80,7 +80,12 @@ class Platform:
     def _create_topics(self) -> None:
         for _ in waiting(lambda: f"Kafka at {self.settings.kafka} to create its topics", self.say):
             try:
-                self.warnings = create_topics(self.settings.kafka, say=self.say)
+                self.warnings = create_topics(
+                    self.settings.kafka,
+                    say=self.say,
+                    replication_factor=self.settings.replication_factor,
+                    min_insync_replicas=self.settings.min_insync_replicas,
+                )
             except KafkaAway:
                 if self._kafka is None or self._kafka.process is None:
                     raise

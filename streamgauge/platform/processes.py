@@ -1,70 +1,140 @@
 """Child processes. Guarded ones end with their parent; detached ones run until they are stopped."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-GUARD = Path(__file__).with_name("guard.py")
+from streamgauge.platform.guard import kill_group
+
+_GUARD_PROGRAM = Path(__file__).with_name("guard.py")
 LOG_TAIL_LINES = 5
+
+
+class Guard:
+    """The guard.py process of this program. It is started with the first guarded process, and again if it is killed."""
+
+    def __init__(self) -> None:
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._groups: dict[int, float] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the guard. None if it has not been started."""
+        return None if self._popen is None else self._popen.pid
+
+    def add(self, group: int, grace_seconds: float) -> None:
+        """Watches over a process group from now on."""
+        self._groups[group] = grace_seconds
+        self.keep()
+        self._write(f"{group} {grace_seconds}\n")
+
+    def remove(self, group: int) -> bool:
+        """Forgets a process group. False if it was not watched over."""
+        if self._groups.pop(group, None) is None:
+            return False
+        self._write(f"{group}\n")
+        return True
+
+    def keep(self) -> None:
+        """Starts the guard again if it has been killed."""
+        if self._popen is None or self._popen.poll() is not None:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-E", "-S", str(_GUARD_PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            )
+            self._write("".join(f"{group} {grace_seconds}\n" for group, grace_seconds in self._groups.items()))
+
+    def _write(self, lines: str) -> None:
+        if self._popen and self._popen.stdin:
+            with contextlib.suppress(BrokenPipeError):  # it has been killed; the next `keep` writes all groups to a new guard
+                self._popen.stdin.write(lines.encode())
+                self._popen.stdin.flush()
+
+
+GUARD = Guard()
 
 
 @dataclass
 class GuardedProcess:
-    """A command under guard.py. It ends when this process ends, closes it, or is killed with -9."""
+    """A command that leads a process group. The whole group ends when the command ends, or when this program ends or is killed with -9."""
 
     name: str
     popen: subprocess.Popen[bytes]
     log: Path
+    grace_seconds: float
+    kill_at: float | None = None
 
     @classmethod
     def start(
         cls, name: str, command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None, grace_seconds: float = 8
     ) -> "GuardedProcess":
         """Starts `command` and appends its output to `log`. After a stop request, it is killed after `grace_seconds`."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
-            popen = subprocess.Popen(
-                [sys.executable, "-E", "-S", str(GUARD), str(grace_seconds), *command],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-            )
-        return cls(name, popen, log)
+        popen = _start(command, log, environment)
+        GUARD.add(popen.pid, grace_seconds)
+        return cls(name, popen, log, grace_seconds)
 
     @property
     def pid(self) -> int:
-        """The guard's process id."""
+        """The process id of the command."""
         return self.popen.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, as Popen returns it; None while the command runs. Kills what it has left behind."""
+        code = self.popen.poll()
+        if code is None:
+            GUARD.keep()
+        else:
+            self._end_group()
+        return code
 
     @property
     def is_running(self) -> bool:
         """Whether the command is running."""
-        return self.popen.poll() is None
+        return self.exit_code is None
 
     def ask_to_stop(self) -> None:
         """Requests a stop without waiting."""
-        if self.popen.stdin and not self.popen.stdin.closed:
-            self.popen.stdin.close()
+        if self.is_running and self.kill_at is None:
+            self.popen.terminate()
+            self.kill_at = time.monotonic() + self.grace_seconds
 
     def stop(self) -> int:
-        """Stops the command and returns its exit code. The guard limits how long this takes."""
+        """Stops the command and returns its exit code. Kills it `grace_seconds` after the first request."""
         self.ask_to_stop()
-        return self.popen.wait()
+        try:
+            return self.wait(max(0.0, (self.kill_at or 0.0) - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            kill_group(self.pid)
+            return self.wait()
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Waits until the command ends, and returns its exit code. Raises TimeoutExpired after `seconds`."""
+        code = self.popen.wait(seconds)
+        self._end_group()
+        return code
+
+    def _end_group(self) -> None:
+        if GUARD.remove(self.pid):
+            kill_group(self.pid)
 
 
 def start_detached(command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None) -> psutil.Process:
     """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`."""
+    return psutil.Process(_start(command, log, environment).pid)
+
+
+def _start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        popen = subprocess.Popen(
+        return subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -72,7 +142,6 @@ def start_detached(command: Sequence[str], *, log: Path, environment: Mapping[st
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
-    return psutil.Process(popen.pid)
 
 
 def stop_process(process: psutil.Process, grace_seconds: float) -> None:

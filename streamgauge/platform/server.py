@@ -58,7 +58,7 @@ class EmbeddedServer(ABC):
 
     @property
     def process(self) -> psutil.Process | None:
-        """The running server (or its guard). None if it is not running."""
+        """The running server. None if it is not running."""
         return self.pid_file.process()
 
     def check_ports(self) -> None:
@@ -117,7 +117,7 @@ class EmbeddedServer(ABC):
             if (now := (self.log.stat().st_size if self.log.exists() else 0, _cpu_seconds(process))) != effort:
                 effort, effort_at = now, seconds
             if seconds - effort_at > STALL_SECONDS:
-                msg = f"the {self.name} (pid {process.pid}) does not answer at {self.address} and has done nothing for {STALL_SECONDS} s; see {self.log}, or stop it with `streamgauge down`"
+                msg = f"the {self.name} (pid {process.pid}) does not answer at {self.address} and has made no progress for {STALL_SECONDS} s; see {self.log}, or stop it with `streamgauge down`"
                 raise StreamgaugeError(msg)
 
     def ask_to_stop(self) -> None:

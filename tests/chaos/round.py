@@ -38,7 +38,7 @@ DRAIN_SECONDS = 600
 STOP_SECONDS = 300
 """How long an end is waited for: far longer than it takes on a slow and busy machine."""
 PIPELINE_STOP_SECONDS = 240
-"""How long the pipeline may take to finish its batches before its guard kills it."""
+"""How long the pipeline may take to finish its batches before it is killed."""
 RETRY_SECONDS = 0.1
 
 
@@ -100,7 +100,7 @@ class Round:
         self._tell("the pipeline is told to stop")
         pipeline = self._running_pipeline
         pipeline.popen.send_signal(signal.SIGTERM)
-        # The others: it had only just been started, and the pipeline, or its guard, was not ready to hear a signal.
+        # The others: it had only just been started and was not ready to handle a signal.
         if _wait_for_its_end(pipeline) not in {0, 128 + signal.SIGTERM, -signal.SIGTERM}:
             wrong.append(f"the pipeline ended with {pipeline.popen.returncode}: {log_tail(pipeline.log)}")
         self._tell("what is left is taken")
@@ -159,37 +159,38 @@ class Round:
 
 def _wait_for_its_end(process: GuardedProcess, seconds: float = STOP_SECONDS) -> int:
     try:
-        return process.popen.wait(seconds)
+        return process.wait(seconds)
     except subprocess.TimeoutExpired as error:
         msg = f"{process.name} did not end within {seconds:.0f} s: {log_tail(process.log)}"
         raise StreamgaugeError(msg) from error
 
 
-def _kill(guard: psutil.Process | None, name: str) -> None:
-    """Kills every process below `guard` whose name has `name` in it, until the guard ends too.
+def _kill(command: psutil.Process | None, name: str) -> None:
+    """Kills `command` and the processes below it whose name has `name` in it, until the command ends.
 
     One that has only just been started may not be there yet, and the first java below a pipeline is Spark's launcher, which is nothing to it.
     """
     deadline = time.monotonic() + STOP_SECONDS
-    while guard is not None and time.monotonic() < deadline:
+    while command is not None and time.monotonic() < deadline:
         try:
-            if guard.status() == psutil.STATUS_ZOMBIE:
+            if command.status() == psutil.STATUS_ZOMBIE:
                 return
-            for process in guard.children(recursive=True):
+            for process in (command, *command.children(recursive=True)):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     if name in process.name():
                         process.kill()
         except psutil.NoSuchProcess:
             return
         time.sleep(RETRY_SECONDS)
-    msg = f"{guard} did not end within {STOP_SECONDS} s of killing every {name} below it"
+    msg = f"{command} did not end within {STOP_SECONDS} s of killing every {name} in it"
     raise StreamgaugeError(msg)
 
 
 @contextlib.contextmanager
 def _frozen(guarded: Iterable[GuardedProcess]) -> Iterator[None]:
-    """Stops everything below the guards while the context lasts; the guards themselves go on."""
-    below = [process for one in guarded if one.is_running for process in psutil.Process(one.pid).children(recursive=True)]
+    """Stops the commands and everything below them while the context lasts."""
+    commands = [psutil.Process(one.pid) for one in guarded if one.is_running]
+    below = [process for command in commands for process in (command, *command.children(recursive=True))]
     try:
         _send(below, signal.SIGSTOP)
         yield

@@ -8,19 +8,24 @@ import time
 import uuid
 from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 import requests
 import streamlit as st
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from playwright.sync_api import sync_playwright
-from running import RETRY_SECONDS, environment
+from query_topics import QueryTopics
+from running import PATIENCE_MS, RETRY_SECONDS, environment
 from topic_reset import empty_topics
 
-from contract.domains.nest import NEST_CAMERA_STATS
+from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.create_topics import create_topics
+from contract.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
 from dashboard.domains import nest
+from dashboard.health import dead_letters as health_dead_letters
+from dashboard.health import page as health
 from dashboard.server import dashboard_command, dashboard_url
 from streamgauge.platform.processes import GuardedProcess, log_tail
 
@@ -90,6 +95,17 @@ def camera_stats(settings):
 
 
 @pytest.fixture
+def camera_topics(settings):
+    """The topics about cameras, status and alerts, which every Nest page reads; they are left as empty as they were."""
+    topics = [ResultTopic(settings.kafka, topic.name) for topic in (NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS)]
+    yield topics
+    for topic in topics:
+        for key in topic.keys:
+            topic.write(key, None)
+    st.cache_resource.clear()
+
+
+@pytest.fixture
 def wikimedia_topics(settings):
     """The topics of the Wikimedia page themselves, by name, for another process; they are left as empty as they were."""
     topics = {topic.name: ResultTopic(settings.kafka, topic.name) for topic in (WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)}
@@ -97,6 +113,46 @@ def wikimedia_topics(settings):
     for topic in topics.values():
         for key in topic.keys:
             topic.write(key, None)
+
+
+@pytest.fixture
+def kafka(settings, monkeypatch):
+    """Empty topics about queries, which the Health page reads in the stead of its own."""
+    topics = {"states": QUERY_STATES, "metrics": STREAMING_METRICS, "alerts": ALERTS, "letters": DEAD_LETTERS, "verdicts": VERDICTS}
+    names = {kind: f"{topic.name}-{uuid.uuid4()}" for kind, topic in topics.items()}
+    create_topics(settings.kafka, [dataclasses.replace(topic, name=names[kind]) for kind, topic in topics.items()])
+    monkeypatch.setattr(health, "TOPIC", names["states"])
+    monkeypatch.setattr(health, "METRICS_TOPIC", names["metrics"])
+    monkeypatch.setattr(health, "ALERTS_TOPIC", names["alerts"])
+    monkeypatch.setattr(health_dead_letters, "TOPIC", names["letters"])
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
+    yield QueryTopics(settings.bootstrap_servers, names)
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+@pytest.fixture
+def states(settings):
+    """Writes the rows of topic query-states itself, which the served page reads; it is left as empty as it was."""
+    producer, queries = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0}), set()
+
+    def write(topic, key, value, headers=None):
+        producer.produce(topic, key=key, value=value, headers=headers)
+        assert producer.flush(RETRY_SECONDS) == 0
+
+    def state(query, kind, **fields):
+        queries.add(query)
+        now = f"{datetime.now(UTC) + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}.000Z"  # however slow the machine, it is not silent
+        row = {"query": query, "state": kind, "since": now, "time": now, "started_at": now, "process": {"host": "here", "pid": 7}}
+        nothing = dict.fromkeys(("run_id", "error", "error_detail", "error_at", "progress"))
+        write(QUERY_STATES.name, query, orjson.dumps(row | {"source_offsets": {}} | nothing | fields))
+
+    state.letter = lambda value, reason: write(
+        DEAD_LETTERS.name, "key", value, headers=[("topic", b"nest-logs"), ("partition", b"0"), ("offset", b"3"), ("reason", reason)]
+    )
+    yield state
+    for query in queries:
+        write(QUERY_STATES.name, query, None)
 
 
 QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
@@ -137,12 +193,13 @@ def dashboard(settings, until, tmp_path_factory):
 
 @pytest.fixture
 def page(browser, dashboard):
-    """The opened page. What its console says about errors, and every request that leaves loopback, fails the test."""
+    """The opened Nest page. What its console says about errors, and every request that leaves loopback, fails the test."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     complaints = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("request", lambda request: None if request.url.startswith((dashboard, "data:", "blob:")) else complaints.append(request.url))
     page.goto(dashboard)
+    page.get_by_role("link", name="Nest cameras").click(timeout=PATIENCE_MS)
     yield page
     page.close()
     assert not complaints, f"the browser's console and requests to elsewhere: {complaints}"

@@ -25,23 +25,23 @@ def test_a_count_appears_changes_and_goes_while_the_page_stays_open(page, camera
     expect(page.get_by_text("No events yet"), "the page of an empty topic").to_be_visible(timeout=PATIENCE_MS)
 
     camera_stats.count("94107", 12)
-    expect(metric(page, "All hours"), "a row was written").to_have_text("12", timeout=PATIENCE_MS)
+    expect(metric(page, "All of these hours"), "a row was written").to_have_text("12", timeout=PATIENCE_MS)
     expect(page.get_by_text(re.compile("Live · last update"))).to_be_visible()
 
     camera_stats.count("94110", 5)
-    expect(metric(page, "All hours"), "a second row was written").to_have_text("17", timeout=PATIENCE_MS)
+    expect(metric(page, "All of these hours"), "a second row was written").to_have_text("17", timeout=PATIENCE_MS)
 
     camera_stats.count("94107", 30)
-    expect(metric(page, "All hours"), "a newer value of the first row was written").to_have_text("35", timeout=PATIENCE_MS)
+    expect(metric(page, "All of these hours"), "a newer value of the first row was written").to_have_text("35", timeout=PATIENCE_MS)
 
     camera_stats.count("94107", None)
-    expect(metric(page, "All hours"), "the first row was deleted").to_have_text("5", timeout=PATIENCE_MS)
+    expect(metric(page, "All of these hours"), "the first row was deleted").to_have_text("5", timeout=PATIENCE_MS)
 
 
 def test_a_zip_code_is_text_whatever_it_holds(page, camera_stats):
     hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     camera_stats.count(hostile, 41)
-    expect(metric(page, "All hours"), "a row was written").to_have_text("41", timeout=PATIENCE_MS)
+    expect(metric(page, "All of these hours"), "a row was written").to_have_text("41", timeout=PATIENCE_MS)
     expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
     assert "owned" not in page.title()

@@ -1,43 +1,13 @@
 """The Health page as a person sees it: colours that cannot be missed, and strangers' bytes that stay bytes."""
 
 import io
-from datetime import UTC, datetime, timedelta
 
-import orjson
-import pytest
-from confluent_kafka import Producer
 from PIL import Image
 from playwright.sync_api import expect
-from running import PATIENCE_MS, RETRY_SECONDS
-
-from contract.topics import DEAD_LETTERS, QUERY_STATES
+from running import PATIENCE_MS
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 RED = (220, 38, 38)
-
-
-@pytest.fixture
-def states(settings):
-    """Writes the rows of topic query-states itself, which the served page reads; it is left as empty as it was."""
-    producer, queries = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0}), set()
-
-    def write(topic, key, value, headers=None):
-        producer.produce(topic, key=key, value=value, headers=headers)
-        assert producer.flush(RETRY_SECONDS) == 0
-
-    def state(query, kind, **fields):
-        queries.add(query)
-        now = f"{datetime.now(UTC) + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}.000Z"  # however slow the machine, it is not silent
-        row = {"query": query, "state": kind, "since": now, "time": now, "started_at": now, "process": {"host": "here", "pid": 7}}
-        nothing = dict.fromkeys(("run_id", "error", "error_detail", "error_at", "progress"))
-        write(QUERY_STATES.name, query, orjson.dumps(row | {"source_offsets": {}} | nothing | fields))
-
-    state.letter = lambda value, reason: write(
-        DEAD_LETTERS.name, "key", value, headers=[("topic", b"nest-logs"), ("partition", b"0"), ("offset", b"3"), ("reason", reason)]
-    )
-    yield state
-    for query in queries:
-        write(QUERY_STATES.name, query, None)
 
 
 def share_of(shown, colour):

@@ -17,6 +17,8 @@ class Event:
     def __init__(self, seconds, query="counts", event="progress", **fields):
         time = f"{NOON + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}.000Z"
         measures = {
+            "sink_rows": 7,
+            "rows_dropped_by_watermark": 1,
             "input_rows_per_second": 80.0,
             "batch_ms": 400,
             "source_lag": {"a-0": 2, "a-1": 3},
@@ -39,6 +41,8 @@ def test_a_batch_is_a_point():
         "at": None,
         "query": "counts",
         "is_start": False,
+        "sink_rows": 7.0,
+        "late_rows": 1.0,
         "rows_per_second": 80.0,
         "batch_seconds": 0.4,
         "lag": 5.0,
@@ -52,6 +56,13 @@ def test_a_batch_is_a_point():
 def test_batches_within_five_seconds_are_one_point_of_their_mean():
     found = points(Event(1, batch_ms=100), Event(4, batch_ms=300), Event(5, batch_ms=700), Event(6, "archive", batch_ms=900))
     assert [(point["query"], point["batch_seconds"]) for point in found] == [("archive", 0.9), ("counts", 0.2), ("counts", 0.7)]
+
+
+def test_the_rows_of_batches_within_five_seconds_are_added_up_and_a_sink_that_counts_none_has_none():
+    found = points(Event(1), Event(4), Event(1, "archive", sink_rows=None))
+    assert [(point["query"], point["sink_rows"], point["late_rows"]) for point in found] == [
+        ("archive", 0.0, 1.0), ("counts", 14.0, 2.0),
+    ]  # fmt: skip
 
 
 def test_waiting_is_no_rows_a_second_and_no_batch():

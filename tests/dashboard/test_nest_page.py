@@ -1,9 +1,9 @@
 """The Nest page in each of its states, through Streamlit's AppTest, over a real topic."""
 
+import json
 import os
 import threading
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import psutil
 import pytest
@@ -13,18 +13,21 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
-import dashboard
-
-APP = Path(dashboard.__file__).with_name("app.py")
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BEFORE_NOON = NOON - timedelta(hours=1)
+
+
+def script():
+    from dashboard.domains import nest
+
+    nest.page()
 
 
 class Page:
     """What the page shows, by name."""
 
     def __init__(self, retry=None):
-        self.app, self._retry = AppTest.from_file(APP, default_timeout=RETRY_SECONDS), retry
+        self.app, self._retry = AppTest.from_function(script, default_timeout=RETRY_SECONDS), retry
 
     def look(self):
         drawn(self.app)
@@ -43,8 +46,13 @@ class Page:
     @property
     def texts(self):
         """Every text that Streamlit reads as Markdown, in the order of the page."""
-        shown = [*self.app.title, *self.app.subheader, *self.app.markdown, *self.app.caption, *self.app.error, *self.app.warning]
+        shown = [*self.app.title, *self.app.header, *self.app.markdown, *self.app.caption, *self.app.error, *self.app.warning]
         return "\n".join([element.value for element in shown] + [expander.label for expander in self.app.expander])
+
+    def rows(self, *columns):
+        """The rows of the table that has these columns, from above; none if there is no such table."""
+        frames = [frame.value for frame in self.app.dataframe if set(columns) <= set(frame.value.columns)]
+        return list(frames[0][list(columns)].itertuples(index=False, name=None)) if frames else []
 
     @property
     def table(self):
@@ -75,9 +83,9 @@ def test_rows_are_added_up_for_the_newest_hour_the_one_before_and_all(topic, pag
     topic.count("94107", 7, start=NOON)
     topic.count("94110", 1_200, start=BEFORE_NOON)
     topic.count("unknown", 3, start=BEFORE_NOON - timedelta(hours=5))
-    page.until(lambda seen: len(seen.metrics) == 4 and seen.metrics["All hours"] == "1,210", "the totals were to appear")
+    page.until(lambda seen: len(seen.metrics) == 4 and seen.metrics["All of these hours"] == "1,210", "the totals were to appear")
 
-    assert page.metrics == {"Newest hour, so far": "7", "Hour before": "1,200", "All hours": "1,210", "Zip code unknown": "3"}
+    assert page.metrics == {"Newest hour, so far": "7", "Hour before": "1,200", "All of these hours": "1,210", "Zip code unknown": "3"}
     assert [metric.delta for metric in page.app.metric][:3] == [
         "21 Nov, 12:00\N{EN DASH}13:00 UTC",
         "21 Nov, 11:00\N{EN DASH}12:00 UTC",
@@ -90,35 +98,37 @@ def test_rows_are_added_up_for_the_newest_hour_the_one_before_and_all(topic, pag
 def test_a_newer_value_takes_the_place_of_the_older_one_and_a_null_removes_it(topic, page):
     topic.count("94107", 7)
     topic.count("94110", 5)
-    page.until(lambda seen: seen.metrics.get("All hours") == "12", "both counts were to appear")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "12", "both counts were to appear")
     topic.count("94107", 8)
-    page.until(lambda seen: seen.metrics.get("All hours") == "13", "the newer count was to appear")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "13", "the newer count was to appear")
     topic.count("94107", None)
-    page.until(lambda seen: seen.metrics.get("All hours") == "5", "the deleted count was to go")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "5", "the deleted count was to go")
 
 
 def test_filters_narrow_the_table_and_keep_their_choice_while_new_zip_codes_come(topic, page):
     topic.count("94107", 7)
     topic.count("94110", 5)
     topic.count("94107", 2, start=NOON - timedelta(hours=30))
-    page.until(lambda seen: seen.metrics.get("All hours") == "14", "the counts were to appear")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "12", "the counts were to appear")
     assert page.table == [("94107", 7), ("94110", 5)], "24 hours are listed at first"
 
-    page.app.segmented_control(key="nest-hours").set_value("all hours")
+    page.app.segmented_control(key="hours").set_value("all hours")
     assert page.look().table == [("94107", 7), ("94110", 5), ("94107", 2)]
-    page.app.multiselect(key="nest-zip-codes").set_value(["94107"])
+    assert page.metrics["All of these hours"] == "14", "the totals are of the same rows"
+    page.app.multiselect(key="zip").set_value(["94107"])
     assert page.look().table == [("94107", 7), ("94107", 2)]
-    page.app.number_input(key="nest-smallest").set_value(3)
+    page.app.number_input(key="least").set_value(3)
     assert page.look().table == [("94107", 7)]
 
     topic.count("94002", 9)
-    page.until(lambda seen: seen.metrics["All hours"] == "23", "the new zip code was to be counted")
+    page.until(lambda seen: "94002" in seen.app.multiselect(key="zip").options, "the new zip code was to be offered")
     assert page.table == [("94107", 7)]
+    assert page.metrics["All of these hours"] == "7"
 
 
 def test_results_that_stopped_coming_are_called_stale_and_stay_in_view(topic, page):
     topic.count("94107", 7, age=timedelta(minutes=4))
-    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the count was to appear")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "7", "the count was to appear")
 
     assert absent(page.texts, "Stale", "4 min") == []
 
@@ -140,7 +150,7 @@ def test_a_kafka_that_does_not_answer_is_named_with_what_to_do(page_without_kafk
 def test_a_value_that_cannot_be_read_is_told_with_its_reason_and_the_rest_is_shown(topic, page, value, reason):
     topic.write("spoilt", value)
     topic.count("94107", 7)
-    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the readable count was to appear")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "7", "the readable count was to appear")
 
     assert "1 value of topic" in page.texts
     unreadable = page.app.dataframe[0].value
@@ -152,7 +162,7 @@ def test_texts_of_the_topic_are_never_read_as_markup(topic, page):
     markup = "<b>**bold** ![image](http://127.0.0.1/)</b>"
     topic.count(markup, 7)
     topic.write(markup, markup)
-    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the count was to appear")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "7", "the count was to appear")
 
     assert page.table == [(markup, 7)]
     assert "bold" not in page.texts
@@ -166,7 +176,7 @@ def test_a_setting_that_cannot_be_read_is_one_message(monkeypatch):
 
 def test_drawing_again_and_more_visitors_start_no_thread_and_no_consumer(topic, page):
     topic.count("94107", 7)
-    page.until(lambda seen: seen.metrics.get("All hours") == "7", "the count was to appear")
+    page.until(lambda seen: seen.metrics.get("All of these hours") == "7", "the count was to appear")
     page.look()
     threads = psutil.Process().num_threads()
 
@@ -174,5 +184,27 @@ def test_drawing_again_and_more_visitors_start_no_thread_and_no_consumer(topic, 
         page.look()
         Page().look()
 
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("follow ")] == [f"follow {topic.name}"]
+    followers = [thread.name for thread in threading.enumerate() if thread.name.startswith("follow ")]
+    assert f"follow {topic.name}" in followers
+    assert len(followers) == len(set(followers)), "one for each topic of the page"
     assert psutil.Process().num_threads() <= threads
+
+
+def test_cameras_that_are_offline_and_their_alerts_follow_the_zip_codes(topic, camera_topics, page):
+    status, alerts = camera_topics
+    for number, (zip_code, state, minutes) in enumerate([("94107", "offline", 90), ("94107", "online", 0), ("94110", "offline", 15)]):
+        since = f"{NOON - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+        camera = {"device_id": f"cam-{number}", "zip_code": zip_code, "since": since}
+        status.write(f"cam-{number}", json.dumps({**camera, "state": state, "reason": "silent", "last_seen": since}))
+        if state == "offline":
+            alerts.write(f"cam-{number}", json.dumps({**camera, "alert": "offline", "incident": since}))
+        topic.count(zip_code, 1)
+    page.until(lambda seen: len(seen.rows("lasts")) == 2 and len(seen.rows("alert")) == 2, "two cameras were to be offline")
+    assert page.rows("device_id", "lasts", "reason") == [("cam-0", "1 h 30 min", "silent"), ("cam-2", "15 min", "silent")]
+    assert "2 of 3 cameras" in page.texts
+    assert page.rows("device_id", "alert") == [("cam-2", "offline"), ("cam-0", "offline")]
+
+    page.app.multiselect(key="zip").set_value(["94107"]).run()
+    assert page.rows("device_id", "lasts", "reason") == [("cam-0", "1 h 30 min", "silent")]
+    assert "1 of 2 cameras" in page.texts
+    assert page.rows("device_id", "alert") == [("cam-0", "offline")]

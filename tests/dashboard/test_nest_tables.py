@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dashboard import charts
+from dashboard import charts, windows
 from dashboard.domains import nest
 from dashboard.reading.reader import Snapshot
 
@@ -24,6 +24,10 @@ def sightings(*rows):
     )
 
 
+def over_time(rows):
+    return windows.over_time(rows, "zip_code", "count")
+
+
 def test_the_busiest_zip_codes_are_those_of_the_newest_hour_with_the_hour_before():
     ranking = nest.busiest(sightings(("94107", 0, 3), ("94110", 0, 7), ("94107", 1, 50), ("94301", 1, 90), ("94110", 2, 80)))
 
@@ -32,18 +36,18 @@ def test_the_busiest_zip_codes_are_those_of_the_newest_hour_with_the_hour_before
 
 def test_zip_codes_beyond_the_largest_are_added_up_as_others():
     largest = [(f"9410{place}", 0, 100 - place) for place in range(charts.LARGEST_SERIES)]
-    series, names = nest.over_time(sightings(*largest, ("94601", 0, 4), ("94602", 0, 5)))
+    series, names = over_time(sightings(*largest, ("94601", 0, 4), ("94602", 0, 5)))
 
     assert names == [zip_code for zip_code, _, _ in largest] + [charts.OTHERS]
     assert series.set_index("name")["count"][charts.OTHERS] == 9
 
 
 def test_without_smaller_zip_codes_there_are_no_others():
-    assert nest.over_time(sightings(("94107", 0, 4)))[1] == ["94107"]
+    assert over_time(sightings(("94107", 0, 4)))[1] == ["94107"]
 
 
 def test_bars_stand_on_one_another_and_start_anew_each_hour():
-    series, names = nest.over_time(sightings(("94107", 0, 4), ("94110", 0, 3), ("94107", 1, 2)))
+    series, names = over_time(sightings(("94107", 0, 4), ("94110", 0, 3), ("94107", 1, 2)))
     drawn = charts.stacked_windows(series, names=names, count_title="people seen", name_title="zip code").data
 
     assert sorted(zip(drawn["name"], drawn["bottom"], drawn["top"], strict=True)) == [("94107", 0, 2), ("94107", 0, 4), ("94110", 4, 7)]
@@ -52,5 +56,5 @@ def test_bars_stand_on_one_another_and_start_anew_each_hour():
 def test_the_newest_hours_are_counted_back_from_the_newest_window():
     rows = sightings(("94107", 0, 1), ("94107", 5, 2), ("94107", 6, 4))
 
-    assert list(nest.newest_hours(rows, 6)["count"]) == [1, 2]
-    assert list(nest.newest_hours(rows, None)["count"]) == [1, 2, 4]
+    assert list(windows.newest(rows, timedelta(hours=6))["count"]) == [1, 2]
+    assert list(windows.newest(rows, None)["count"]) == [1, 2, 4]

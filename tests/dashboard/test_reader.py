@@ -6,6 +6,7 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from ports import free_ports
 from running import RETRY_SECONDS
 
 from contract.domains.nest import NEST_CAMERA_STATS
@@ -15,7 +16,6 @@ from contract.kafka.create_topics import create_topics
 from contract.kafka.result_table import read_to_end
 from dashboard.reading.reader import Follower
 from streamgauge.platform.platform import Platform
-from streamgauge.platform.ports import free_ports
 
 NOBODY_LISTENS = "127.0.0.1:1"
 

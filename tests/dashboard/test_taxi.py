@@ -76,7 +76,7 @@ def test_a_borough_can_be_chosen(write, until):
     write("Manhattan", 30)
     write("Queens", 10)
     page = page_with(until, lambda page: metrics(page).get("Trips") == "40")
-    page.multiselect(key="taxi-boroughs").set_value(["Queens"]).run()
+    page.multiselect(key="borough").set_value(["Queens"]).run()
     assert metrics(page)["Trips"] == "10"
 
 
@@ -84,13 +84,13 @@ def test_odd_rows_of_long_ago_do_not_stretch_the_picture(write, until):
     write("Manhattan", 1, start=datetime(2008, 12, 31, 23, tzinfo=UTC))
     write("Manhattan", 30)
     page = page_with(until, lambda page: metrics(page).get("Trips") == "30")
-    page.segmented_control(key="taxi-period").set_value("all").run()
+    page.segmented_control(key="period").set_value("all").run()
     assert metrics(page)["Trips"] == "31"
 
 
 @pytest.mark.usefixtures("write")
 def test_an_empty_topic_says_what_to_do(until):
-    page = page_with(until, lambda page: any("No events yet" in title.value for title in page.subheader))
+    page = page_with(until, lambda page: any("No events yet" in title.value for title in page.header))
     assert any("streamgauge demo" in text.value for text in page.markdown)
 
 

@@ -14,13 +14,14 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from messages import absent
 from pages import drawn
+from query_topics import QueryTopics
 from running import RETRY_SECONDS, free_ports
 from streamlit.testing.v1 import AppTest
 
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.create_topics import create_topics
 from contract.storage.data_files import data_file
-from contract.topics import STREAMING_METRICS
+from contract.topics import QUERY_STATES
 from dashboard.domains import wikimedia, wikimedia_stream
 from streamgauge.platform.registry import EmbeddedRegistry
 
@@ -33,13 +34,13 @@ class Topics:
 
     def __init__(self, settings, monkeypatch):
         self.settings = settings
-        topics = (WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, STREAMING_METRICS)
+        topics = (WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, QUERY_STATES)
         self.own = {topic.name: dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for topic in topics}
         create_topics(settings.kafka, list(self.own.values()))
         monkeypatch.setattr(wikimedia, "TOPIC", self.own[WIKIMEDIA_PROCESSED.name].name)
         monkeypatch.setattr(wikimedia, "WIKIS_TOPIC", self.own[WIKIMEDIA_WIKI_STATS.name].name)
         monkeypatch.setattr(wikimedia_stream, "SOURCE_TOPIC", self.own[WIKIMEDIA.name].name)
-        monkeypatch.setattr(wikimedia_stream, "METRICS_TOPIC", self.own[STREAMING_METRICS.name].name)
+        monkeypatch.setattr(wikimedia_stream, "STATES_TOPIC", self.own[QUERY_STATES.name].name)
         monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
         monkeypatch.setitem(os.environ, "SCHEMA_REGISTRY_URL", settings.registry_url)
         self._producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
@@ -61,10 +62,6 @@ class Topics:
         window = {"end": f"{start + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
         row = {"wiki": wiki, "namespace": 0, "window": window, "edits": edits, "bytes_added": added, "bytes_removed": removed}
         self.write(WIKIMEDIA_WIKI_STATS, json.dumps(row), key=f"{wiki} {minute}")
-
-    def metrics(self, event, **fields):
-        report = {"event": event, "query": "wikimedia-edit-stats", "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", **fields}
-        self.write(STREAMING_METRICS, json.dumps(report), key="wikimedia-edit-stats")
 
     def write(self, topic, value, *, key=None, age=timedelta(0), headers=None, partition=-1):
         timestamp_ms = int((datetime.now(UTC) - age).timestamp() * 1000)
@@ -119,7 +116,7 @@ class Page:
     def texts(self):
         shown = [
             *self.app.title,
-            *self.app.subheader,
+            *self.app.header,
             *self.app.markdown,
             *self.app.caption,
             *self.app.error,
@@ -169,9 +166,11 @@ def test_it_says_where_the_records_come_from_and_how_many_the_query_has_still_to
     topics.count("Bot", 1)
     topics.write(WIKIMEDIA, b"1", partition=1, headers={"source": b"live"})
     topics.write(WIKIMEDIA, b"2", partition=2, headers={"source": b"<b>mine</b>"})
-    topics.metrics("progress", source_lag={"wikimedia-0": 1_000, "wikimedia-1": 234}, batch_ms=412)
+    QueryTopics(topics.settings.bootstrap_servers, {"states": topics.own[QUERY_STATES.name].name}).state(
+        "wikimedia-edit-stats", source_offsets={}
+    )
     page.until(
-        lambda seen: "Source: Wikimedia, live" in seen.texts and seen.metrics.get("Records not yet read") == "1,234",
+        lambda seen: "Source: Wikimedia, live" in seen.texts and seen.metrics.get("Records not yet read") == "5",
         "the live stream and the lag were to appear",
     )
     assert "Source: unknown" in page.texts, "a word that nobody knows"
@@ -234,7 +233,7 @@ def test_it_keeps_what_it_has_while_the_registry_is_away_and_goes_on_when_it_is_
     assert page.windows == [("12:00:00", 14, 0)]
 
     registry.start(detached=False)
-    page.app.segmented_control(key="wikimedia-period").set_value("6 hours")
+    page.app.segmented_control(key="period").set_value("6 hours")
     page.until(lambda seen: seen.windows == [("12:00:00", 14, 0), ("11:00:00", 9, 0)], "the page was to go on by itself")
     assert own_registry.settings.registry_url not in page.texts
     st.cache_resource.clear()

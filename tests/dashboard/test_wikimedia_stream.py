@@ -1,11 +1,11 @@
 """What the Wikimedia page says of the stream itself: records with explicit times in, words and numbers out."""
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.domains.wikimedia_stream import lag_of, newest_report, sources_of
+from contract.query_status import QueryStatus
+from dashboard.domains.wikimedia_stream import lag_of, sources_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -13,24 +13,15 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 class Record:
     """A record as Kafka's consumer gives it."""
 
-    def __init__(self, value=b"1", key=b"wikimedia-edit-stats", source=None, age=timedelta(0)):
-        self.value, self.key = lambda: value, lambda: key
+    def __init__(self, source=None, age=timedelta(0)):
         self.headers = lambda: [("source", source)] if source else None
         self.timestamp = lambda: (1, int((NOON - age).timestamp() * 1000))
 
 
-def report(event, query="wikimedia-edit-stats", seconds_ago=5, **fields):
-    row = {"event": event, "time": f"{NOON - timedelta(seconds=seconds_ago):%Y-%m-%dT%H:%M:%SZ}", **fields}
-    return Record(json.dumps(row).encode(), query.encode())
-
-
-def progress(lag, **fields):
-    return report("progress", source_lag=lag, batch_ms=412, **fields)
-
-
-def said(*records):
-    """The number and its meaning, at noon."""
-    return lag_of(newest_report(records), NOON)[1:]
+def said(state, **fields):
+    """The number and its meaning, at noon, of a query in that state for ten seconds."""
+    since = NOON - timedelta(seconds=10)
+    return lag_of(QueryStatus("wikimedia-edit-stats", state, since, since, since, "here", 7, **fields), NOON)[1:]
 
 
 def test_each_source_is_named_once():
@@ -46,28 +37,20 @@ def test_a_partition_whose_last_record_is_old_says_nothing_of_where_records_come
     assert sources_of([Record(source=b"live"), Record(source=b"recorded", age=timedelta(seconds=60))]) == ["live", "recorded"]
 
 
-def test_the_lag_is_that_of_all_partitions_with_the_length_and_age_of_the_batch():
-    number, meaning = said(progress({"wikimedia-0": 1_000, "wikimedia-1": 234}))
-    assert number == "1,234"
-    assert "412 ms" in meaning
-    assert "5 s ago" in meaning
+def test_the_lag_comes_with_the_length_and_age_of_the_last_batch():
+    number, meaning = said("running", lag=1_234, batch_ms=412, batch_at=NOON - timedelta(seconds=5))
+    assert (number, meaning) == ("1,234", "last batch 412 ms, 5 s ago")
 
 
-def test_the_newest_report_counts_and_that_of_another_query_does_not():
-    assert said(progress({"a": 9}), progress({"a": 5}), progress({"a": 7}, query="another"))[0] == "5"
+def test_a_query_that_waits_or_has_just_started_has_a_lag_too():
+    assert said("idle", lag=0) == ("0", "waits for records")
+    assert said("running", lag=7) == ("7", "in its first batch")
 
 
-@pytest.mark.parametrize(
-    "rubbish", [b"no json", b"[]", b'{"event": "progress", "time": "2026-11-21T12:00:00Z", "source_lag": "many"}', None]
-)
-def test_a_report_that_is_none_is_passed_over(rubbish):
-    assert said(progress({"a": 5}), Record(rubbish))[0] == "5"
+@pytest.mark.parametrize("state", ["stopped", "failed", "silent"])
+def test_a_query_that_processes_nothing_has_no_number(state):
+    assert said(state, lag=5) == ("\N{EN DASH}", f"wikimedia-edit-stats is {state}")
 
 
-def test_a_query_that_waits_has_nothing_to_read_and_one_that_ended_or_says_nothing_has_no_number():
-    nothing = "\N{EN DASH}"
-    assert said(report("idle"))[0] == "0"
-    assert said(report("terminated"))[0] == nothing
-    assert "wikimedia-edit-stats" in said(report("terminated"))[1]
-    assert said(progress({"a": 5}, seconds_ago=61))[0] == nothing
-    assert said()[0] == nothing
+def test_before_the_first_run_there_is_no_number():
+    assert lag_of(None, NOON)[1:] == ("\N{EN DASH}", "wikimedia-edit-stats has not run yet")

@@ -65,7 +65,7 @@ def test_while_no_window_is_whole_there_is_nothing_to_draw():
 
 def test_the_busiest_wikis_are_those_of_the_period_with_as_long_before():
     ranking = wikimedia.busiest(
-        wikis((0, "enwiki", 90, 0, 0), (1, "enwiki", 3, 0, 0), (2, "dewiki", 7, 0, 0), (3, "enwiki", 2, 0, 0)), minutes=2
+        wikis((0, "enwiki", 90, 0, 0), (1, "enwiki", 3, 0, 0), (2, "dewiki", 7, 0, 0), (3, "enwiki", 2, 0, 0)), timedelta(minutes=2)
     )
     assert listed(ranking, "name", "count", "before") == [("dewiki", 7, 0), ("enwiki", 2, 93)]
 

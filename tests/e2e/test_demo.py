@@ -56,17 +56,6 @@ def still_there(processes):
     return [f"{p.pid} {p.name()}" for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_it_ends_in_time_and_leaves_nothing(idle):
-    demo = start_demo(idle)
-    eventually(lambda: without_rows(idle) == [], "a row in each domain's result topics")
-    children = offspring(demo.pid)
-    assert len([child for child in children if child.name() == "java"]) >= 3, "a broker, a schema registry and a Spark driver were expected"
-    demo.terminate()
-    # Nothing is killed: what has a batch to finish, or records to be acknowledged, has finished.
-    assert demo.wait(STOP_SECONDS + SERVER_STOP_SECONDS) == 0
-    assert still_there(children) == []
-
-
 def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
     demo = start_demo(idle, "--no-dashboard")
     before = eventually(has_rows(idle), "the first row in the result topic")
@@ -84,7 +73,7 @@ def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
         assert all(after[key] >= count for key, count in before.items()), "a count of the first demo was lost"
     finally:
         again.terminate()
-        again.wait()
+        assert again.wait() == 0
 
 
 def test_it_ends_by_itself_after_so_many_seconds(idle):
@@ -118,20 +107,25 @@ def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):
     assert not (idle.home / "kafka").exists(), "the port was looked at after the broker was started"
 
 
-def test_whatever_is_killed_comes_back_by_itself(idle):
+def test_whatever_is_killed_comes_back_by_itself_and_it_ends_in_time_and_leaves_nothing(idle):
     demo = start_demo(idle)
     try:
         is_ready = ready_lines(idle)
         eventually(lambda: len(set(is_ready())) == len(PARTS), "every part to be ready")
-        for guard in psutil.Process(demo.pid).children():
-            for process in guard.children():
-                process.kill()
+        eventually(lambda: without_rows(idle) == [], "a row in each domain's result topics")
+        for process in psutil.Process(demo.pid).children():  # the guard too
+            process.kill()
         eventually(lambda: all(is_ready().count(part) >= 2 for part in PARTS), "every part to be ready again")
         counted = sum(results(idle).values())
         eventually(lambda: sum(results(idle).values()) > counted, "the count to go on")
+        children = offspring(demo.pid)
+        java = [child for child in children if child.name() == "java"]
+        assert len(java) >= 3, "a broker, a schema registry and a Spark driver were expected"
     finally:
         demo.send_signal(signal.SIGINT)
-        assert demo.wait() == 0
+        # Nothing is killed: what has a batch to finish, or records to be acknowledged, has finished.
+        assert demo.wait(STOP_SECONDS + SERVER_STOP_SECONDS) == 0
+    assert still_there(children) == []
 
 
 def ready_lines(settings):

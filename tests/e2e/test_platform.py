@@ -12,32 +12,38 @@ from streamgauge.platform.kafka import EmbeddedKafka
 
 @pytest.fixture
 def idle(tmp_path):
-    """Settings of a platform that is not running; it is stopped in the end."""
+    """Settings of a platform that does not run; what a test starts with them is stopped in the end."""
     chosen = settings_on_free_ports(tmp_path / "idle")
     yield chosen
     streamgauge("down", settings=chosen)
 
 
-def test_up_and_down_twice_each(idle):
-    first, second = streamgauge("up", settings=idle), streamgauge("up", settings=idle)
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """Settings of a platform that `up` has started, and what `up` printed. The tests of this file share it; the last one stops it."""
+    chosen = settings_on_free_ports(tmp_path_factory.mktemp("running"))
+    up = streamgauge("up", settings=chosen)
+    yield chosen, up
+    streamgauge("down", settings=chosen)
+
+
+def test_up_twice(running):
+    settings, first = running
+    second = streamgauge("up", settings=settings)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert f"127.0.0.1:{idle.kafka_port} (started)" in first.stdout
-    assert f"127.0.0.1:{idle.kafka_port} (was running)" in second.stdout
-    assert "stopped" in streamgauge("down", settings=idle).stdout
-    again = streamgauge("down", settings=idle)
-    assert again.returncode == 0
-    assert "was not running" in again.stdout
+    assert f"127.0.0.1:{settings.kafka_port} (started)" in first.stdout
+    assert f"127.0.0.1:{settings.kafka_port} (was running)" in second.stdout
 
 
-def test_a_broker_that_was_killed_starts_again_with_its_data(idle):
-    streamgauge("up", settings=idle)
-    write_topic(idle, "nest-logs", [b"before the kill"])
-    broker = EmbeddedKafka(idle).process
+def test_a_broker_that_was_killed_starts_again_with_its_data(running):
+    settings, _ = running
+    write_topic(settings, "nest-logs", [b"before the kill"])
+    broker = EmbeddedKafka(settings).process
     broker.kill()
-    eventually(lambda: EmbeddedKafka(idle).process is None, "the broker to be gone")
-    up = streamgauge("up", settings=idle)
+    eventually(lambda: EmbeddedKafka(settings).process is None, "the broker to be gone")
+    up = streamgauge("up", settings=settings)
     assert "(started)" in up.stdout, up.stderr
-    assert [message.value() for message in read_topic(idle, "nest-logs")] == [b"before the kill"]
+    assert [message.value() for message in read_topic(settings, "nest-logs")] == [b"before the kill"]
 
 
 def test_a_taken_port_is_one_line_that_names_the_setting(idle):
@@ -51,13 +57,18 @@ def test_a_taken_port_is_one_line_that_names_the_setting(idle):
     assert len(up.stderr.strip().splitlines()) == 1, up.stderr
 
 
-def test_two_run_side_by_side(idle, tmp_path):
-    other = settings_on_free_ports(tmp_path / "other")
-    try:
-        assert "(started)" in streamgauge("up", settings=idle).stdout
-        assert "(started)" in streamgauge("up", settings=other).stdout
-    finally:
-        streamgauge("down", settings=other)
+def test_two_run_side_by_side(running, idle):
+    settings, _ = running
+    assert "(started)" in streamgauge("up", settings=idle).stdout
+    assert read_topic(settings, "nyc-taxi") == read_topic(idle, "nyc-taxi") == [], "both answer"
+
+
+def test_down_twice(running):
+    settings, _ = running
+    assert "stopped" in streamgauge("down", settings=settings).stdout
+    again = streamgauge("down", settings=settings)
+    assert again.returncode == 0
+    assert "was not running" in again.stdout
 
 
 def test_a_kafka_of_ones_own_is_used_and_left_alone(idle, fresh):
@@ -74,6 +85,7 @@ def test_an_existing_topic_with_other_settings_is_named(idle, fresh):
     admin.delete_topics(["nest-camera-stats"])["nest-camera-stats"].result(30)
     eventually(lambda: "nest-camera-stats" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
     admin.create_topics([NewTopic("nest-camera-stats", num_partitions=2)])["nest-camera-stats"].result(30)
+    eventually(lambda: "nest-camera-stats" in admin.list_topics(timeout=10).topics, "the topic")
     up = streamgauge("up", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers)
     assert up.returncode == 0
     assert "warning: topic nest-camera-stats has partitions=2, expected partitions=1" in up.stderr

@@ -15,13 +15,14 @@ def archived(settings):
 def test_tables_are_listed_with_their_columns_and_a_limit_is_told(fresh):
     archived(fresh)
     listed = streamgauge("query", "--format", "json", settings=fresh)
-    (table,) = json.loads(listed.stdout)
+    table, view = [one for one in json.loads(listed.stdout) if one["format"] != "topic"]
     assert (table["table"], table["format"], table["path"]) == ("nest_cameras", "parquet", str(fresh.lake.absolute() / "nest" / "cameras"))
     assert "offset bigint" in table["columns"]
+    assert (view["table"], view["format"]) == ("nest_cameras_distinct", "view")
     few = streamgauge("query", "select * from nest_cameras", "--limit", "3", "--format", "csv", settings=fresh)
     assert len(few.stdout.splitlines()) == 4
-    assert "these are the first 3 rows, and there are more" in few.stderr
+    assert "only the first 3 rows; --limit" in few.stderr
     wrong = streamgauge("query", "drop table nest_cameras", settings=fresh)
     assert wrong.returncode == 2
-    assert wrong.stderr.splitlines()[-1].startswith("error: only a query can be asked")
+    assert wrong.stderr.splitlines()[-1].startswith("error: only queries are allowed")
     assert "Traceback" not in wrong.stderr

@@ -46,3 +46,21 @@ def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_h
 
     expected = "events in 50 | rows out 0 | lag 3 | longest batch 5 ms | late 0 | queries 1"
     eventually(lambda: line_after_a_batch_in_each_partition() == expected, f"the line {expected!r}")
+
+
+def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fresh):
+    figures = LiveFigures(fresh)
+    others = {"query": "taxi-borough-stats", "source_lag": {"nyc-taxi-0": 70}, "rows_dropped_by_watermark": 4}
+
+    def line(*records):
+        write_topic(fresh, "streaming-metrics", map(orjson.dumps, records))
+        figures.ask()
+        return figures.line().partition("| ")[2].partition(" | ")[2]
+
+    eventually(lambda: line(PROGRESS) == "lag 3 | longest batch 5 ms | late 0 | queries 1", "a line of the first query")
+    eventually(lambda: line(PROGRESS | others).startswith("lag 70 "), "the lag of the other query")
+    ended = {"event": "terminated", "query": "taxi-borough-stats"}
+    eventually(lambda: line(ended).startswith("lag 3 "), "the lag of the first query alone")
+    late, queries = line().split(" | ")[2:]
+    assert int(late.removeprefix("late ")) >= 4
+    assert queries == "queries 1"

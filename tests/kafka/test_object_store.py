@@ -1,7 +1,6 @@
 """The lake and checkpoints in an object store: a real server that speaks S3's protocol, on loopback."""
 
 import json
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,8 +10,9 @@ import psutil
 import pytest
 from object_store import CREDENTIALS
 from plain import one_camera, write_topic
-from running import environment, eventually, streamgauge
+from running import environment, eventually, running_queries, streamgauge
 
+from contract.settings import Settings
 from pipeline.catalog import queries
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,36 +97,27 @@ def test_it_goes_on_from_a_checkpoint_there_for_its_owner_alone(fresh, bucket, d
 
 
 def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, store, tmp_path):
-    log = tmp_path / "run.log"
-
-    def running():
-        command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
-        with log.open("a") as file:
-            return subprocess.Popen(command, stdout=file, stderr=file, env=environment(fresh, **bucket))
-
     def minutes(first, count):
         for number in range(first, first + count):
             before = len(objects(store, bucket, "nest-camera-stats-v1-update/commits/"))
             write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(5)))
             eventually(lambda: len(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > before, "a further batch")  # noqa: B023 - called at once
 
-    process = running()
-    minutes(0, 3)
-    java = [child for child in psutil.Process(process.pid).children(recursive=True) if "java" in child.name()]
-    for victim in (*java, process):
-        victim.kill()
-    process.wait()
+    surroundings = environment(fresh, **bucket)
+    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
+    with (tmp_path / "run.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log, env=surroundings) as process:
+        minutes(0, 3)
+        java = [child for child in psutil.Process(process.pid).children(recursive=True) if "java" in child.name()]
+        for victim in (*java, process):
+            victim.kill()
 
-    process = running()
-    minutes(3, 2)
-    store.stop()
-    write_topic(fresh, "nest-logs", (one_camera("cam-9", START + timedelta(minutes=9)) for _ in range(5)))
-    eventually(lambda: "waits for the object store" in log.read_text(), f"{log} to say that the store is away")
-    store.start()
-    minutes(10, 1)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0, log.read_text()
-    assert "Traceback" not in log.read_text()
+    with running_queries("nest-camera-stats", settings=Settings.from_environment(surroundings)) as said:
+        minutes(3, 2)
+        store.stop()
+        write_topic(fresh, "nest-logs", (one_camera("cam-9", START + timedelta(minutes=9)) for _ in range(5)))
+        eventually(lambda: any("waits for the object store" in line for line in said), "the query to say that the store is away")
+        store.start()
+        minutes(10, 1)
     done(fresh, bucket, "run", "nest-camera-stats", "--once")
     assert verdicts(done, fresh, bucket)["nest-camera-stats"] == "right"
 
@@ -143,25 +134,29 @@ def test_an_archive_is_written_verified_maintained_and_reset(fresh, bucket, done
 
     listed = done(fresh, bucket, "reset", "nest-archive-delta", "--yes").stdout
     assert f"table {bucket['LAKE_URI']}/nest/cameras_delta" in listed
-    assert "no tables yet in s3a://" in done(fresh, bucket, "query", "select 1 from nest_cameras_delta", code=2).stderr
+    assert "no table nest_cameras_delta" in done(fresh, bucket, "query", "select 1 from nest_cameras_delta", code=2).stderr
 
 
 def test_without_being_told_archives_are_delta_there(fresh, bucket, done):
     refused = done(fresh, bucket, "run", "nest-archive", "--once", code=2)
-    assert f"relies on renames that are one step, which {bucket['LAKE_URI']}/nest/cameras has not" in refused.stderr
+    assert f"needs atomic renames, which {bucket['LAKE_URI']}/nest/cameras does not have" in refused.stderr
     assert "nest-archive-delta" in {query.name for query in queries(replace(fresh, lake_uri=bucket["LAKE_URI"]))}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("command", "change", "said"),
     [
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "cannot be reached at http://127.0.0.1:9: EndpointConnectionError"),
-        ({"LAKE_URI": "s3a://no-such-bucket/lake"}, "no-such-bucket"),
-        ({"LAKE_URI": "ftp://lake/x"}, "LAKE_URI is 'ftp://lake/x'; expected a folder, as a path or file:///path, or an object store"),
+        ("query", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "cannot be reached at http://127.0.0.1:9: EndpointConnectionError"),
+        ("maintain", {"LAKE_URI": "s3a://no-such-bucket/lake"}, "no tables yet in s3a://no-such-bucket/lake"),
+        (
+            "query",
+            {"LAKE_URI": "ftp://lake/x"},
+            "LAKE_URI is 'ftp://lake/x'; expected a folder, as a path or file:///path, or an object store",
+        ),
     ],
 )
-def test_what_cannot_be_reached_is_one_line(settings, bucket, change, said):
-    refused = streamgauge("query", settings=settings, **(bucket | change))
+def test_what_cannot_be_reached_is_one_line(settings, bucket, command, change, said):
+    refused = streamgauge(command, settings=settings, **(bucket | change))
     assert refused.returncode == 2
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from running import environment, eventually, settings_on_free_ports, streamgauge
+from ports import free_ports
+from running import environment, eventually, kafka_client_threads, settings_on_free_ports, streamgauge
 
 from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
@@ -25,7 +26,6 @@ from producers.delivery.sending import Delivery
 from producers.nest.simulation import Simulation, simulate
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import Platform
-from streamgauge.platform.ports import free_ports
 
 START = "2026-01-01T00:00:00Z"
 SIMULATED = ("produce", "nest", "--json", "--unpaced", "--start", START)
@@ -86,6 +86,12 @@ def test_the_summary_tells_what_is_in_the_topic(fresh):
     assert summary["people_seen"] == len(sightings_of(usable)) > 50
     assert min(summary["late"], summary["too_late"]) > 50
     assert summary["undelivered"] == 0
+
+
+def test_no_kafka_client_outlives_a_producer(fresh):
+    before = kafka_client_threads()
+    assert streamgauge("produce", "nest", "--limit", "10", "--unpaced", settings=fresh).returncode == 0
+    eventually(lambda: kafka_client_threads() <= before, "the threads of the clients to end")
 
 
 def test_homes_are_spread_over_all_partitions_as_java_would_spread_them(fresh):
@@ -191,9 +197,7 @@ def running(settings, *arguments):
 
 
 def kill(broker):
-    guard = broker.process
-    for process in [*guard.children(recursive=True), guard]:
-        process.kill()
+    broker.process.kill()
     eventually(lambda: broker.process is None, "the broker to be gone")
 
 

@@ -9,9 +9,10 @@ from itertools import pairwise
 import pytest
 from plain import read_topic, write_topic
 from running import streamgauge
+from tlc_file import write_parquet
 
 from contract.domains.taxi import NYC_TAXI
-from producers.taxi.simulation import Simulation, write_parquet
+from producers.taxi.simulation import Simulation
 from producers.taxi.stream import event_time_ms, simulate
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
@@ -99,8 +100,9 @@ def test_event_time_passes_at_the_speed_that_was_asked_for(fresh):
         (("--rate", "5", "--unpaced"), "--rate and --unpaced exclude one another"),
         (("--rate", "5", "--speed-up", "60"), "--speed-up and --rate exclude one another"),
         (("--rate", "0"), "--rate is 0; expected a number above 0"),
-        (("--file", "a.parquet", "--odd", "0.1"), "--odd is about simulated events"),
-        (("--limit", "-1"), "--limit is -1"),
+        (("--file", "a.parquet", "--odd", "0.1"), "--odd applies to simulated events only"),
+        (("--limit", "-1"), "Invalid value for '--limit': Input should be greater than or equal to 0"),
+        (("--seed", "-1"), "Invalid value for '--seed': Input should be greater than or equal to 0"),
         (("--start", "tomorrow"), "--start is 'tomorrow'"),
     ],
 )

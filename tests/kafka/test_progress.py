@@ -11,9 +11,10 @@ from pipeline.monitoring.progress import ProgressToKafka
 from streamgauge.platform.platform import Platform
 
 
-@pytest.fixture
-def platform(tmp_path):
-    platform = Platform(settings_on_free_ports(tmp_path / "home"), with_registry=False)
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory):
+    """A broker for both tests: the first one leaves it running, the last one stops it."""
+    platform = Platform(settings_on_free_ports(tmp_path_factory.mktemp("home")), with_registry=False)
     platform.start(detached=False)
     yield platform
     platform.stop()

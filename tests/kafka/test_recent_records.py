@@ -7,7 +7,7 @@ from plain import write_topic
 
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
-from contract.kafka.recent_records import Recent, RecentReader, last_records
+from contract.kafka.recent_records import last_records
 from contract.topics import Topic
 
 
@@ -28,15 +28,6 @@ def test_the_last_records_of_each_partition_are_read(settings, topic):
     found = last_records(settings.kafka, topic, 2)
     assert values(found) == ["16", "17", "18", "19"], "the third partition is empty"
     assert [message.timestamp() for message in found] == sorted(message.timestamp() for message in found), "the oldest first"
-
-
-def test_a_reader_that_begins_again_has_the_newest_and_no_older_ones(settings, topic):
-    with RecentReader(settings.kafka, topic, Recent(2), lambda message: message).opened() as reader:
-        for first in (10, 50):
-            write_topic(settings, topic, [b"%d" % (first + number) for number in range(10)], partitions=1)
-            reader.begin_again()
-            reader.read_to_end()
-            assert values(reader.table.rows()) == [str(first + 8), str(first + 9)]
 
 
 def test_a_topic_that_is_not_there_is_named(settings):

@@ -1,5 +1,6 @@
 """The embedded schema registry: its ids, its rule, its starts and ends."""
 
+import re
 import socket
 from contextlib import closing
 
@@ -112,3 +113,11 @@ def test_a_registry_of_ones_own_is_used_and_left_alone(idle, registry):
     assert "Schema registry left alone: it is yours, by SCHEMA_REGISTRY_URL" in " ".join(down.split())
     assert registries.answers(registry.registry)
     assert not (idle.home / "registry").exists()
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_the_way_to_this_machine(fresh_registry):
+    nobody = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_PROXY": "", "no_proxy": ""}
+    found = streamgauge("doctor", settings=fresh_registry, **nobody).stdout
+    assert re.search(r"ok +schema registry", found), found
+    done = streamgauge("produce", "wikimedia", "--limit", "10", "--unpaced", settings=fresh_registry, **nobody)
+    assert done.returncode == 0, done.stderr

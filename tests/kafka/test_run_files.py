@@ -134,7 +134,7 @@ def test_a_checkpoint_is_of_one_source(fresh, landing):
     [
         (
             "files:/no/such/folder",
-            "files are to land in /no/such/folder, which cannot be read (No such file or directory); create that folder",
+            "the source folder /no/such/folder cannot be read (No such file or directory); create it",
         ),
         ("/data", "STREAMGAUGE_NEST_SOURCE is '/data'; expected files: and a folder, such as files:/data/landing"),
         ("files:s3a://bucket", "STREAMGAUGE_NEST_SOURCE is 'files:s3a://bucket'; expected files: and a folder"),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from plain import counts_of, dropped, one_camera, read_topic, results, sightings_of, write_topic
+from plain import counts_of, dropped, folded, one_camera, read_topic, results, sightings_of, write_topic
 from running import streamgauge
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -122,8 +122,8 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
     ("arguments", "message"),
     [
         (("run", "nest-camera-stat"), "no query nest-camera-stat; there are nest-camera-stats"),
-        (("run", "--mode", "complete"), "--mode, --console and --topic-pattern are for queries that are named"),
-        (("run", "nest-archive", "--mode", "often"), "expected one of append, update, complete"),
+        (("run", "--mode", "complete"), "--mode, --console, --batch and --topic-pattern require the names of queries"),
+        (("run", "nest-archive", "--mode", "often"), "'often' is not one of 'append', 'update', 'complete'"),
         (("report", "nest-archive"), "no report for 'nest-archive'"),
     ],
 )
@@ -132,3 +132,14 @@ def test_a_wrong_word_gets_one_clear_line(settings, arguments, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_crowds_run_by_name_and_verify_proves_them(fresh):
+    for hour in ("10", "13"):
+        summary = produced(fresh, "--limit", "1500", "--speed-up", "100", "--start", f"2026-01-01T{hour}:00:00Z", *FAULTS)
+        assert summary["people_seen"] > 100
+        run_once(fresh, "nest-crowds", STREAMGAUGE_CROWD="20")
+    found = streamgauge("verify", "nest-crowds", "--format", "json", settings=fresh, STREAMGAUGE_CROWD="20")
+    (outcome,) = json.loads(found.stdout)
+    assert outcome["rows"]["equal"] == outcome["rows"]["compared"] == len(folded(fresh, "nest-crowds")) > 0
+    assert {row["crowd"] for row in folded(fresh, "nest-crowds").values()} == {20}

@@ -35,7 +35,7 @@ def produce(settings, count, first=0):
     )
 
 
-def test_a_query_runs_is_killed_falls_silent_and_stops(fresh):
+def test_a_query_runs_is_killed_falls_silent_and_stops(fresh, monkeypatch):
     produce(fresh, 500)
     command = [sys.executable, "-m", "streamgauge.cli", "run", QUERY]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.DEVNULL) as pipeline:
@@ -56,6 +56,7 @@ def test_a_query_runs_is_killed_falls_silent_and_stops(fresh):
     assert running["error"] is None
 
     produce(fresh, 40, first=500)
+    monkeypatch.setattr("contract.query_status.SILENT_AFTER", timedelta(seconds=1))
     silent = eventually(lambda: (found := status(fresh))["state"] == "silent" and found, "the killed query to be called silent")
     assert silent["lag"] == 40, "what has come since the kill is lag"
     assert silent["input_rows_per_second"] is None

@@ -2,10 +2,10 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,8 +13,9 @@ import pyarrow.parquet
 import pytest
 from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, results, write_topic
-from running import environment, eventually, streamgauge
+from running import environment, eventually, running_queries, streamgauge
 
+from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
 from streamgauge.platform.kafka import EmbeddedKafka
 
@@ -36,34 +37,20 @@ def recreate(settings, topic):
     create_topics(settings.kafka)
 
 
-@contextmanager
-def pipeline(settings, *queries, **variables):
-    """The pipeline in a process of its own, until it is told to end; gives the process and its log."""
-    log = settings.home / "pipeline.txt"
-    with log.open("w") as stderr:
-        command = [sys.executable, "-m", "streamgauge.cli", "run", *queries]
-        process = subprocess.Popen(command, env=environment(settings, **variables), stderr=stderr)
-    try:
-        yield process, log
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-
-
 def test_a_query_that_fails_for_good_is_given_up_with_an_alert_and_the_others_go_on(fresh):
     write_topic(fresh, "nest-logs", cameras(10))
     done = streamgauge("run", "nest-archive", "--once", settings=fresh)
     assert done.returncode == 0, done.stderr
     (fresh.checkpoints / "nest-archive-v1-append" / "offsets" / "0").write_text("rubbish")
     shutil.rmtree(fresh.checkpoints / "nest-archive-v1-append" / "commits")
-    with pipeline(fresh, "nest-archive", "nest-camera-stats", STREAMGAUGE_RESTART_LIMIT="1") as (process, log):
-        eventually(lambda: "nest-archive is given up" in log.read_text(), "the broken query to be given up")
+    settings = replace(fresh, restart_limit=1)
+    with (  # noqa: PT012 - the error comes at the end of the run
+        pytest.raises(StreamgaugeError, match=r"^query nest-archive given up: failed 2 times within 300 s"),
+        running_queries("nest-archive", "nest-camera-stats", settings=settings) as said,
+    ):
+        eventually(lambda: any("nest-archive is given up" in line for line in said), "the broken query to be given up")
         write_topic(fresh, "nest-logs", [one_camera(f"later-{number}", START) for number in range(10)])
         eventually(lambda: sum(results(fresh).values()) == 20, "the other query to count what came later")
-        assert process.poll() is None
-    assert process.returncode == 2, "a query that was given up must show in the exit code"
-    assert log.read_text().splitlines()[-1].startswith("error: query nest-archive given up: failed 2 times within 300 s"), log.read_text()
-    assert "Traceback" not in log.read_text()
     levels = [(alert["level"], alert["query"]) for alert in alerts(fresh)]
     assert levels == [("warning", "nest-archive"), ("error", "nest-archive")]
 
@@ -132,21 +119,34 @@ def archived_rows(home):
 def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(own_broker):
     broker = EmbeddedKafka(own_broker)
     write_topic(own_broker, "nest-logs", cameras(10))
-    with pipeline(own_broker, "nest-camera-stats", STREAMGAUGE_RESTART_LIMIT="0") as (process, log):
+    with running_queries("nest-camera-stats", settings=replace(own_broker, restart_limit=0)) as said:
         eventually(lambda: sum(results(own_broker).values()) == 10, "the first ten to be counted")
         broker.stop()
-        eventually(lambda: "waits for Kafka" in log.read_text() or process.poll() is not None, "the query to wait for Kafka")
+        eventually(lambda: any("waits for Kafka" in line for line in said), "the query to wait for Kafka")
         broker.start(detached=False)
         write_topic(own_broker, "nest-logs", [one_camera(f"later-{number}", START) for number in range(10)])
         eventually(lambda: sum(results(own_broker).values()) == 20, "the others to be counted")
     broker.stop()
-    assert process.returncode == 0, log.read_text()
 
 
-def test_kafka_away_at_the_start_is_one_line_after_which_once_gives_up(tmp_path, settings):
+def test_kafka_away_at_the_start_is_one_line_after_which_once_gives_up(tmp_path, settings, monkeypatch):
+    monkeypatch.setattr("pipeline.running.query_life.ONCE_SECONDS", 1)
     done = streamgauge(
         "run", "nest-archive", "--once", settings=settings, STREAMGAUGE_HOME=str(tmp_path), KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1"
     )
     assert done.returncode == 2
     assert "nest-archive waits for Kafka and tries again every 2 s: no Kafka answers at 127.0.0.1:1" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: queries nest-dead-letters, nest-archive given up: no Kafka answers")
+
+
+def test_a_silent_source_is_an_alert_that_is_resolved_when_a_record_comes(fresh):
+    def told():
+        return [(alert["level"], alert["what"].partition(":")[0]) for alert in alerts(fresh) if alert["query"] == "nest-camera-stats"]
+
+    write_topic(fresh, "nest-logs", cameras(1))
+    with running_queries("nest-camera-stats", settings=replace(fresh, alert_silent_seconds=2)) as said:
+        eventually(lambda: told() == [("warning", "silent source")], "an alert")
+        write_topic(fresh, "nest-logs", cameras(2))
+        eventually(lambda: told()[:2] == [("warning", "silent source"), ("resolved", "silent source")], "the end of the alert")
+    assert any("nest-camera-stats: silent source: no new record, for 2 s" in line for line in said)
+    assert any("nest-camera-stats: resolved: silent source" in line for line in said)

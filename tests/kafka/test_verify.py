@@ -9,23 +9,19 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 from avro import V1, V2, change
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from plain import dropped, folded, one_camera, read_topic, write_topic
+from plain import dropped, folded, one_camera, write_topic
 from running import streamgauge
-from topic_reset import delete_subjects, empty_topics
+from verifying import differences, run_once, verified, write
 
 from contract.storage.checkpoint_names import CheckpointName
-from pipeline.catalog import chosen
-from pipeline.running.runner import Runner
-from pipeline.verification.verifier import Verifier
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATS = "nest-camera-stats"
-FAULTS = ("--late", "0.05", "--too-late", "0.02", "--duplicates", "0.03", "--corrupt", "0.02")
 
 
 @contextmanager
@@ -36,29 +32,6 @@ def few_batches_kept(spark):
         yield
     finally:
         spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
-
-
-def run_once(spark, settings, *names, mode=None, **changes):
-    settings = replace(settings, **changes)
-    queries = [query for query in chosen(names, settings) if not names or query.name in names]
-    Runner(spark, settings, once=True).run([replace(query, mode=mode or query.mode) for query in queries])
-
-
-def verified(spark, settings, *names, mode=None):
-    verifier = Verifier(spark, settings)
-    queries = [query for query in chosen(names, settings) if not names or query.name in names]
-    outcomes = {query.name: verifier.verify(replace(query, mode=mode or query.mode)) for query in queries}
-    return outcomes[names[0]] if len(names) == 1 else outcomes
-
-
-def write(settings, topic, key, value, **more):
-    producer = Producer({"bootstrap.servers": settings.bootstrap_servers})
-    producer.produce(topic, value, key, **more)
-    assert producer.flush(30) == 0
-
-
-def differences(outcome, kind):
-    return {difference.where: (difference.expected, difference.found) for difference in outcome.differences if difference.kind == kind}
 
 
 def backlog(late_duplicates=True):
@@ -76,7 +49,7 @@ class TestLateness:
     def test_the_late_rows_are_those_that_spark_dropped_though_it_has_forgotten_its_batches(self, spark, fresh):
         write_topic(fresh, "nest-logs", backlog(), partitions=3)
         with few_batches_kept(spark):
-            run_once(spark, fresh, STATS, max_offsets_per_trigger=600)
+            run_once(spark, fresh, STATS, max_offsets_per_trigger=1500)
         folder = CheckpointName(STATS, 1, "update").folder(fresh)
         assert len([path for path in (folder / "offsets").iterdir() if path.name.isdigit()]) < 6, "Spark should have forgotten its batches"
 
@@ -138,7 +111,7 @@ class TestRetention:
         write_topic(fresh, "nest-logs", values, partitions=3)
         # A partition is never more than an hour behind the others here, and the setting says so: the cut can be told from what follows.
         fresh = replace(fresh, partition_skew="1 hour")
-        run_once(spark, fresh, STATS, "nest-archive", max_offsets_per_trigger=1500)
+        run_once(spark, fresh, STATS, "nest-archive", max_offsets_per_trigger=3000)
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
         for deleted in admin.delete_records([TopicPartition("nest-logs", number, 1200) for number in range(3)]).values():
             deleted.result(30)
@@ -167,125 +140,6 @@ class TestRetention:
         assert "was recreated" in found.problem
 
 
-@pytest.fixture(scope="module")
-def domains(spark, registry, tmp_path_factory):
-    """All domains, with everything that goes wrong on the way, run in three parts; and what the producers said."""
-    empty_topics(registry.kafka)
-    delete_subjects(registry.registry_url)
-    settings = replace(registry, home=tmp_path_factory.mktemp("home"))
-    said = {"nest": [], "taxi": [], "wikimedia": []}
-    for part in range(3):
-        # In a far future of Kafka's timestamps: what simulations send counts by the clock that they state.
-        start = (datetime(2300, 1, 1, tzinfo=UTC) + timedelta(days=part)).isoformat()
-        for domain, more in {
-            "nest": ("--limit", "1500", "--speed-up", "1000", "--rate", "100"),
-            "taxi": ("--limit", "1500", "--odd", "0.02"),
-            "wikimedia": ("--limit", "1500", "--rate", "1", "--speed-up", "1"),
-        }.items():
-            arguments = ("--unpaced", "--json", "--seed", str(part), "--start", start, *more, *FAULTS)
-            done = streamgauge("produce", domain, *arguments, settings=settings)
-            assert done.returncode == 0, done.stderr
-            said[domain].append(json.loads(done.stdout.splitlines()[-1]))
-        run_once(spark, settings, max_offsets_per_trigger=800)
-    return (
-        settings,
-        {domain: {name: sum(one[name] for one in parts) for name in parts[0] if name != "source"} for domain, parts in said.items()},
-    )
-
-
-class TestDomains:
-    def test_everything_is_right_and_the_counts_are_those_that_the_producers_gave(self, spark, domains):
-        settings, said = domains
-        found = verified(spark, settings)
-        assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(found, "right"), found
-        assert len(found) == 10
-        for domain in said:
-            letters = found[f"{domain}-dead-letters"]
-            assert letters.records == said[domain]["events"]
-            assert letters.rows.equal == said[domain]["corrupt"] > 0
-        for query, domain, facts in (
-            (STATS, "nest", "people_seen"),
-            ("taxi-borough-stats", "taxi", "trips"),
-            ("wikimedia-edit-stats", "wikimedia", "edits"),
-        ):
-            lateness = found[query].lateness
-            assert lateness.events == said[domain][facts]
-            assert lateness.late_events <= said[domain][f"{facts}_too_late"]
-            assert lateness.late_rows > 0 or domain != "taxi", (
-                "the other two repeat themselves, or have few batches: what they say too late is known, or in time"
-            )
-            assert lateness.late_rows == dropped(settings, query)
-        assert found["wikimedia-wiki-stats"].lateness.late_rows == dropped(settings, "wikimedia-wiki-stats")
-
-    def test_a_changed_value_a_removed_row_an_added_one_and_rubbish_are_named(self, domains):
-        settings, _ = domains
-        table = folded(settings, "taxi-borough-stats")
-        changed, removed, spoilt = sorted(table)[:3]
-        added = changed.replace(b'"borough":"', b'"borough":"Not ')
-        write(
-            settings,
-            "taxi-borough-stats",
-            changed,
-            orjson.dumps({**table[changed], "fare_amount_sum": table[changed]["fare_amount_sum"] + 0.01}),
-        )
-        write(settings, "taxi-borough-stats", removed, None)
-        write(settings, "taxi-borough-stats", spoilt, b"rubbish")
-        write(settings, "taxi-borough-stats", added, orjson.dumps(table[changed]))
-        done = streamgauge("verify", "taxi-borough-stats", settings=settings)
-        assert done.returncode == 1, done.stderr
-        assert "1 missing, 1 extra, 2 different" in done.stdout
-        for key in (changed, removed, spoilt, added):
-            assert key.decode() in done.stdout
-        assert f'{{"fare_amount_sum":{table[changed]["fare_amount_sum"]}}}' in done.stdout, "of two rows only what differs is shown"
-        found = json.loads(streamgauge("verify", "taxi-borough-stats", "--format", "json", settings=settings).stdout)
-        assert found[0]["verdict"] == "wrong"
-        assert {key: found[0]["rows"][key] for key in ("missing", "extra", "different")} == {"missing": 1, "extra": 1, "different": 2}
-
-    def test_an_avro_row_under_the_key_of_another_is_named(self, spark, domains):
-        settings, _ = domains
-        (key, value), (_, another), *_ = {message.key(): message.value() for message in read_topic(settings, "wikimedia.processed")}.items()
-        assert value != another
-        write(settings, "wikimedia.processed", key, another)
-        found = verified(spark, settings, "wikimedia-edit-stats")
-        assert found.rows.wrong == 1
-        assert differences(found, "different").keys() == {key.decode()}
-
-    def test_a_file_that_is_gone_is_named_with_the_rows_that_it_held(self, spark, domains):
-        settings, _ = domains
-        table = settings.lake / "wikimedia" / "changes"
-        victim = max(table.glob("*/*.parquet"), key=lambda path: path.stat().st_size)
-        content = victim.read_bytes()
-        victim.unlink()
-        found = verified(spark, settings, "wikimedia-archive")
-        assert found.verdict == "wrong"
-        assert found.rows.missing > 0
-        assert str(victim.relative_to(table)) in found.faults[0]
-        assert all(where.startswith("wikimedia-") for where in differences(found, "missing"))
-        victim.write_bytes(content)
-        assert verified(spark, settings, "wikimedia-archive").verdict == "right"
-
-    def test_a_file_that_is_damaged_is_named(self, spark, domains):
-        settings, _ = domains
-        table = settings.lake / "taxi" / "trips"
-        victim = max(table.glob("*/*.parquet"), key=lambda path: path.stat().st_size)
-        with victim.open("r+b") as file:
-            file.truncate(100)
-        found = verified(spark, settings, "taxi-archive")
-        assert found.verdict == "wrong"
-        assert found.rows.missing > 0
-        assert str(victim.relative_to(table)) in found.faults[0]
-
-    def test_a_dead_letter_that_nobody_should_have_written_is_named(self, spark, domains):
-        settings, _ = domains
-        letter = next(one for one in read_topic(settings, "dead-letters") if b"nest-logs" in one.key())
-        of = {"offset": 0, "partition": 1, "topic": "nest-logs"}
-        write(settings, "dead-letters", json.dumps(of).encode(), b"a good record", headers=letter.headers())
-        found = verified(spark, settings, "nest-dead-letters")
-        assert found.rows.wrong == 1
-        assert "nest-logs-1 offset 0" in differences(found, "extra")
-        assert verified(spark, settings, "wikimedia-dead-letters").verdict == "right"
-
-
 def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spark, fresh_registry):
     for first, schema in ((0, V1), (300, V2)):
         serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), schema)
@@ -302,12 +156,12 @@ def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spa
 
 def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark, fresh):
     write_topic(fresh, "nest-logs", backlog(late_duplicates=False), partitions=3)
-    run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=1000)
+    run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=3000)
     assert verified(spark, fresh, STATS).verdict == "not run"
     found = verified(spark, fresh, STATS, mode="append")
     assert found.verdict == "right", found
     assert found.rows.equal == len(folded(fresh, "nest-camera-stats")) > 0
-    run_once(spark, fresh, STATS, mode="complete", max_offsets_per_trigger=1000)
+    run_once(spark, fresh, STATS, mode="complete", max_offsets_per_trigger=3000)
     found = verified(spark, fresh, STATS, mode="complete")
     assert found.verdict == "right", found
     assert found.rows.equal > len(folded(fresh, "nest-camera-stats")) - 60
@@ -318,8 +172,8 @@ def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark
     ("arguments", "message"),
     [
         (("nest-camera-stat",), "no query nest-camera-stat; there are nest-camera-stats"),
-        (("--mode", "complete"), "--mode is for queries that are named"),
-        ((STATS, "--mode", "often"), "expected one of append, update, complete"),
+        (("--mode", "complete"), "--mode requires the names of queries"),
+        ((STATS, "--mode", "often"), "'often' is not one of 'append', 'update', 'complete'"),
         ((STATS,), "query nest-camera-stats has not run in mode update"),
         ((), "no query has run"),
     ],

@@ -17,16 +17,17 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
+from ports import free_ports
 from rights import Right
 from running import SHORT_LIVED
 
 from contract.kafka.create_topics import create_topics
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.ports import free_ports
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 HOST = "127.0.0.1"
+REAUTHENTICATION_MS = 5000
 LISTENERS = {"SCRAM": "SASL_SSL", "MTLS": "SSL", "ELSEWHERE": "SSL", "EXPIRED": "SSL"}
 """By name, the protocol: for passwords, for certificates, and two whose own certificate is for another host, or no longer valid."""
 
@@ -94,7 +95,7 @@ class Secured:
         told = UserScramCredentialUpsertion(name, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), password.encode())
         admin = self.admin.kafka.admin()
         for done in admin.alter_user_scram_credentials([told]).values():
-            done.result(10)
+            done.result()
         return self.as_user(name, password)
 
     def as_user(self, name: str, password: str) -> str:
@@ -122,7 +123,7 @@ class Secured:
         ]  # fmt: skip
         admin = self.admin.kafka.admin()
         for done in (admin.create_acls(bindings) if bindings else {}).values():
-            done.result(10)
+            done.result()
 
 
 def listeners(secured: Secured) -> dict[str, str]:
@@ -141,6 +142,7 @@ def listeners(secured: Secured) -> dict[str, str]:
     return properties | {
         "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.scram.scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+        "listener.name.scram.scram-sha-512.connections.max.reauth.ms": str(REAUTHENTICATION_MS),
         "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.mtls.ssl.truststore.type": "PEM",
         "listener.name.mtls.ssl.truststore.location": str(authority.pem(folder / "ca.pem")),

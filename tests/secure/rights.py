@@ -25,7 +25,7 @@ GROUPS = Right("READ", GROUP_PREFIX, "GROUP", "PREFIXED")
 
 def documented() -> dict[str, list[Right]]:
     """By program, such as `produce nest`, the rights of its row: columns READ, WRITE, DESCRIBE, and others by name."""
-    rows = re.findall(r"^\| `([\w -]+)` \|([^|]*)\|([^|]*)\|([^|]*)\|([^|]*)\|$", DOCUMENT.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([\w -]+)`[^|]*\|([^|]*)\|([^|]*)\|([^|]*)\|([^|]*)\|$", DOCUMENT.read_text(), re.MULTILINE)
     return {program: _rights(dict(zip(OPERATIONS, cells, strict=True)), others) for program, *cells, others in rows}
 
 
@@ -37,4 +37,15 @@ def _rights(cells: dict[str, str], others: str) -> list[Right]:
 
 
 def _topics(cell: str) -> list[str]:
-    return [topic.name for topic in TOPICS] if "all topics" in cell else re.findall(r"[a-z][a-z.-]+", cell)
+    if "all topics" in cell:
+        return [topic.name for topic in TOPICS]
+    for term, topics in _defined().items():
+        cell = re.sub(rf"\b{term}\b", topics, cell)
+    return re.findall(r"[a-z][a-z.-]+", cell)
+
+
+def _defined() -> dict[str, str]:
+    """The topics by the term that the document defines for them above the table."""
+    terms = dict(re.findall(r"^- \*(results[\w ]*)\*: (.+)$", DOCUMENT.read_text(), re.MULTILINE))
+    terms["results"] = terms["results"].replace("the results with windows", terms["results with windows"])
+    return terms

@@ -10,6 +10,7 @@ from brokers import EmbeddedKafka
 from kerberos import REALM, Kdc, missing, whole_java
 from messages import absent
 from plain import read_topic
+from ports import free_ports
 from running import RETRY_SECONDS, environment, one_line_error, streamgauge
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
@@ -17,7 +18,6 @@ from contract.errors import StreamgaugeError
 from contract.java.runtime import java_home
 from contract.kafka.create_topics import create_topics
 from contract.settings import Settings
-from streamgauge.platform.ports import free_ports
 from streamgauge.platform.server import Launch
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"

@@ -23,12 +23,13 @@ PROGRAMS = {
     "dead-letters": ("dead-letters",),
     "expire": ("expire",),
     "reset": ("reset", "nest-camera-stats", "--yes"),
+    "query": ("query", "select count(*) from live_nest_camera_stats"),
 }
 
 
 def test_the_rights_are_of_topics_that_there_are():
     topics = {topic.name for topic in TOPICS}
-    assert len(RIGHTS) == 14
+    assert len(RIGHTS) == 16
     assert {right.name for rights in RIGHTS.values() for right in rights if right.kind == "TOPIC"} <= topics
 
 
@@ -112,7 +113,7 @@ def test_rows_are_not_deleted_without_the_right_and_that_is_one_line(secured, al
 def test_topics_are_not_created_without_the_right(secured, allowed):
     admin = secured.admin.kafka.admin()
     for done in admin.delete_topics(["wikimedia-wiki-stats"]).values():
-        done.result(10)
+        done.result()
     rights = [right for right in RIGHTS["up"] if right.operation != "CREATE"]
     done = streamgauge("up", settings=secured.come("SCRAM", allowed("up", rights)))
     assert done.returncode == 2

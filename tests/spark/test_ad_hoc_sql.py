@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from running import one_line_error, streamgauge_process
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
@@ -103,7 +104,7 @@ def test_columns_of_one_name_stay_apart(ask):
 )
 def test_anything_but_a_query_is_refused_and_changes_nothing(ask, settings, sql):
     versions = len(list((settings.lake / "trips" / "_delta_log").glob("*.json")))
-    with pytest.raises(StreamgaugeError, match="only a query can be asked"):
+    with pytest.raises(StreamgaugeError, match="only queries are allowed"):
         ask(sql)
     assert len(list((settings.lake / "trips" / "_delta_log").glob("*.json"))) == versions
     assert len(ask("select * from trips").rows) == 5
@@ -112,19 +113,23 @@ def test_anything_but_a_query_is_refused_and_changes_nothing(ask, settings, sql)
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("selec 1", r"^not SQL as Spark reads it: .*Syntax error at or near 'selec'"),
-        ("select 1; select 2", r"^not SQL as Spark reads it: .*Syntax error"),
-        ("", r"^not SQL as Spark reads it: "),
+        ("selec 1", r"^Spark cannot parse this SQL: .*Syntax error at or near 'selec'"),
+        ("select 1; select 2", r"^Spark cannot parse this SQL: .*Syntax error"),
+        ("", r"^Spark cannot parse this SQL: "),
         ("select * from nowhere.trip", r"^no table nowhere.trip; there are nest_cameras, trips$"),
         ("select * from trip", r"^no table trip; there are nest_cameras, trips$"),
         ("select colour from trips", r"^Spark does not take this query: .*colour"),
-        ("select 1 / (id - id) from trips", r"^Spark failed at this query: .*[Dd]ivision by zero"),
+        ("select 1 / (id - id) from trips", r"^Spark failed to execute this query: .*[Dd]ivision by zero"),
     ],
 )
 def test_a_mistake_is_one_clear_line(ask, sql, message):
     with pytest.raises(StreamgaugeError, match=message) as told:
         ask(sql)
     assert len(str(told.value).splitlines()) == 1
+
+
+def test_a_mistake_is_one_line_of_the_command_too(settings):
+    assert "no table nowhere" in one_line_error(streamgauge_process("query", "select * from nowhere", settings=settings))
 
 
 def test_a_table_without_rows_says_so(ask, settings):

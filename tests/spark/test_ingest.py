@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
+import deltalake
 import hypothesis
 import hypothesis.strategies as st
 import pytest
@@ -141,6 +142,26 @@ def test_a_table_through_its_life(record, location, held):
     put(record(("c", {"new": {"deep": [{"y": "z"}], "er": True}}, 0, 5), ("b", {"n": 5}, 0, 6)), location)
     assert held() == {"a": (0, 2, {"n": 3}), "c": (0, 5, {"new": {"deep": [{"y": "z"}], "er": True}}), "b": (0, 6, {"n": 5})}
     assert [one.name for one in TableSchema.read(location.schema).columns] == ["n", "new"]
+
+
+def test_a_reader_sees_each_batch_whole(record, location):
+    keys = [f"k{number}" for number in range(20)]
+    put(record(*((key, {"n": 0}, 0, offset) for offset, key in enumerate(keys))), location)
+    snapshot = deltalake.DeltaTable(str(location.table)).to_pyarrow_dataset()
+    put(
+        record(*((key, {"n": 1} if number % 2 else None, 0, 20 + number) for number, key in enumerate(keys)), ("new", {"n": 1}, 0, 40)),
+        location,
+    )
+
+    def rows_of(table):
+        return sorted((row["kafka_key"], row["n"]) for row in table.to_pylist())
+
+    before, after = sorted((key, 0) for key in keys), sorted([*((key, 1) for key in keys[1::2]), ("new", 1)])
+    assert rows_of(snapshot.to_table()) == before, "a reader that began before the batch goes on with what it saw"
+    last = deltalake.DeltaTable(str(location.table)).version()
+    seen = [rows_of(deltalake.DeltaTable(str(location.table), version=version).to_pyarrow_table()) for version in range(last + 1)]
+    assert [found for found in seen if found not in ([], before, after)] == [], "no version of the table is half a batch"
+    assert (seen[-1], before in seen) == (after, True)
 
 
 def test_a_deletion_is_remembered_against_what_comes_late(record, location, held):

@@ -126,7 +126,7 @@ def test_a_writer_that_changes_the_same_files_meanwhile_makes_it_begin_anew(spar
 
 def test_a_writer_that_always_changes_the_same_files_is_told_after_four_times(spark, rewritten):
     table, seen = rewritten(4)
-    with pytest.raises(StreamgaugeError, match=r"contested.* 4 times .*DELTA_"):
+    with pytest.raises(StreamgaugeError, match=r"contested: .* 4 attempts .*DELTA_"):
         maintain_delta(table, spark, 7 * DAY)
     assert len(seen) == 4
 

@@ -11,7 +11,8 @@ from contract.settings import Settings
 from contract.storage.data_files import data_file
 from pipeline.domains import nest
 
-CAMERA_STATS, _, DEAD_LETTERS = nest.queries(Settings())
+CAMERA_STATS, *_, DEAD_LETTERS = nest.queries(Settings())
+CROWDS = next(query for query in nest.queries(Settings(crowd=3)) if query.name == "nest-crowds")
 TEN_MINUTES = Settings(watermark="10 minutes")
 
 
@@ -105,3 +106,34 @@ def test_dead_letters_name_the_record_in_whatever_batch_it_comes(stream):
         '{"offset":1,"partition":0,"topic":"nest-logs"}',
         '{"offset":0,"partition":2,"topic":"nest-logs"}',
     ]
+
+
+def crowds_of(batch):
+    return [(row["window"]["start"][11:16], row["crowd"], row["reached_at"][11:19]) for row in batch.rows]
+
+
+def test_a_crowd_is_written_when_it_is_reached_and_stays_the_same(stream):
+    first, second, third = stream(CROWDS).run([seen("10:01"), seen("10:02")], [seen("10:03"), seen("10:04")], [seen("10:05")])
+    assert crowds_of(first) == []
+    assert crowds_of(second) == [("10:00", 3, "10:03:00")]
+    assert crowds_of(third) == crowds_of(second), "the row is written again, unchanged"
+
+
+def test_a_sighting_that_arrives_late_moves_the_crowd_back(stream):
+    crowds = stream(CROWDS)
+    crowds.run([seen("10:01"), seen("10:02"), seen("10:09")], [seen("10:03")])
+    assert [row["reached_at"] for row in crowds.table] == ["2026-01-01T10:03:00Z"]
+
+
+def test_a_crowd_counts_each_sighting_once_and_each_hour_by_itself(stream):
+    (only,) = stream(CROWDS).run([seen("10:01"), seen("10:01"), seen("10:02"), seen("11:01"), seen("11:02")])
+    assert crowds_of(only) == []
+
+
+def test_a_batch_that_runs_again_tells_the_same_crowd(stream):
+    crowds = stream(CROWDS)
+    crowds.run([seen("10:01"), seen("10:02")], [seen("10:03")])
+    crowds.lose_last_commit()
+    again, *_ = crowds.run([seen("10:04")])
+    assert crowds_of(again) == [("10:00", 3, "10:03:00")]
+    assert len(crowds.table) == 1

@@ -1,18 +1,41 @@
 """The documents against the code."""
 
 import re
+import runpy
 from pathlib import Path
+
+import pytest
 
 from contract.domains import TOPICS
 from contract.settings import Settings
+from streamgauge.demo.services import FAULTS
+from streamgauge.operations.expiry import TABLES
 
 ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *sorted((ROOT / "workshop").rglob("*.md"))]
+MOST_WORDS = 1200
+WORDS = {"late": "--late", "too late": "--too-late", "sent twice": "--duplicates", "corrupt": "--corrupt"}
+
+
+def named(document):
+    return str(document.relative_to(ROOT))
 
 
 def rows(document, first_cell):
     lines = (ROOT / document).read_text().splitlines()
     cells = [[cell.strip().strip("`") for cell in line.strip("|").split(" | ")] for line in lines if re.match(first_cell, line)]
     return [tuple(row) for row in cells]
+
+
+def anchors_of(document):
+    """The anchors of a page's headings, as forges and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links_of(document):
+    return re.findall(r"\]\(([^)]+)\)", re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE))
 
 
 def test_the_table_of_settings_is_that_of_the_code():
@@ -25,11 +48,80 @@ def test_every_topic_is_documented_with_its_partitions():
     assert documented == {topic.name: str(topic.partitions) for topic in TOPICS}
 
 
-def test_links_between_documents_lead_somewhere():
-    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-            if not target.startswith("http"):
-                assert (document.parent / target).exists(), f"{document.name} links to {target}, which is not there"
+def test_the_acls_name_every_topic_with_windows():
+    documented = re.search(r"^- \*results with windows\*: (.+)$", (ROOT / "docs/security.md").read_text(), re.MULTILINE)
+    assert set(documented[1].split(", ")) == {table.name for table in TABLES}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_links_lead_somewhere(document):
+    for link in links_of(document):
+        if not link.startswith("http"):
+            target, _, anchor = link.partition("#")
+            page = (document.parent / target).resolve() if target else document
+            assert page.exists(), f"it links to {target}, which is not there"
+            assert not anchor or anchor in anchors_of(page), f"it links to {link}, and {page.name} has no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_a_page_is_short(page):
+    words = [word for word in page.read_text().split() if re.search(r"[A-Za-z0-9]", word)]
+    assert len(words) <= MOST_WORDS, "tighten it, or split it"
+
+
+def test_the_map_has_every_page():
+    start = ROOT / "docs" / "README.md"
+    linked = {(start.parent / link).resolve() for link in links_of(start)}
+    assert [named(page) for page in PAGES if page not in linked | {start}] == []
+
+
+def test_the_site_has_every_page():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    assert [named(page) for page in PAGES if f"- {page.relative_to(ROOT / 'docs')}\n" not in navigation] == []
+
+
+def test_the_drawing_is_that_of_the_domains():
+    drawn = runpy.run_path(str(ROOT / "docs" / "architecture.py"))["drawing"]()
+    assert (ROOT / "docs" / "architecture.svg").read_text() == drawn, "draw it anew: python docs/architecture.py"
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/compose.md", "docs/cluster.md"])
+def test_a_figure_beside_a_link_to_the_measurements_is_a_measured_one(document):
+    measured = (ROOT / "docs" / "measured.md").read_text()
+    lines = [line for line in (ROOT / document).read_text().splitlines() if "measured.md#" in line]
+    figures = [figure for line in lines for figure in re.findall(r"\d+ s\b", line)]
+    assert figures
+    assert [figure for figure in figures if figure not in measured] == []
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/compose.md"])
+def test_the_faults_of_the_demo_are_the_documented_ones(document):
+    faults = dict(zip(FAULTS[::2], FAULTS[1::2], strict=True))
+    percent = {name: f"{100 * float(faults[option]):g} %" for name, option in WORDS.items()}
+    text = (ROOT / document).read_text()
+    assert [f"{share} {name}" for name, share in percent.items() if not re.search(rf"{share} (are )?{name}", text)] == []
+
+
+def test_containers_have_the_faults_of_the_demo_and_simulated_edits():
+    compose = " ".join((ROOT / "docker-compose.yaml").read_text().split())
+    assert compose.count(" ".join(FAULTS)) == 3
+    assert (ROOT / ".env").read_text().rstrip().endswith("COMPOSE_PROFILES=simulated")
+
+
+def test_the_limits_of_the_containers_are_the_documented_ones_and_their_sum():
+    compose = (ROOT / "docker-compose.yaml").read_text().replace("mem_limit: 128m", "", 1)  # of `topics`, which ends before the others run
+    table = (ROOT / "docs" / "compose.md").read_text().partition("memory limit |")[2].partition("| app ")[0]
+    cells = " ".join(line.rpartition(" | ")[2] for line in table.splitlines())
+    *limits, together = [int(figure.replace(",", "")) for figure in re.findall(r"(?:\d,)?\d{3}", cells)]
+    assert sorted(limits) == sorted(int(limit) for limit in re.findall(r"mem_limit: (\d+)m", compose))
+    assert together == sum(limits)
+
+
+def test_the_code_names_documents_that_exist():
+    sources = [path for room in ("contract", "dashboard", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")]
+    sources += [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / "docker-compose.yaml", *(ROOT / "deploy").rglob("*.yaml")]
+    missing = {name for source in sources for name in re.findall(r"docs/[\w/-]+\.md", source.read_text()) if not (ROOT / name).exists()}
+    assert missing == set()
 
 
 def test_the_readme_stays_short():

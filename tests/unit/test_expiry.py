@@ -29,7 +29,8 @@ def expired(keys, retention=2 * DAY):
 
 
 def test_the_tables_are_those_with_a_window():
-    assert [table.name for table in TABLES] == ["nest-camera-stats", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats"]
+    windows = {"nest-camera-stats", "nest-crowds", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats"}
+    assert {table.name for table in TABLES} == {*windows, "taxi-zone-sessions", "wikimedia-editor-sessions"}
 
 
 def test_the_cut_off_is_the_newest_end_less_the_retention():

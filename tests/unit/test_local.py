@@ -23,7 +23,7 @@ from contract.java import jars
 from contract.java.coordinates import Coordinate
 from contract.java.runtime import java_home, java_version
 from contract.settings import Settings
-from streamgauge.platform.processes import GuardedProcess, PidFile
+from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile
 
 JAR = b"not really a jar"
 WRITERS, CACHES = 8, 40
@@ -184,55 +184,70 @@ class TestJava:
         assert str(tmp_path / "another") not in (first / "bin" / "java").read_text()
 
 
+# Three commands, the second of which ignores SIGTERM; the guard is killed and replaced.
+PROGRAM_WITH_COMMANDS = """
+import os, signal, sys, time
+from pathlib import Path
+from streamgauge.platform.processes import GUARD, GuardedProcess
+
+def started(code):
+    process = GuardedProcess.start("command", [sys.executable, "-c", code], log=Path({log!r}), grace_seconds=0.5)
+    print(process.pid, flush=True)
+    return process
+
+started("import time; time.sleep(600)")
+started("import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)")
+third = started("import time; time.sleep(600)")
+killed = GUARD.pid
+os.kill(killed, signal.SIGKILL)
+while third.is_running and GUARD.pid == killed:
+    time.sleep(0.05)
+print(GUARD.pid, flush=True)
+time.sleep(600)
+"""
+
+
 class TestGuard:
     def sleeper(self, tmp_path, code="import time; time.sleep(600)"):
         return GuardedProcess.start("sleeper", [sys.executable, "-c", code], log=tmp_path / "log", grace_seconds=0.5)
 
-    def child_of(self, guarded):
-        return eventually(lambda: psutil.Process(guarded.pid).children(), "the guard to start its command")[0]
-
     def test_stop_ends_the_command(self, tmp_path):
         guarded = self.sleeper(tmp_path)
-        child = self.child_of(guarded)
-        guarded.stop()
-        assert not child.is_running()
+        assert guarded.stop() == -signal.SIGTERM
+        assert not psutil.pid_exists(guarded.pid)
 
     def test_a_command_that_does_not_listen_is_killed(self, tmp_path):
         code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
         guarded = self.sleeper(tmp_path, code)
-        child = self.child_of(guarded)
         eventually(lambda: "deaf" in guarded.log.read_text(), "the command to go deaf")
-        assert guarded.stop() == 128 + signal.SIGKILL
-        assert not child.is_running()
+        assert guarded.stop() == -signal.SIGKILL
 
     def test_the_commands_own_children_do_not_outlive_it(self, tmp_path):
         code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"
         guarded = self.sleeper(tmp_path, code)
-        child = self.child_of(guarded)
-        grandchild = eventually(child.children, "the command to start a child")[0]
-        child.kill()
-        guarded.popen.wait()
+        grandchild = eventually(psutil.Process(guarded.pid).children, "the command to start a child")[0]
+        guarded.popen.kill()
+        eventually(lambda: not guarded.is_running, "the command to end")
         eventually(lambda: not grandchild.is_running(), "the grandchild to be gone")
 
-    def test_told_to_stop_by_a_signal_it_ends_the_command(self, tmp_path):
-        guarded = self.sleeper(tmp_path)
-        child = self.child_of(guarded)
-        guarded.popen.send_signal(signal.SIGTERM)
-        assert guarded.popen.wait() == 128 + signal.SIGTERM
-        assert not child.is_running()
+    def test_no_command_outlives_a_killed_program_nor_one_whose_guard_was_killed_before(self, tmp_path):
+        program = PROGRAM_WITH_COMMANDS.format(log=str(tmp_path / "log"))
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as popen:
+            processes = [psutil.Process(int(popen.stdout.readline())) for _ in range(4)]  # the commands, and the new guard
+            popen.kill()
+        eventually(lambda: not any(process.is_running() for process in processes), "the commands of the killed program to end")
 
     def test_it_does_not_wake_up_while_nothing_happens(self, tmp_path):
-        guarded = self.sleeper(tmp_path)
-        child, guard = self.child_of(guarded), psutil.Process(guarded.pid)
-        eventually(lambda: child.status() == guard.status() == psutil.STATUS_SLEEPING, "both to sleep")
+        guarded, guard = self.sleeper(tmp_path), psutil.Process(GUARD.pid)
+        eventually(lambda: guard.status() == psutil.STATUS_SLEEPING, "the guard to sleep")
         before = guard.num_ctx_switches().voluntary
         time.sleep(0.5)
-        assert guard.num_ctx_switches().voluntary - before <= 1, "the guard should sleep until a signal, or the end of its lifeline"
+        assert guard.num_ctx_switches().voluntary - before <= 1, "the guard should sleep until a line comes, or the end of the pipe"
         guarded.stop()
 
     def test_the_exit_code_is_the_commands(self, tmp_path):
         guarded = self.sleeper(tmp_path, "raise SystemExit(7)")
-        assert guarded.popen.wait() == 7
+        assert guarded.wait() == 7
 
 
 class TestPidFile:

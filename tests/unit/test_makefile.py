@@ -49,3 +49,9 @@ def test_the_python_of_make_doctor_and_the_lock_are_the_same():
     assert project["requires-python"] == f">={oldest},<{first_too_new}"
     assert tomllib.loads((ROOT / "uv.lock").read_text())["requires-python"] == f">={oldest}, <{first_too_new}"
     assert f"({oldest.replace('.', ', ')}) <= sys.version_info < ({first_too_new.replace('.', ', ')})" in (ROOT / "Makefile").read_text()
+
+
+def test_the_image_gets_every_package_of_the_wheel_and_its_data():
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    copied = {line.strip("!/") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert {*wheel["packages"], *wheel["force-include"]} - copied == set()

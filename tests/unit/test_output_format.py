@@ -28,7 +28,7 @@ def test_another_format_is_refused_with_those_there_are(command, formats, tmp_pa
 
 def test_a_table_that_is_watched_is_not_json(tmp_path):
     line = one_line_error(streamgauge("status", "--watch", "--format", "json", settings=Settings(home=tmp_path)))
-    assert "--watch shows the table only" in line
+    assert "--watch cannot be combined with --format json" in line
 
 
 @pytest.mark.parametrize("arguments", [("nonsense",), ("status", "--nonsense"), ("report",), ("produce", "nest", "--rate", "fast")])

@@ -4,12 +4,12 @@ import socket
 import sys
 
 import pytest
+from ports import free_ports
 from running import eventually
 
 from contract.errors import StreamgaugeError
 from contract.process import waiting
 from streamgauge.platform import server as servers
-from streamgauge.platform.ports import free_ports
 from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import EmbeddedServer, Launch, refuse_a_taken_port
 
@@ -62,7 +62,7 @@ def test_one_that_works_or_writes_its_log_is_waited_for_and_that_is_said(script,
 
 def test_one_that_does_nothing_and_does_not_answer_is_given_up(script):
     server = script("import time; time.sleep(600)")
-    with pytest.raises(StreamgaugeError, match=f"does not answer at .* has done nothing for {STALL_SECONDS} s"):
+    with pytest.raises(StreamgaugeError, match=f"does not answer at .* has made no progress for {STALL_SECONDS} s"):
         server.start(detached=False)
 
 

@@ -2,7 +2,6 @@
 
 import sys
 
-import psutil
 import pytest
 from running import eventually
 
@@ -31,7 +30,7 @@ class Program:
 
     @property
     def exit_code(self):
-        return self.process.popen.poll()
+        return self.process.exit_code
 
     def measure(self):
         return self.starts
@@ -108,12 +107,6 @@ def test_the_line_says_why_in_the_words_of_its_log(supervised, said):
 
 def test_a_kill_is_called_one(supervised, said):
     one = supervised(FOR_EVER)
-    eventually(lambda: psutil.Process(one.part.process.pid).children(), "the guard to start the program")[0].kill()
-    assert seen_to_end(one, said) == "program was ended by SIGKILL; it is started again in 1 s"
-
-
-def test_the_kill_of_its_guard_too(supervised, said):
-    one = supervised(FOR_EVER)
     one.part.process.popen.kill()
     assert seen_to_end(one, said) == "program was ended by SIGKILL; it is started again in 1 s"
 
@@ -124,7 +117,7 @@ def test_after_a_minute_without_an_end_the_next_is_the_first_again(supervised, c
         seen_to_end(one, said)
         clock.now += BACK_OFF_SECONDS
         one.look()
-    one.part.process.popen.wait()
+    one.part.process.wait()
     clock.now += STEADY_SECONDS + 1
     assert seen_to_end(one, said).endswith("in 1 s")
 

@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 from object_store import CREDENTIALS
-from running import environment, eventually, one_line_error, streamgauge
+from running import environment, eventually, one_line_error, streamgauge, streamgauge_process
 
 from contract.settings import Settings
 
@@ -32,9 +32,13 @@ def test_a_wrong_word_gets_one_clear_line(settings, arguments, facts):
     assert [fact for fact in facts if fact not in line] == [], line
 
 
-@pytest.mark.parametrize("command", ["query", "maintain"])
-def test_without_a_table_they_say_what_to_run_first(tmp_path, command):
-    line = one_line_error(streamgauge(command, settings=Settings(home=tmp_path / "new"), without_spark=True))
+def test_the_shell_refuses_to_run_without_a_terminal(tmp_path):
+    line = one_line_error(streamgauge_process("sql", settings=Settings(home=tmp_path)))
+    assert "streamgauge query" in line
+
+
+def test_without_a_table_it_says_what_to_run_first(tmp_path):
+    line = one_line_error(streamgauge("maintain", settings=Settings(home=tmp_path / "new"), without_spark=True))
     assert "streamgauge run" in line
     assert str(tmp_path / "new" / "lake") in line
 

@@ -6,13 +6,13 @@ from http.server import BaseHTTPRequestHandler
 from threading import Event
 
 import pytest
+from ports import free_ports
 from running import eventually
 from web_server import Quiet, answering
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.monitoring.alerts import Alerts
-from streamgauge.platform.ports import free_ports
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 import threading
 from types import SimpleNamespace
 
+from ports import free_ports
+
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from pipeline.running.runner import Runner
-from streamgauge.platform.ports import free_ports
 
 
 class KilledSpark:

@@ -52,6 +52,7 @@ def test_failures_long_ago_do_not_count():
             Remedy.RESTART_AT_ONCE,
         ),
         ("org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms", "Kafka", Remedy.RESTART_AT_ONCE),
+        ("Python worker failed to connect back. SQLSTATE: XXKST", "a Python process", Remedy.RESTART_AT_ONCE),
         ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", Remedy.RESTART),
         ("", "", Remedy.RESTART),
     ],

@@ -105,6 +105,13 @@ class TestTables:
 class TestRetention:
     CUT = Excuses(is_cut=True, growing=("count",), newest_cut_ms=1767243600000)  # 2026-01-01T05:00:00Z
 
+    @pytest.mark.parametrize(("hour", "kind"), [("04", "not_checkable"), ("06", "different")])
+    def test_a_row_without_a_window_is_not_checkable_if_one_of_its_times_is_before_the_cut(self, hour, kind):
+        key, value = b'{"device_id":"cam-1"}', '{"state": "%s", "since": "2026-01-01T%s:00:00Z", "last_seen": "2026-01-01T09:00:00Z"}'
+        expected, found = {key: (value % ("online", "09")).encode()}, {key: (value % ("offline", hour)).encode()}
+        assert compared(expected, found, self.CUT).counts == RowCounts(**{kind: 1})
+        assert compared(expected, found).counts == RowCounts(different=1)
+
     def test_the_sink_may_hold_more_than_is_left_but_not_less(self):
         found = compared(rows(h1=1, h2=5, h3=3), rows(h1=3, h2=2, h4=1), self.CUT)
         assert found.counts == RowCounts(not_checkable=2, different=1, missing=1)
@@ -112,6 +119,14 @@ class TestRetention:
     def test_windows_that_began_after_the_last_lost_event_must_be_right(self):
         found = compared(rows(h5=1, h6=1), rows(h5=2, h6=2, h7=1), self.CUT)
         assert found.counts == RowCounts(not_checkable=1, different=1, extra=1)
+
+    def test_a_session_that_lost_events_may_begin_earlier_and_end_later_than_what_is_left_of_it(self):
+        at_3 = 1767236400_000
+        excuses = Excuses(is_cut=True, newest_cut_ms=at_3, session_gap=timedelta(hours=1))
+        assert compared(rows(h4=1), rows(h2=2), excuses).counts == RowCounts(not_checkable=2)
+        assert compared(rows(h5=1), rows(h5=2), excuses).counts == RowCounts(different=1)
+        assert compared(rows(h4=1, h5=1), {}, excuses).counts == RowCounts(not_checkable=1, missing=1)
+        assert compared(rows(h4=1), {}, Excuses(is_cut=True, newest_cut_ms=at_3)).counts == RowCounts(missing=1), "windows keep their keys"
 
     def test_a_value_that_cannot_be_read_is_not_excused(self):
         assert compared(rows(h1=1), {key(1): b"x", key(2): b"x"}, self.CUT).counts == RowCounts(different=1, extra=1)

@@ -81,5 +81,3 @@ def test_a_missing_file_and_a_folder_are_refused_at_once_and_by_name(tmp_path):
         replay(tmp_path / "nothing.jsonl")
     with refused(str(tmp_path), "Is a directory"):
         replay(tmp_path)
-    with refused("--limit is -1"):
-        replay(tmp_path, -1)

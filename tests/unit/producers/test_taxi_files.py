@@ -3,11 +3,13 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from messages import refused
 
+from producers.taxi.files import file_at
 from producers.taxi.stream import replay
 from producers.taxi.trips import TRIP
 
@@ -177,11 +179,6 @@ def test_a_limit_ends_the_replay(tlc_file, limit, count):
     assert len(trips(tlc_file(rows=5), limit=limit)) == count
 
 
-def test_a_negative_limit_is_refused(tlc_file):
-    with refused("--limit is -1"):
-        replay(tlc_file(), pytest.fail, -1)
-
-
 def test_a_file_without_rows_has_no_trips(tlc_file):
     assert trips(tlc_file(rows=0)) == []
 
@@ -216,3 +213,29 @@ def test_damage_in_the_middle_is_told_when_it_is_met(tlc_file):
     path.write_bytes(content)
     with refused(".parquet", "Parquet"):
         list(replay(path, pytest.fail))
+
+
+def test_a_file_in_an_object_store_is_read_as_one_on_disk(tlc_file, store):
+    path = tlc_file(3)
+    store.client.upload_file(str(path), "bucket", "tlc/march.parquet")
+    assert trips(file_at("s3://bucket/tlc/march.parquet", store.address)) == trips(path)
+
+
+def test_a_file_that_an_object_store_does_not_have_is_one_clear_line(store):
+    with refused("s3://bucket/none.parquet", "No such file"):
+        trips(file_at("s3://bucket/none.parquet", store.address))
+
+
+@pytest.mark.parametrize("uri", ["nowhere://bucket/a.parquet", "https://name:secret@127.0.0.1:9/a.parquet?signature=secret"])
+def test_a_uri_that_cannot_be_read_is_one_clear_line_without_its_secrets(uri):
+    with refused(uri.partition("://")[0], "a.parquet") as raised:
+        trips(file_at(uri))
+    assert "secret" not in str(raised.value)
+
+
+def test_a_file_with_wrong_columns_is_named_without_the_signature_of_its_url(tmp_path):
+    pq.write_table(pa.table({"VendorID": [1]}), tmp_path / "a.parquet")
+    fsspec.filesystem("memory").pipe("/bucket/a.parquet?signature=secret", (tmp_path / "a.parquet").read_bytes())
+    with refused("memory://bucket/a.parquet", "lacks the columns") as raised:
+        trips(file_at("memory://bucket/a.parquet?signature=secret"))
+    assert "secret" not in str(raised.value)

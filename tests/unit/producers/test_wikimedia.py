@@ -91,7 +91,7 @@ def test_the_stream_s_time_never_goes_back():
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [(b"<html>", "not JSON: "), (b'{"meta": {}}', "meta: no id"), (b"\xff", "not JSON: "), (b"", "not JSON: ")],
+    [(b"<html>", "not JSON: "), (b'{"meta": {}}', "meta.id: Field required"), (b"\xff", "not JSON: "), (b"", "not JSON: ")],
 )
 def test_text_that_tells_no_change_goes_to_the_dead_letters(text, reason):
     _, (event,) = events_of(text)

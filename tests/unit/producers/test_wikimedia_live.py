@@ -92,7 +92,7 @@ def test_retry_after_is_kept():
     ("text", "least", "most"),
     [
         ("7", 7, 7),
-        ("1e9", 3600, 3600),
+        ("1000000000", 3600, 3600),
         ("-1", 0, 0),
         ("soon", 0, 0),
         (timedelta(minutes=30), 1, 1800),

@@ -5,7 +5,7 @@ import streamlit as st
 from contract.domains.weather import CITY_STATS, DOMAIN
 
 from contract.kafka.result_table import Row, decode_json
-from dashboard.page_head import snapshot_under
+from dashboard.page_head import refreshing, snapshot_under
 
 
 def decode(value: bytes) -> Row:
@@ -14,9 +14,9 @@ def decode(value: bytes) -> Row:
     return {"hour": row["window"]["start"], "city": row["city"], "readings": row["readings"], "celsius": row["celsius_avg"]}
 
 
-@st.fragment(run_every="2s")
+@refreshing
 def page() -> None:
-    """Draws the page, and draws it again every two seconds."""
+    """Draws the page."""
     snapshot = snapshot_under(DOMAIN.title, CITY_STATS.name, decode, "`streamgauge demo` starts the stations.")
     if snapshot is not None:
         rows = pd.DataFrame(list(snapshot.rows)).sort_values(["hour", "city"], ascending=[False, True])

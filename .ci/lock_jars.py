@@ -1,4 +1,4 @@
-"""Creates jars.lock from jars.toml: `python -m contract.java.lock_jars`, or `make jars-lock`.
+"""Creates contract/java/jars.lock from jars.toml: `make jars-lock`.
 
 Needed only to change a version. Requires Maven (`mvn`) on the PATH. Users download by the lock, without Maven.
 """
@@ -15,7 +15,7 @@ import tomli_w
 
 from contract.java.coordinates import Coordinate
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "contract" / "java"
 HEADER = "# Made by `make jars-lock` from jars.toml; do not edit. One table an artifact, checked by SHA-256 when it is fetched.\n\n"
 
 

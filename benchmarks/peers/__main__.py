@@ -1,0 +1,193 @@
+"""Puts Kafka Streams beside Streamgauge on this machine: `PYTHONPATH=tests python -m benchmarks.peers`.
+
+Both do the job of `nest-camera-stats` (NestStreams.java) over the same documents of the same broker; Streamgauge writes dead letters too.
+
+start    1,000 and 200,000 documents: from the start of the process to the exact result, wall seconds, CPU of the process and all that it
+         starts, and how many times as much Streamgauge takes. No event is late for Kafka Streams: its grace period is a year.
+backlog  the 200,000 documents again, with a lateness of ten minutes for both, in batches of 20,000: the share of the sightings that counts
+
+A result is exact when each row equals a plain count of the documents. Ends with an error when one is not, the backlog's excepted.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import NewTopic
+from running import environment
+
+from benchmarks.measuring import ME, cpu_seconds, fresh_platform, messages, own_settings, say, say_machine, unit_seconds
+from benchmarks.nest import Group, sightings
+from contract import durations
+from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
+from contract.java import jars
+from contract.java.runtime import java_home
+from contract.settings import Settings
+from contract.storage.data_files import data_file
+
+FEW, MANY, BATCH = 1_000, 200_000, 20_000
+A_YEAR_SECONDS = 366 * 86_400
+PATIENCE_SECONDS, ASK_SECONDS = 1800, 1
+Counts = Mapping[Group, int]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A program that does the job: where it writes, and whether it has read everything."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    result: str
+    has_read_all: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an engine counted, and what it took until that was exact; None if it never was."""
+
+    counted: Counts
+    wall_seconds: float | None
+    cpu_seconds: float | None
+
+
+def main() -> None:
+    """Prints a line a figure."""
+    say_machine()
+    with tempfile.TemporaryDirectory() as folder:
+        java = compiled(own_settings(Path(folder)), Path(folder))
+        for documents in (FEW, MANY):
+            with fresh_platform() as settings:
+                command = [
+                    *ME,
+                    "produce",
+                    "nest",
+                    "--unpaced",
+                    "--limit",
+                    str(documents),
+                    "--cameras",
+                    "800",
+                    "--start",
+                    "2026-01-01T12:00:00Z",
+                ]
+                subprocess.run(command, env=environment(settings), check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+                expected = Counter(group for _, group in sightings(messages(settings, NEST_LOGS.name)))
+                measure_start(settings, java, documents, expected)
+                if documents == MANY:
+                    measure_backlog(settings, java, expected)
+
+
+def compiled(settings: Settings, folder: Path) -> list[str]:
+    """Compiles NestStreams.java into `folder`; returns the command that runs it, without its arguments."""
+    libraries = jars.fetch("peers", settings)
+    (compiler,) = (path for path in libraries if path.name.startswith("ecj-"))
+    java, class_path = str(java_home(settings) / "bin" / "java"), jars.class_path([folder, *libraries])
+    source = Path(__file__).with_name("NestStreams.java")
+    subprocess.run([java, "-jar", compiler, "-17", "-nowarn", "-cp", class_path, "-d", folder, source], check=True)
+    return [java, f"-Xmx{settings.driver_memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", class_path, "NestStreams"]
+
+
+def measure_start(settings: Settings, java: list[str], documents: int, expected: Counts) -> None:
+    """Runs both engines until their results are exact."""
+    taken = []
+    for engine in (kafka_streams(settings, java, "exact", A_YEAR_SECONDS), streamgauge(settings, "exact")):
+        run = run_of(engine, settings, expected)
+        if run.wall_seconds is None or run.cpu_seconds is None or run.counted != expected:
+            found, right = (f"{sum(counts.values()):,} sightings in {len(counts):,} rows" for counts in (run.counted, expected))
+            sys.exit(f"{engine.name} is not exact: found {found}, expected {right}")
+        taken.append((run.wall_seconds, run.cpu_seconds))
+        units = run.cpu_seconds / unit_seconds()
+        say(
+            f"{documents:,} documents, {engine.name}: exact in {run.wall_seconds:.1f} s, {run.cpu_seconds:.1f} CPU s, {units:.0f} CPU units"
+        )
+    (peer_wall, peer_cpu), (wall, cpu) = taken
+    say(
+        f"{documents:,} documents, Streamgauge / Kafka Streams: wall {wall / peer_wall:.1f}, CPU {cpu / peer_cpu:.1f}; {len(expected):,} rows equal"
+    )
+
+
+def measure_backlog(settings: Settings, java: list[str], expected: Counts) -> None:
+    """Runs both engines with the product's lateness, to their ends."""
+    everything, lateness = sum(expected.values()), durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK")
+    for engine in (kafka_streams(settings, java, "backlog", lateness), streamgauge(settings, "backlog", max_offsets_per_trigger=BATCH)):
+        counted = sum(run_of(engine, settings, expected).counted.values())
+        say(f"backlog, lateness {settings.watermark}, {engine.name}: {counted / everything:.1%} of {everything:,} sightings count")
+
+
+def streamgauge(settings: Settings, name: str, max_offsets_per_trigger: int | None = None) -> Engine:
+    """`streamgauge run nest-camera-stats --once` with checkpoints of its own, so from the earliest document."""
+    own = replace(settings, home=settings.home / f"streamgauge-{name}", max_offsets_per_trigger=max_offsets_per_trigger)
+    command = [*ME, "run", "nest-camera-stats", "--once"]
+    return Engine("Streamgauge", command, environment(own), NEST_CAMERA_STATS.name, lambda: False)
+
+
+def kafka_streams(settings: Settings, java: list[str], name: str, grace_seconds: float) -> Engine:
+    """NestStreams, which runs until it is ended, with an application id, a state folder and a result topic of its own."""
+    result, admin = f"kafka-streams-{name}", settings.kafka.admin()
+    admin.create_topics([NewTopic(result, 1, config={"cleanup.policy": "compact"})])[result].result(30)
+    arguments = [str(settings.kafka), NEST_LOGS.name, result, str(settings.home / result), str(round(grace_seconds))]
+    command = [*java, *arguments, str(data_file("device_locations.csv"))]
+    return Engine("Kafka Streams", command, environment(settings), result, lambda: has_committed_all(settings, result))
+
+
+def has_committed_all(settings: Settings, application: str) -> bool:
+    """Whether the application has committed the ends of the source topic and of its own repartition topic."""
+    with closing(settings.kafka.consumer({"group.id": application})) as consumer:
+        topics = consumer.list_topics(timeout=10).topics
+        repartition = [name for name in topics if name.startswith(application) and name.endswith("-repartition")]
+        partitions = [TopicPartition(name, number) for name in (NEST_LOGS.name, *repartition) for number in topics[name].partitions]
+        try:
+            committed = consumer.committed(partitions, 10)
+        except KafkaException:  # the group has no coordinator yet
+            return False
+        return bool(repartition) and all(max(one.offset, 0) == consumer.get_watermark_offsets(one, 10)[1] for one in committed)
+
+
+def run_of(engine: Engine, settings: Settings, expected: Counts) -> Run:
+    """Runs the engine until it has ended or read everything, and ends it. Exits with what it printed if it fails."""
+    with closing(settings.kafka.consumer()) as results, tempfile.TemporaryFile() as log:
+        now = results.get_watermark_offsets(TopicPartition(engine.result, 0), 10)[1]
+        results.assign([TopicPartition(engine.result, 0, now)])
+        with subprocess.Popen(engine.command, env=engine.environment, stdout=log, stderr=log) as process:
+            try:
+                run = followed(engine, process, results, now, expected)
+            finally:
+                exit_code = process.poll()
+                process.terminate()
+        if exit_code:
+            log.seek(0)
+            sys.exit(f"{engine.name} ended with exit code {exit_code}:\n{log.read().decode(errors='replace')[-4000:]}")
+    return run
+
+
+def followed(engine: Engine, process: "subprocess.Popen[bytes]", results: Consumer, begin: int, expected: Counts) -> Run:
+    """Reads the engine's result, from offset `begin`, as it comes."""
+    counted: dict[Group, int] = {}
+    wall = cpu = None
+    result, end = TopicPartition(engine.result, 0), None
+    started = asked = time.monotonic()
+    while end is None or max(results.position([result])[0].offset, begin) < end:
+        for message in (message for message in results.consume(10_000, 0.1) if message.error() is None):
+            row = orjson.loads(message.value() or b"{}")
+            counted[row["zip_code"], row["window"]["start"]] = row["count"]
+        if wall is None and counted == expected:
+            wall, cpu = time.monotonic() - started, cpu_seconds(process.pid)
+        if end is None and time.monotonic() > asked + ASK_SECONDS:
+            asked = time.monotonic()
+            if process.poll() is not None or engine.has_read_all():
+                end = results.get_watermark_offsets(result, 10)[1]
+            elif asked > started + PATIENCE_SECONDS:
+                sys.exit(f"{engine.name} has not read all documents in {PATIENCE_SECONDS} s")
+    return Run(counted, wall, cpu)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The kinds of values that settings take: how each is read from text, and what an error message says was expected."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from contract import durations
+from contract.errors import StreamgaugeError
+from contract.kafka.client_options import checked_options
+from contract.registry.server import refuse_user_info
+from contract.storage.paths import OBJECT_STORES
+
+_FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_LAST_PORT = 65534
+"""The last TCP port but one: the embedded broker's controller uses the next port."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of values. read: text -> value; raises ValueError or KeyError for other text. expected: what a message says is expected."""
+
+    read: Callable[[str], Any]
+    expected: str
+
+
+def _number_from(least: int, most: float = float("inf")) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = int(text)
+        if not least <= number <= most:
+            raise ValueError(text)
+        return number
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
+
+
+def _whole_seconds(text: str) -> str:
+    # Keys of result topics have whole seconds, so windows that start within the same second would share a key.
+    if "." in text:
+        raise ValueError(text)
+    try:
+        durations.seconds(text, "this setting")
+    except StreamgaugeError as error:
+        raise ValueError(text) from error
+    return text
+
+
+def _web_address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:  # reading an invalid port raises ValueError
+        raise ValueError(text)
+    return text
+
+
+def _address_without_credentials(text: str) -> str:
+    if "@" in urlsplit(text).netloc:
+        raise ValueError(text)
+    return _web_address(text)
+
+
+def _folder_or_bucket(text: str) -> str:
+    if "://" not in text or text.startswith("file:///"):
+        return text.removeprefix("file://")
+    return _bucket(text)
+
+
+def _bucket(text: str) -> str:
+    parts = urlsplit(text)
+    # In abfss://container@account the @ does not follow a password.
+    if parts.scheme not in OBJECT_STORES or not parts.netloc or ("@" in parts.netloc and parts.scheme != "abfss"):
+        raise ValueError(text)
+    return text.rstrip("/")
+
+
+def _database(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"postgresql", "sqlite"} or not parts.path.strip("/") or parts.port == 0:
+        raise ValueError(text)
+    return text
+
+
+def _landing(text: str) -> str:
+    if not text.startswith("files:") or "://" in text or not text.removeprefix("files:"):
+        raise ValueError(text)
+    return text
+
+
+_AN_ADDRESS = "an address that begins with http:// or https://"
+_AN_OBJECT_STORE = "an object store, as s3a://bucket/folder, abfss://... or gs://..."
+
+TEXT = Kind(str, "text")
+PATH = Kind(Path, "a path")
+FLAG = Kind(lambda text: _FLAGS[text.lower()], "true or false")
+COUNT = Kind(_number_from(1), "a whole number from 1")
+COUNT_OR_ZERO = Kind(_number_from(0), "a whole number, 0 or more")
+PORT = Kind(_number_from(1, _LAST_PORT), f"a port, 1 to {_LAST_PORT}")
+SECONDS = Kind(_seconds, "seconds, 0 or more")
+DURATION = Kind(_whole_seconds, 'a duration in whole numbers, from "1 second" on, such as "30 seconds" or "1 hour 30 minutes"')
+WEB_ADDRESS = Kind(_web_address, _AN_ADDRESS)
+ADDRESS_WITHOUT_CREDENTIALS = Kind(_address_without_credentials, f"{_AN_ADDRESS}, without a name and password")
+REGISTRY_ADDRESS = Kind(refuse_user_info, _AN_ADDRESS)
+FOLDER_OR_OBJECT_STORE = Kind(_folder_or_bucket, f"a folder, as a path or file:///path, or {_AN_OBJECT_STORE}")
+OBJECT_STORE = Kind(_bucket, _AN_OBJECT_STORE)
+KAFKA_OPTIONS = Kind(checked_options, "Kafka's names and values, each as name=value, separated by blanks")
+DATABASE = Kind(_database, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters as %40, or sqlite:////FOLDER/FILE")
+LANDING_FOLDER = Kind(_landing, "files: and a folder, such as files:/data/landing")

@@ -1,0 +1,1 @@
+"""The Overview page: each domain at a glance."""

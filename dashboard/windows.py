@@ -1,0 +1,39 @@
+"""Rows of windows, which every domain page has: read from records, cut to the newest, added up over time. Times are UTC."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+
+from contract.kafka.result_table import Row
+from dashboard import charts
+
+
+def window_of(row: Row) -> Row:
+    """Start and end of a record's window. Raises KeyError, TypeError or ValueError without one, or without a time zone."""
+    window = {end: datetime.fromisoformat(row["window"][end]) for end in ("start", "end")}
+    if any(moment.tzinfo is None for moment in window.values()):
+        msg = f"{row['window']} has no time zone"
+        raise ValueError(msg)
+    return {end: moment.astimezone(UTC) for end, moment in window.items()}
+
+
+def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:
+    """The rows with these columns, start and end among them."""
+    return pd.DataFrame(list(rows), columns=list(columns)).astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
+
+
+def newest(frame: pd.DataFrame, period: timedelta | None) -> pd.DataFrame:
+    """The rows of the newest `period`, counted back from the newest window's end; all if None. Stray rows of years ago are left out."""
+    return frame if period is None or frame.empty else frame[frame["end"] > frame["end"].max() - period]
+
+
+def over_time(frame: pd.DataFrame, name: str, count: str) -> tuple[pd.DataFrame, list[str]]:
+    """The sum of column `count` per window of each of the largest values of column `name`, the rest as others.
+
+    Returns (name, start, end, count), and the names by size.
+    """
+    largest = frame.groupby(name)[count].sum().nlargest(charts.LARGEST_SERIES).index
+    named = frame.assign(name=frame[name].where(frame[name].isin(largest), charts.OTHERS), count=frame[count])
+    series = named.groupby(["name", "start", "end"])["count"].sum().reset_index()
+    return series, [*largest, *([charts.OTHERS] if charts.OTHERS in set(series["name"]) else [])]

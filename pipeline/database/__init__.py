@@ -1,0 +1,1 @@
+"""Result topics as tables of a relational database: PostgreSQL, or an SQLite file."""

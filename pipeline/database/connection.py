@@ -1,0 +1,90 @@
+"""Connects to the relational database, and says in one line why it cannot be used."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+
+VARIABLE = "STREAMGAUGE_DATABASE_URL"
+FILE = ("database", "results.db")
+"""The embedded database in STREAMGAUGE_HOME."""
+_DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
+_DEFAULTS = {"postgresql": {"connect_timeout": "5", "application_name": "streamgauge"}, "sqlite": {"timeout": "30"}}
+_LATER = ("08", "53300", "57")
+"""Beginnings of SQLSTATEs: connection exceptions, too many connections, interventions such as a shutdown."""
+_SOON = ("starting up", "shutting down", "recovery mode", "too many", "slots are reserved")
+"""Parts of the answers of a PostgreSQL that will accept connections later."""
+
+
+class DatabaseAway(StreamgaugeError):  # noqa: N818 - as KafkaAway
+    """The database does not answer. A retry may succeed."""
+
+
+class DatabaseRefuses(StreamgaugeError):  # noqa: N818 - as KafkaRefuses
+    """The database rejects a request. A person has to fix it."""
+
+
+@dataclass(frozen=True)
+class Database:
+    """The database that STREAMGAUGE_DATABASE_URL names, or an SQLite file in STREAMGAUGE_HOME."""
+
+    engine: Engine
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Connects to nothing yet. Raises StreamgaugeError when the package for the database is not installed."""
+        if settings.database_url:
+            url = make_url(settings.database_url)
+        else:
+            file = settings.home.absolute().joinpath(*FILE)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            url = URL.create("sqlite", database=str(file))
+        kind = url.get_backend_name()
+        url = url.set(drivername=_DRIVERS[kind], query={**_DEFAULTS[kind], **url.query})
+        try:
+            # Without a pool, no connection is reused that the server has closed.
+            engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
+        except ModuleNotFoundError as error:
+            msg = f"{VARIABLE} names a PostgreSQL, which needs the Python package psycopg: `pip install 'streamgauge[postgres]'`"
+            raise StreamgaugeError(msg) from error
+        if kind == "sqlite":  # readers do not block a batch
+            event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA journal_mode = wal"))
+        return cls(engine)
+
+    def __str__(self) -> str:
+        """The address, without user and password."""
+        url = self.engine.url
+        return URL.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database).render_as_string()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction, committed at the end. Raises DatabaseAway or DatabaseRefuses, and then nothing is written."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
+            if _is_away(error, reason):
+                msg = f"the database at {self} does not answer ({reason}); start it, or correct {VARIABLE}"
+                raise DatabaseAway(msg) from error
+            msg = f"the database at {self} refuses ({reason}); correct {VARIABLE}, which must name a user who may create tables there and write to them"
+            raise DatabaseRefuses(msg) from error
+
+
+def _is_away(error: SQLAlchemyError, reason: str) -> bool:
+    if not isinstance(error, OperationalError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return "locked" in reason
+    if state := getattr(error.orig, "sqlstate", None):
+        return error.connection_invalidated or str(state).startswith(_LATER)
+    # Without a state there is no connection. If it was the server that refused it, it says FATAL.
+    return "FATAL:" not in reason or any(sign in reason for sign in _SOON)

@@ -1,0 +1,68 @@
+"""Tables derived from other tables, each by the query in its file `data/tables/<name>.sql`.
+
+A table is replaced as a whole, by one commit of Delta: joins, averages and the rows that `expire` deletes cannot be followed by changes alone.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.data_files import data_file
+from contract.storage.paths import StoragePath
+from pipeline.lake.ad_hoc_sql import asked
+from pipeline.lake.live_tables import sql_tables
+
+FOLDER = "derived"
+"""The folder in the lake, and so the first part of the tables' names."""
+Found = Literal["created", "unchanged", "replaced", "different"]
+
+
+@dataclass(frozen=True)
+class DerivedTable:
+    """The result of the query `sql` as a Delta table."""
+
+    name: str
+    sql: str
+
+    def folder(self, settings: Settings) -> StoragePath:
+        """The folder of the table."""
+        return settings.lake / FOLDER / self.name
+
+    def derive(self, spark: SparkSession, settings: Settings, *, only_compare: bool = False) -> Found:
+        """Replaces the table if its rows are not those of the query now; the same rows write nothing.
+
+        only_compare: writes nothing in any case. Raises StreamgaugeError as `asked`.
+        """
+        path = str(self.folder(settings))
+        # No table is derived from derived ones: their order would be a matter of their names.
+        sources = [table for table in sql_tables(settings) if not table.name.startswith(f"{FOLDER}_")]
+        with asked(spark, self.sql, sources) as result:
+            fresh = result.persist()
+            try:
+                is_there = DeltaTable.isDeltaTable(spark, path)
+                if is_there and _are_equal(fresh, spark.read.format("delta").load(path)):
+                    return "unchanged"
+                if only_compare:
+                    return "different"
+                fresh.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+                return "replaced" if is_there else "created"
+            finally:
+                fresh.unpersist()
+
+
+def derived_tables(names: list[str]) -> list[DerivedTable]:
+    """The tables of that name, or all. Raises StreamgaugeError for an unknown name."""
+    there_are = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
+    if unknown := [name for name in names if name not in there_are]:
+        msg = f"no derived table {', '.join(unknown)}; there are {', '.join(there_are)}, each a file in {data_file('tables')}"
+        raise StreamgaugeError(msg)
+    return [DerivedTable(name, there_are[name].read_text()) for name in names or there_are]
+
+
+def _are_equal(some: DataFrame, others: DataFrame) -> bool:
+    are_columns = [(one.name, one.dataType) for one in some.schema] == [(one.name, one.dataType) for one in others.schema]
+    return are_columns and some.exceptAll(others).isEmpty() and others.exceptAll(some).isEmpty()

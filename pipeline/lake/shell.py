@@ -1,0 +1,87 @@
+"""The shell of `streamgauge sql`: reads statements, answers them, prints tables."""
+
+import re
+import time
+from functools import cached_property
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from pipeline.lake.ad_hoc_sql import answer
+from pipeline.lake.live_tables import sql_tables
+from pipeline.lake.row_formats import as_table, cut_at
+
+HELP = "a query ends with ; and Enter. Tab completes, the up arrow repeats, `tables` lists the tables, Ctrl-C stops a query, Ctrl-D ends"
+_ENDS = ("exit", "quit")
+_TABLES = "tables"
+
+
+class Shell:
+    """Asks for statements in the terminal, one after the other, on one Spark session. The history is in STREAMGAUGE_HOME."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, limit: int) -> None:
+        """limit: how many rows of an answer to print at most."""
+        self._spark, self._settings, self._limit = spark, settings, limit
+        self._console = Console(highlight=False)
+        self._prompt: PromptSession[str] = PromptSession(
+            "sql> ",
+            history=FileHistory(settings.home / "sql_history"),
+            multiline=Condition(lambda: not _is_whole(get_app().current_buffer.text)),
+            prompt_continuation="  -> ",
+            completer=WordCompleter(lambda: self._words, ignore_case=True, pattern=re.compile(r"\w+")),
+            complete_while_typing=False,
+            complete_in_thread=True,
+        )
+
+    def run(self) -> None:
+        """Answers statements until Ctrl-D, `exit` or `quit`. An error is one line, and the shell goes on."""
+        self._console.print(HELP, markup=False)
+        while True:
+            try:
+                statement = self._prompt.prompt().strip().removesuffix(";").strip()
+                if statement.lower() in _ENDS:
+                    return
+                if statement:
+                    self._answer(statement)
+            except StreamgaugeError as error:
+                self._console.print(f"error: {error}", markup=False, soft_wrap=True)
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+
+    def _answer(self, statement: str) -> None:
+        there_are = sql_tables(self._settings)  # again each time: queries that run add tables
+        if statement.lower() == _TABLES:
+            self._console.print(as_table(["table", "format", "path"], [[table.name, table.format, str(table.path)] for table in there_are]))
+            return
+        began = time.monotonic()
+        found = answer(self._spark, statement, there_are, self._limit)
+        self._console.print(as_table(found.columns, found.rows))
+        rows = cut_at(self._limit) if found.is_cut else f"{len(found.rows)} row{'s' * (len(found.rows) != 1)}"
+        self._console.print(f"{rows}; {time.monotonic() - began:.1f} s", markup=False)
+
+    @cached_property
+    def _words(self) -> list[str]:
+        """What Tab completes: tables, their columns, and SQL's keywords. Tables that cannot be read now are only named."""
+        words = [row.keyword.lower() for row in self._spark.sql("select keyword from sql_keywords()").collect()]
+        for table in sql_tables(self._settings):
+            words.append(table.name)
+            try:
+                words += table.columns(self._spark).names
+            except StreamgaugeError:
+                continue
+        return sorted(set(words))
+
+
+def _is_whole(text: str) -> bool:
+    """Whether Enter ends the input: a statement with its semicolon, a word of the shell, or nothing."""
+    stripped = text.strip()
+    return not stripped or stripped.endswith(";") or stripped.lower() in {*_ENDS, _TABLES}

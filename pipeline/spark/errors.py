@@ -1,0 +1,15 @@
+"""What went wrong, from Spark's exceptions."""
+
+from py4j.protocol import Py4JJavaError
+
+_WRAPPED = ("Exception thrown in awaitResult", "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED]")
+"""How the messages of exceptions begin that say nothing but that there was another one."""
+
+
+def first_line(error: Exception) -> str:
+    """The first line of the message. Of a wrapped exception, that of the one inside."""
+    origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    while origin is not None and origin.getCause() is not None and str(origin.getMessage()).startswith(_WRAPPED):
+        origin = origin.getCause()
+    text = str(error if origin is None else origin.getMessage())
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,111 @@
+"""Starts Spark's JVM with an archive of the classes that it loads.
+
+PySpark starts `spark-submit`, a JVM that assembles the command of another. Without configuration files that command is always the same, and
+is run here without it: with each jar once on the class path, as an archive requires.
+"""
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
+
+from contract.java import class_data, jars
+from contract.java.runtime import java_home
+from contract.settings import Settings
+
+SPARK_HOME = Path(pyspark.__path__[0])
+CONFIGURATION = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "PYSPARK_SUBMIT_ARGS")
+"""Variables that only spark-submit understands, as it does the folder `conf` of Spark."""
+OPENED = (
+    *("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util", "util.concurrent", "util.concurrent.atomic"),
+    *("jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar"),
+)
+OPTIONS = (
+    *(f"--add-opens=java.base/{name if name.startswith(('jdk.', 'sun.')) else f'java.{name}'}=ALL-UNNAMED" for name in OPENED),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+"""What Spark's launcher adds to the user's options, but for the module jdk.incubator.vector, which not every Java has."""
+
+
+def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
+    """Starts the driver's JVM for PySpark. Leaves it to PySpark if there are configuration files, or a JVM already.
+
+    Raises PySparkRuntimeError if the JVM ends while it starts.
+    """
+    is_configured = (SPARK_HOME / "conf").exists() or any(os.environ.get(name) for name in CONFIGURATION)
+    if is_configured or SparkContext._gateway is not None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        connection = Path(folder) / "connection"
+        variables = {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_CONNECT_MODE": "0",
+            "PYTHONHASHSEED": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
+        }
+        # The JVM ends when its standard input does. Ctrl-C is for Python, which stops the queries first.
+        jvm = subprocess.Popen(
+            command(config, settings), stdin=subprocess.PIPE, env=os.environ | variables, preexec_fn=_ignore_interrupts  # noqa: PLW1509 - as PySpark does
+        )  # fmt: skip
+        while not connection.exists():
+            if jvm.poll() is not None:
+                raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+            time.sleep(0.05)
+        with connection.open("rb") as file:
+            port, secret = read_int(file), UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]
+    address = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    os.environ.update(address)
+    try:
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        for name in address:
+            del os.environ[name]
+    gateway.proc = jvm
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def command(config: Mapping[str, str | int], settings: Settings) -> list[str]:
+    """The command that Spark's launcher assembles from `config`, with the archive if there is one."""
+    program, fixed = java(settings), fixed_class_path(settings)
+    configured = map(Path, str(config["spark.driver.extraClassPath"]).split(":"))
+    return [
+        str(program),
+        *class_data.options(class_data.archive_for(program, fixed, settings.cache)),
+        *("-cp", jars.class_path(list(dict.fromkeys([*fixed, *configured])))),
+        f"-Xmx{config['spark.driver.memory']}",
+        *shlex.split(str(config["spark.driver.extraJavaOptions"])),
+        *OPTIONS,
+        "org.apache.spark.deploy.SparkSubmit",
+        *(part for name, value in config.items() for part in ("--conf", f"{name}={value}")),
+        "pyspark-shell",
+    ]
+
+
+def fixed_class_path(settings: Settings) -> list[Path]:
+    """The jars that every session has, first on the class path: an archive fits what begins with them."""
+    return [*jars.paths("spark", settings), *sorted((SPARK_HOME / "jars").glob("*.jar"))]
+
+
+def java(settings: Settings) -> Path:
+    """The Java that runs Spark."""
+    return java_home(settings) / "bin" / "java"
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

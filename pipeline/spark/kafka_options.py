@@ -1,0 +1,25 @@
+"""Holds STREAMGAUGE_KAFKA_OPTIONS against what Kafka's clients know, which ignore a name that they do not know."""
+
+from pyspark.sql import SparkSession
+
+from contract.errors import StreamgaugeError
+from contract.kafka.client_options import VARIABLE, client_options
+from contract.settings import Settings
+
+
+def check_kafka_options(spark: SparkSession, settings: Settings) -> None:
+    """Raises StreamgaugeError for an option that neither consumers nor producers have, and for a value that they do not take."""
+    options = client_options(settings.kafka_options)
+    if not options:
+        return
+    clients = spark.sparkContext._jvm.org.apache.kafka.clients  # type: ignore[union-attr]
+    definitions = [clients.consumer.ConsumerConfig.configDef(), clients.producer.ProducerConfig.configDef()]
+    unknown = [name for name in options if not any(definition.names().contains(name) for definition in definitions)]
+    if unknown:
+        msg = f"{VARIABLE} holds {', '.join(unknown)}, which Kafka's consumers and producers do not have; correct the name"
+        raise StreamgaugeError(msg)
+    for definition in definitions:
+        for found in definition.validate(options):
+            if found.name() in options and found.errorMessages():
+                msg = f"{VARIABLE}: {found.errorMessages()[0].rstrip('.')}; correct the value"
+                raise StreamgaugeError(msg)

@@ -1,0 +1,1 @@
+"""Stateful processors: queries that keep a state of their own for each key, with timers."""

@@ -1,0 +1,137 @@
+"""Which cameras are offline: a stateful processor over `offline.advance`, and the rows that become of its changes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
+
+from pipeline.sources.static_tables import UNKNOWN, fields_of
+from pipeline.state.offline import OFFLINE, ONLINE, Camera, Change, Limits, Seen, Status, advance, next_change_ms
+
+_SEEN = "at_ms bigint, is_online boolean, sighting_ms bigint"
+_STATUS = (
+    "is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, incident_ms bigint, gone_ms array<bigint>"
+)
+_CAMERA = f"status struct<{_STATUS}>, waiting array<struct<{_SEEN}>>, timer_ms bigint"
+CHANGES = "device_id string, is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, alert string, incident_ms bigint"
+"""The columns of a change: those of Status, and its alert."""
+
+
+class OfflineCameras(StatefulProcessor):
+    """Spark's calls, a camera at a time: one value to read and one to write, and a timer for its next change.
+
+    A timer is not moved when a document comes: it fires at the old time, finds that nothing has changed, and is set anew. So a camera that
+    is heard costs no timer.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declares the state."""
+        self._handle, self._state = handle, handle.getValueState("camera", _CAMERA)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, N802, N803
+        """Takes the documents of one batch, in any order."""
+        camera = self._read()
+        waiting = camera.waiting.union(Seen(row.at_ms, row.is_online, row.sighting_ms) for row in rows)
+        return self._advanced(key[0], camera._replace(waiting=waiting), timerValues.getCurrentWatermarkInMs())
+
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: ANN401, N802, N803
+        """Goes on after the documents of the batch: the watermark has reached the timer."""
+        camera = self._read()
+        if camera.timer_ms == expiredTimerInfo.getExpiryTimeInMs():
+            camera = camera._replace(timer_ms=None)
+        return self._advanced(key[0], camera, timerValues.getCurrentWatermarkInMs())
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _advanced(self, device_id: str, camera: Camera, watermark_ms: int) -> Iterator[Row]:
+        camera, changes = advance(camera, watermark_ms, self._limits)
+        next_ms = next_change_ms(camera, self._limits)
+        if next_ms is not None and (camera.timer_ms is None or next_ms < camera.timer_ms):
+            self._handle.registerTimer(next_ms)
+            camera = camera._replace(timer_ms=next_ms)
+        if camera.status is None and not camera.waiting:
+            self._state.clear()
+        else:
+            # Spark takes plain tuples and lists only.
+            status = None if camera.status is None else (*camera.status[:-1], list(camera.status.gone_ms))
+            self._state.update((status, [tuple(seen) for seen in camera.waiting], camera.timer_ms))
+        return (Row(**_row(device_id, change)) for change in changes)
+
+    def _read(self) -> Camera:
+        value = self._state.get()
+        if value is None:
+            return Camera()
+        status, waiting, timer_ms = value
+        known = None if status is None else Status(*status)
+        return Camera(known and known._replace(gone_ms=tuple(known.gone_ms)), frozenset(Seen(*seen) for seen in waiting), timer_ms)
+
+
+def _row(device_id: str, change: Change) -> dict[str, Any]:
+    """A change with the columns of CHANGES."""
+    status = change.status._asdict() if change.status is not None else dict.fromkeys(Status._fields)
+    del status["gone_ms"]
+    return {"device_id": device_id, **status, "alert": change.alert}
+
+
+def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits, until_ms: int | None = None) -> DataFrame:
+    """Each camera when it is first heard of, when it goes offline, when it is back, and when it is forgotten.
+
+    heard: device_id, at, is_online, sighting. locations: device_id, zip_code; unique by device_id. until_ms: see Query.has_timers.
+    Returns device_id, zip_code, state (online, offline), reason (of being offline), since (for a silent camera: when it was last seen),
+    last_seen, last_sighting, alert (offline, back, flapping; null: none), incident (when it went offline after it had been steady). Of a
+    camera that is forgotten, all but device_id are null.
+    """
+    changes = changes_of(heard, limits) if until_ms is None else replayed(heard, limits, until_ms)
+    is_known = F.col("is_online").isNotNull()
+    reason = F.when(F.col("is_silent"), "silent").when(~F.col("is_online"), "is_online is false")
+    times = {"since": "since_ms", "last_seen": "seen_ms", "last_sighting": "sighting_ms", "incident": "incident_ms"}
+    since, last_seen, last_sighting, incident = (F.timestamp_millis(of).alias(name) for name, of in times.items())
+    return changes.join(F.broadcast(locations), "device_id", how="left").select(
+        "device_id",
+        F.when(is_known, F.coalesce("zip_code", F.lit(UNKNOWN))).alias("zip_code"),
+        F.when(F.col("is_online"), ONLINE).when(is_known, OFFLINE).alias("state"),
+        reason.alias("reason"),
+        since,
+        last_seen,
+        last_sighting,
+        "alert",
+        incident,
+    )
+
+
+def changes_of(reports: DataFrame, limits: Limits) -> DataFrame:
+    """The changes of each camera in a stream, as soon as the watermark makes them certain.
+
+    reports: device_id, at (timestamp, with a watermark), is_online, sighting (timestamp or null).
+    Returns the columns of CHANGES.
+    """
+    return _in_ms(reports).groupBy("device_id").transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
+
+
+def replayed(reports: DataFrame, limits: Limits, until_ms: int) -> DataFrame:
+    """The changes of each camera in a batch of all reports, in order of event time, up to the watermark `until_ms`.
+
+    reports, and what it returns: as in `changes_of`.
+    """
+
+    def replay(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        waiting = frozenset(Seen(row["at_ms"], row["is_online"], row["sighting_ms"]) for row in table.to_pylist())
+        _, changes = advance(Camera(waiting=waiting), until_ms, limits)
+        return pa.Table.from_pylist([_row(key[0].as_py(), change) for change in changes], schema)
+
+    schema = to_arrow_schema(fields_of(CHANGES))
+    return _in_ms(reports).groupBy("device_id").applyInArrow(replay, CHANGES)
+
+
+def _in_ms(reports: DataFrame) -> DataFrame:
+    return reports.select(
+        "device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", F.unix_millis("sighting").alias("sighting_ms")
+    )

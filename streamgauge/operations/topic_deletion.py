@@ -1,0 +1,59 @@
+"""Deletes this project's topics from a Kafka of the user's own, and no other topic."""
+
+from collections.abc import Collection, Iterable
+
+from confluent_kafka import KafkaError, KafkaException
+
+from contract.domains import TOPICS
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import forbidden, is_forbidden, no_answer, raise_if_kept_out, reason
+from contract.kafka.topic_ends import TopicEnds
+from contract.query_status import QueryStatus, read_statuses
+from contract.settings import Settings
+from contract.topics import QUERY_STATES
+
+ANSWER_SECONDS = 30
+
+
+def own_topics(settings: Settings) -> dict[str, int]:
+    """The project's topics that exist, each with the number of records that were ever written to it.
+
+    Raises StreamgaugeError when Kafka cannot be reached or denies access, and when a query is running, here or on another machine.
+    """
+    raise_if_kept_out(settings.kafka)
+    admin = settings.kafka.admin()
+    try:
+        existing = admin.list_topics(timeout=ANSWER_SECONDS).topics
+    except KafkaException as error:
+        raise no_answer(settings.kafka, error) from error
+    found = {topic.name: len(existing[topic.name].partitions) for topic in TOPICS if topic.name in existing}
+    if QUERY_STATES.name in found:
+        _refuse_while_queries_run(read_statuses(settings))
+    ends = TopicEnds(settings.kafka)
+    ends.ask(f"{name}-{number}" for name, count in found.items() for number in range(count))
+    return {name: sum(ends.ends.get(f"{name}-{number}", 0) for number in range(count)) for name, count in found.items()}
+
+
+def delete_topics(kafka: KafkaCluster, names: Collection[str]) -> None:
+    """Deletes the topics. Raises StreamgaugeError for the first that Kafka does not delete; those before it are deleted."""
+    admin = kafka.admin()  # requests end with their client
+    requests = admin.delete_topics(list(names), operation_timeout=ANSWER_SECONDS) if names else {}
+    for name, deleted in requests.items():
+        try:
+            deleted.result(ANSWER_SECONDS)
+        except (KafkaException, TimeoutError) as error:
+            code = error.args[0].code() if isinstance(error, KafkaException) else None
+            if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
+                raise forbidden(kafka, f"delete topic {name}") from error
+            msg = f"Kafka at {kafka} did not delete topic {name}: {reason(error, ANSWER_SECONDS)}; check that it allows deletion (delete.topic.enable), and try again"
+            raise StreamgaugeError(msg) from error
+
+
+def _refuse_while_queries_run(statuses: Iterable[QueryStatus]) -> None:
+    for status in statuses:
+        if not status.is_trouble:
+            msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop that `streamgauge run` first"
+            raise StreamgaugeError(msg)

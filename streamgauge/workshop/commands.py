@@ -1,0 +1,148 @@
+"""The command `streamgauge workshop`: learn by doing, in labs whose checks say what came and what was expected."""
+
+import random
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from streamgauge.workshop import labs
+from streamgauge.workshop.grading import Verdict
+from streamgauge.workshop.labs import Lab
+
+out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+workshop = typer.Typer(help="Learn by doing: labs, and checks that say what came and what was expected.", rich_markup_mode=None)
+Number = Annotated[int, typer.Argument(metavar="N", help="the number of the lab", show_default=False)]
+
+
+@workshop.callback(invoke_without_command=True)
+def listed(context: typer.Context) -> None:
+    """Without a command: list the labs and how far you are."""
+    if context.invoked_subcommand is not None:
+        return
+    every = labs.all_labs()
+    for lab in every:
+        out.print(f"{lab.number:2}  {lab.title:{max(len(lab.title) for lab in every)}}  {lab.state}".rstrip(), markup=False)
+    if following := next((lab for lab in every if lab.state != "done"), None):
+        out.print(f"\nnext: streamgauge workshop {'check' if following.state else 'start'} {following.number}")
+
+
+@workshop.command()
+def start(number: Number) -> None:
+    """Copy the exercise of a lab to my-workshop/, where you edit it."""
+    from streamgauge.workshop import grader
+
+    lab = labs.lab_of(number)
+    is_new = lab.start()
+    _fetch_jars()
+    grader.ready(Settings.from_environment()).close()  # Spark starts while the learner reads
+    out.print(
+        f"lab {lab.number}: {lab.title}" if is_new else f"lab {lab.number}: {lab.title} (started before; your file is as you left it)",
+        markup=False,
+    )
+    out.print(
+        f"  read   {_shown(lab, 'README.md')}\n  edit   {lab.exercise}\n  check  streamgauge workshop check {lab.number}", markup=False
+    )
+
+
+@workshop.command()
+def check(
+    number: Number, seconds: Annotated[int, typer.Option(min=1, help="how long your code may compute in Python, in CPU time")] = 30
+) -> None:
+    """Run the checks of a lab on your file. The first that fails says what came and what was expected. Exit code 1 if one fails."""
+    from streamgauge.workshop import grader
+
+    lab = labs.lab_of(number)
+    if not lab.exercise.exists():
+        msg = f"{lab.exercise.absolute()} does not exist; `streamgauge workshop start {number}` creates it"
+        raise StreamgaugeError(msg)
+    _fetch_jars()
+    with err.status("checking; the first check starts Spark"):
+        verdict = grader.graded(lab, Settings.from_environment(), seconds)
+    for line in told(lab, verdict):
+        out.print(line, markup=False)
+    if verdict.failure is not None:
+        sys.exit(1)
+    lab.mark_passed()
+
+
+@workshop.command()
+def solution(number: Number) -> None:
+    """Print the solution of a lab. Your file stays as it is."""
+    lab = labs.lab_of(number)
+    out.print(Syntax((lab.folder / "solution.py").read_text().rstrip(), "python", background_color="default"))
+    out.print(f"\nwhy: {_shown(lab, 'discussion.md')}", markup=False)
+
+
+@workshop.command()
+def reset(number: Number) -> None:
+    """Put the original exercise of a lab in place of yours, which is kept next to it."""
+    lab = labs.lab_of(number)
+    kept = lab.reset()
+    out.print(f"{lab.exercise} is as at the start" + (f"; your version is in {kept}" if kept else ""), markup=False)
+
+
+@workshop.command(name="break")
+def break_(
+    number: Annotated[
+        int | None, typer.Argument(metavar="[N]", help="the number of the card; without it, one at random", show_default=False)
+    ] = None,
+    answer: Annotated[bool, typer.Option("--answer", help="say what card N does, where it shows, and how to repair it")] = False,  # noqa: FBT002 - an option
+) -> None:
+    """Play a card: break the Nest part of the system that runs. The learner finds out what is wrong. See workshop/run-it.md."""
+    from streamgauge.workshop.cards import CARDS
+
+    if number is None:
+        number = random.choice(list(CARDS))  # noqa: S311 - a game
+    if number not in CARDS:
+        msg = f"no card {number}; there are {', '.join(map(str, CARDS))}"
+        raise StreamgaugeError(msg)
+    card = CARDS[number]
+    if answer:
+        out.print(f"cause: {card.cause}\n\nsigns: {card.signs}\n\nrepair: {card.repair}", markup=False)
+        return
+    card.play(Settings.from_environment())
+    out.print(f"card {number} is played: something is wrong now. `streamgauge workshop break {number} --answer` says what.", markup=False)
+
+
+def told(lab: Lab, verdict: Verdict) -> list[str]:
+    """What `check` prints."""
+    failure = verdict.failure
+    if failure is None:
+        return [
+            f"lab {lab.number}: all {verdict.total} checks pass",
+            f"read {_shown(lab, 'discussion.md')}: why, and what goes wrong in production",
+        ]
+    which = f"check {verdict.passed + 1} of {verdict.total} fails" if verdict.total else "cannot be checked"
+    lines = [f"lab {lab.number}: {which}", "", f"{failure.what}.", "", failure.text]
+    if failure.where:
+        lines += ["", f"line: {failure.where.removeprefix(f'{Path.cwd()}/')}"]
+    if failure.hint:
+        lines += ["", f"hint: {failure.hint}"]
+    if failure.printed:
+        lines += ["", "your code printed:", failure.printed.rstrip()]
+    return lines
+
+
+def _shown(lab: Lab, name: str) -> str:
+    return str((lab.folder / name).relative_to(labs.ROOT))
+
+
+def _fetch_jars() -> None:
+    """Here and not in the process that grades, so that the learner sees the download. Refuses an installation without the development tools."""
+    import importlib.util
+
+    from contract.java import jars
+
+    if importlib.util.find_spec("pytest") is None:
+        msg = "the checks need the development tools, which are not installed; run `make setup`"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    for bundle in ("spark", "s3"):
+        if jars.missing(bundle, settings):
+            jars.fetch(bundle, settings)

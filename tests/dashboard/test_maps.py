@@ -1,0 +1,43 @@
+"""The maps: rows in, what is drawn out; and the files that they draw."""
+
+import gzip
+from itertools import pairwise
+
+import pandas as pd
+
+from contract.storage.data_files import data_file
+from dashboard import maps
+
+
+def test_a_borough_has_its_trips_and_one_without_trips_has_none():
+    drawn = maps.boroughs(pd.DataFrame({"borough": ["Queens", "Unknown"], "trips": [7, 3]}))
+    trips = {area["properties"]["name"]: area["properties"]["trips"] for area in drawn["datasets"]["geometry"]}
+    assert trips == {"Manhattan": 0, "Bronx": 0, "Brooklyn": 0, "Queens": 7, "Staten Island": 0}
+
+
+def test_a_zip_code_is_put_where_it_is_and_one_without_a_place_is_left_out():
+    found = maps.located(pd.DataFrame({"zip_code": ["02139", "10025", "unknown"], "count": [3, 7, 9]}))
+    places = [(row["zip_code"], row["count"], round(row["latitude"]), round(row["longitude"])) for row in found.to_dict("records")]
+    assert places == [("10025", 7, 41, -74), ("02139", 3, 42, -71)], "the largest is drawn first, below the others"
+
+
+def test_every_zip_code_of_the_demo_has_a_place():
+    zip_codes = pd.read_csv(data_file("device_locations.csv"), dtype=str)["zip_code"].unique()
+    assert len(maps.located(pd.DataFrame({"zip_code": zip_codes, "count": 1}))) == len(zip_codes)
+
+
+def test_the_files_are_small_and_their_origin_is_told():
+    files = [path for path in data_file("geometry").iterdir() if path.suffix in {".json", ".gz"}]
+    assert len(files) == 3
+    assert [path.name for path in files if path.stat().st_size > 500_000] == []
+    told = data_file("geometry/README.md").read_text()
+    assert [path.name for path in files if path.name not in told] == []
+    assert gzip.decompress(data_file("geometry/zip_codes.csv.gz").read_bytes()).startswith(b"zip_code,latitude,longitude\n")
+
+
+def test_rings_run_clockwise_or_vega_would_fill_the_rest_of_the_world():
+    for name in ("nyc_boroughs.json", "us_states.json"):
+        for area in maps._areas(name):
+            for outline, *_ in area["geometry"]["coordinates"]:
+                turned = sum((x2 - x1) * (y2 + y1) for (x1, y1), (x2, y2) in pairwise(outline))
+                assert turned > 0, f"{area['properties']['name']} in {name}"

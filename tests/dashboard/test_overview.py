@@ -1,0 +1,90 @@
+"""The Overview page, on a real broker: each domain with its queries, its verification and its dead letters."""
+
+import orjson
+import pytest
+from pages import drawn
+from running import RETRY_SECONDS
+from streamlit.testing.v1 import AppTest
+
+from dashboard.overview import page as overview
+
+
+@pytest.fixture
+def kafka(kafka, monkeypatch):
+    """The topics of the Health page's tests, which this page reads too."""
+    for name, kind in (("TOPIC", "states"), ("METRICS_TOPIC", "metrics"), ("LETTERS_TOPIC", "letters"), ("VERDICTS_TOPIC", "verdicts")):
+        monkeypatch.setattr(overview, name, kafka.names[kind])
+    return kafka
+
+
+@pytest.fixture
+def page_with(until):
+    """The page, run again until `shows(page)` holds."""
+
+    def script():
+        from dashboard.overview import page as overview
+
+        overview.page({})
+
+    page = AppTest.from_function(script, default_timeout=RETRY_SECONDS)
+    return lambda shows: until(lambda: drawn(page), shows, "the page should show what was written")
+
+
+def texts(page):
+    return "\n".join(element.value for element in (*page.markdown, *page.header, *page.caption, *page.error))
+
+
+def metrics(page):
+    """The values of each domain's figures, in the order of the page."""
+    return [(metric.label, metric.value) for metric in page.metric]
+
+
+def verdict(kafka, query, verdict="right"):
+    row = {"query": query, "verdict": verdict, "time": "2026-11-21T12:00:00Z", "rows": {"equal": 313}}
+    kafka.write("verdicts", query, orjson.dumps(row))
+
+
+def test_before_the_first_query_it_says_what_to_do(kafka, page_with):  # noqa: ARG001 - empty topics
+    assert not page_with(lambda page: "streamgauge run" in texts(page)).metric
+
+
+def test_a_domain_shows_what_went_in_and_out_and_what_could_not_be_used(kafka, page_with):
+    kafka.state("nest-camera-stats")
+    kafka.state("nest-archive", "idle")
+    kafka.progress("nest-camera-stats", sink_rows=90, rows_dropped_by_watermark=4)
+    kafka.progress("nest-archive", sink_rows=None)
+    kafka.letter(b"{", topic="nest-logs")
+    kafka.letter(b"{", topic="nyc-taxi")
+    page = page_with(lambda page: metrics(page)[-1:] == [("Dead letters", "1")] and ("Late rows", "4") in metrics(page))
+    assert [label for label, _ in metrics(page)] == [
+        "Events in, per second",
+        "Rows out, per second",
+        "End-to-end delay",
+        "Late rows",
+        "Dead letters",
+    ]
+    assert ("Rows out, per second", "1.5") in metrics(page)
+    assert "nest\\-archive idle" in texts(page)
+    assert texts(page).count("None of its queries has run yet.") == 2
+    assert not page.error
+
+
+def test_what_verify_found_is_a_badge_with_its_age_and_what_it_proved(kafka, page_with):
+    for query in ("nest-camera-stats", "nest-archive", "taxi-archive"):
+        kafka.state(query)
+    verdict(kafka, "nest-camera-stats")
+    page = page_with(lambda page: "Verified" in texts(page))
+    assert "1 of 2 queries" in texts(page)
+    verdict(kafka, "nest-archive", "wrong")
+    page_with(lambda page: "Wrong" in texts(page) and "1 of 2" not in texts(page))
+    assert "Not verified yet" in texts(page), "taxi was not"
+
+
+def test_a_failed_query_is_said_on_top_and_a_query_of_no_domain_has_its_place(kafka, page_with):
+    kafka.state("taxi-borough-stats", "failed")
+    kafka.state("ingest-**nyc**", "running")
+    page = page_with(lambda page: page.error)
+    assert "1 query does not run." in page.error[0].value
+    assert "taxi\\-borough\\-stats failed" in texts(page)
+    assert "ingest\\-\\*\\*nyc\\*\\* running" in texts(page), "names of queries are never markup"
+    assert "Other queries" in texts(page)

@@ -1,0 +1,96 @@
+"""The figures of a domain on the Overview page: events at explicit times in, figures out."""
+
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from contract.domains.nest import DOMAIN
+from dashboard.health.history import COLUMNS
+from dashboard.overview.figures import counting, decode_verdict, events_in, rows_out, verified, waiting_since
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def history(*batches):
+    """(seconds before noon, query, rows out)."""
+    points = [
+        dict.fromkeys(COLUMNS) | {"at": NOON - timedelta(seconds=ago), "query": query, "sink_rows": out} for ago, query, out in batches
+    ]
+    return pd.DataFrame(points, columns=list(COLUMNS)).astype({"at": "datetime64[ms, UTC]", "sink_rows": "float64"})
+
+
+def polls(*ends):
+    """(seconds before noon, end of partition a-0, end of a-1 or None while it is not known)."""
+    return [(NOON - timedelta(seconds=ago), {"a-0": first} | ({} if second is None else {"a-1": second})) for ago, first, second in ends]
+
+
+def test_the_rate_of_rows_is_the_mean_of_the_last_minute_over_the_queries():
+    seen = rows_out(history((10, "a", 12), (50, "b", 18), (61, "a", 900), (5, "c", 900)), ["a", "b"], NOON)
+    assert seen.per_second == 0.5
+
+
+def test_the_course_of_rows_has_a_point_for_each_half_minute_and_zero_where_nothing_came():
+    seen = rows_out(history((30, "a", 30), (899, "a", 3), (901, "a", 9)), ["a"], NOON)
+    assert len(seen.course) == 30
+    assert (seen.course[0], seen.course[1], seen.course[-1]) == (0.1, 0.0, 1.0)
+    assert rows_out(history(), ["a"], NOON).per_second == 0
+
+
+def test_the_rate_of_events_is_that_of_the_ends_of_the_source_in_the_last_minute():
+    seen = events_in(polls((90, 0, 0), (50, 1_000, 100), (10, 1_300, 200)), ["a-0", "a-1"], NOON)
+    assert seen.per_second == 10
+
+
+def test_a_partition_that_becomes_known_later_is_no_burst_of_events():
+    seen = events_in(polls((50, 10, None), (40, 20, 5_000), (10, 50, 5_000)), ["a-0", "a-1"], NOON)
+    assert seen.per_second == 1
+    assert max(seen.course) <= 1
+
+
+@pytest.mark.parametrize("found", [(), ((10, 5, 5),), ((90, 0, 0), (70, 5, 5))])
+def test_fewer_than_two_polls_in_the_last_minute_are_no_rate(found):
+    assert events_in(polls(*found), ["a-0"], NOON) is None
+
+
+def test_the_queries_of_tables_count_or_all_of_a_domain_without_tables():
+    assert counting(DOMAIN, ["nest-archive", "nest-camera-stats", "taxi-archive"]) == ["nest-camera-stats"]
+    assert counting(DOMAIN, ["nest-archive", "taxi-archive"]) == ["nest-archive"]
+
+
+def verdict(query, verdict, minutes, equal=5):
+    return {"query": query, "verdict": verdict, "at": NOON - timedelta(minutes=minutes), "equal": equal}
+
+
+def test_a_domain_is_as_right_as_its_worst_query_and_as_new_as_its_oldest_verification():
+    seen = verified(
+        DOMAIN, [verdict("nest-archive", "wrong", 1), verdict("nest-camera-stats", "right", 7), verdict("taxi-archive", "right", 9)]
+    )
+    assert (seen.verdict, seen.queries, seen.rows, seen.at) == (
+        "wrong",
+        ["nest-archive", "nest-camera-stats"],
+        10,
+        NOON - timedelta(minutes=7),
+    )
+    assert verified(DOMAIN, [verdict("taxi-archive", "right", 9)]) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"query": "nest-archive", "verdict": "fine", "time": "2026-11-21T12:00:00Z", "rows": {"equal": 1}}',
+        b'{"query": 7, "verdict": "right", "time": "2026-11-21T12:00:00Z", "rows": {"equal": 1}}',
+        b'{"query": "nest-archive", "verdict": "right", "time": "noon", "rows": {"equal": 1}}',
+        b"{}",
+    ],
+)
+def test_what_is_no_verdict_is_refused(value):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        decode_verdict(value)
+
+
+def test_an_event_waits_since_it_was_first_seen_beyond_what_was_read():
+    seen = polls((6, 4, 3), (4, 5, 3), (2, 6, 3), (0, 9, 3))
+    assert waiting_since({"a-0": 5, "a-1": 3}, seen) == NOON - timedelta(seconds=2)
+    assert waiting_since({"a-0": 9, "a-1": 3}, seen) is None
+    assert waiting_since({"a-0": 9, "a-1": 2}, seen) == NOON - timedelta(seconds=6)

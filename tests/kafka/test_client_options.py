@@ -1,0 +1,61 @@
+"""Free options of Spark's Kafka clients, and the replicas of created topics, on a real broker."""
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from plain import START, one_camera, results
+from running import eventually, one_line_error, streamgauge
+
+ANSWER_SECONDS = 60
+
+
+def in_a_transaction(settings, *devices, abort=False):
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "transactional.id": f"test-{abort}"})
+    producer.init_transactions(ANSWER_SECONDS)
+    producer.begin_transaction()
+    for device in devices:
+        producer.produce("nest-logs", one_camera(device, START), partition=0)
+    producer.flush(ANSWER_SECONDS)
+    producer.abort_transaction(ANSWER_SECONDS) if abort else producer.commit_transaction(ANSWER_SECONDS)
+
+
+def test_an_option_reaches_every_reader_read_committed_leaves_out_what_was_aborted(fresh):
+    in_a_transaction(fresh, "cam-a", "cam-b", abort=True)
+    in_a_transaction(fresh, "cam-c")
+    options = {"STREAMGAUGE_KAFKA_OPTIONS": "isolation.level=read_committed"}
+    for command in (("run", "nest-camera-stats", "--once"), ("verify", "nest-camera-stats")):
+        done = streamgauge(*command, settings=fresh, **options)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert sum(results(fresh).values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("max.pol.records=1", "max.pol.records, which Kafka's consumers and producers do not have"),
+        ("fetch.max.wait.ms=soon", "Invalid value soon for configuration fetch.max.wait.ms"),
+        ("compression.type=rar", "compression.type"),
+    ],
+)
+def test_an_option_that_kafka_does_not_take_is_refused_before_a_query_starts(fresh, option, told):
+    done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh, STREAMGAUGE_KAFKA_OPTIONS=option)
+    assert told in one_line_error(done)
+
+
+def test_created_topics_have_the_replicas_that_were_asked_for(fresh):
+    def delete_alerts():
+        admin.delete_topics(["alerts"])["alerts"].result(ANSWER_SECONDS)
+        eventually(lambda: "alerts" not in fresh.kafka.admin().list_topics(timeout=ANSWER_SECONDS).topics, "the topic to be gone")
+
+    admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+    yours = {"KAFKA_BOOTSTRAP_SERVERS": fresh.bootstrap_servers, "SCHEMA_REGISTRY_URL": "http://127.0.0.1:9"}
+    delete_alerts()
+    done = streamgauge("up", settings=fresh, STREAMGAUGE_REPLICATION_FACTOR="2", **yours)
+    assert "alerts" in one_line_error(done)
+    assert "replication factor" in done.stderr.lower(), "one broker cannot have two replicas"
+
+    done = streamgauge("up", settings=fresh, STREAMGAUGE_REPLICATION_FACTOR="1", STREAMGAUGE_MIN_INSYNC_REPLICAS="2", **yours)
+    assert done.returncode == 0, done.stderr
+    resource = ConfigResource(ResourceType.TOPIC, "alerts")
+    assert admin.describe_configs([resource])[resource].result(ANSWER_SECONDS)["min.insync.replicas"].value == "2"
+    delete_alerts()  # nothing could be written to it

@@ -1,0 +1,88 @@
+"""Result topics as tables for SQL: `streamgauge query` beside the lake, on a real broker and a real registry."""
+
+import json
+from datetime import UTC, datetime
+
+from avro import V1, change
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from plain import one_camera, write_topic
+from ports import free_ports
+from running import one_line_error, streamgauge
+
+from contract.kafka.result_table import read_keys
+from contract.kafka.tombstones import delete_rows
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TWO_IN_AN_HOUR = "select window.start as hour, sum(count) as people from live_nest_camera_stats group by hour order by hour"
+
+
+def ask(settings, sql):
+    done = streamgauge("query", sql, "--format", "json", settings=settings)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_row_is_the_last_value_of_its_key_and_a_tombstone_deletes_it(fresh):
+    for hour, cameras in ((12, 2), (13, 1), (12, 3)):  # the third run updates the row of the first
+        write_topic(fresh, "nest-logs", [one_camera(f"cam-{hour}-{number}", NOON.replace(hour=hour)) for number in range(cameras)])
+        assert streamgauge("run", "nest-camera-stats", "--once", settings=fresh).returncode == 0
+    rows = [{"hour": "2026-01-01T12:00:00Z", "people": 3}, {"hour": "2026-01-01T13:00:00Z", "people": 1}]
+    assert ask(fresh, TWO_IN_AN_HOUR) == rows
+
+    gone = [key for key in read_keys(fresh.kafka, "nest-camera-stats") if b'13:00:00Z","start' not in key and b'T13:00:00Z"},"zip' in key]
+    delete_rows(fresh.kafka, "nest-camera-stats", gone)
+    assert ask(fresh, TWO_IN_AN_HOUR) == rows[:1]
+
+
+def test_one_statement_joins_a_result_topic_with_an_archive(fresh):
+    write_topic(fresh, "nest-logs", [one_camera("cam-a", NOON), one_camera("cam-a", NOON), one_camera("cam-b", NOON)])
+    assert streamgauge("run", "nest-camera-stats", "nest-archive", "--once", settings=fresh).returncode == 0
+    sql = """
+        with live as (select sum(count) as people from live_nest_camera_stats),
+             kept as (select count(*) as reports, count(distinct device_id) as cameras from nest_cameras)
+        select people, reports, cameras from live cross join kept
+    """
+    assert ask(fresh, sql) == [{"people": 2, "reports": 3, "cameras": 2}]
+
+
+def test_avro_values_are_decoded(fresh_registry):
+    serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), V1)
+    changes = [change(number, at=int(NOON.timestamp()), bot=number > 1) for number in range(3)]
+    write_topic(fresh_registry, "wikimedia", [serialize(one, SerializationContext("wikimedia", MessageField.VALUE)) for one in changes])
+    assert streamgauge("run", "wikimedia-edit-stats", "--once", settings=fresh_registry).returncode == 0
+    rows = ask(fresh_registry, "select requested_by, counts, window.end as until from live_wikimedia_processed order by all")
+    ends = ["2026-01-01T12:00:30Z", "2026-01-01T12:01:00Z"]
+    assert rows == [{"requested_by": who, "counts": counts, "until": end} for who, counts in (("Bot", 1), ("Human", 2)) for end in ends]
+
+
+def test_the_list_names_them_with_their_columns(settings, tmp_path):
+    done = streamgauge("query", "--format", "json", settings=settings, STREAMGAUGE_HOME=str(tmp_path))
+    tables = {row["table"]: row for row in json.loads(done.stdout)}
+    assert list(tables) == [
+        "live_nest_camera_stats",
+        "live_nest_camera_status",
+        "live_taxi_borough_stats",
+        "live_wikimedia_processed",
+        "live_wikimedia_wiki_stats",
+    ]
+    columns = "zip_code string, window struct<start:timestamp,end:timestamp>, count bigint"
+    assert tables["live_nest_camera_stats"] == {
+        "table": "live_nest_camera_stats",
+        "format": "topic",
+        "path": "nest-camera-stats",
+        "columns": columns,
+    }
+
+
+def test_a_record_that_is_no_row_fails_the_query(fresh):
+    write_topic(fresh, "nest-camera-stats", [b"{broken"], key=b"k")
+    line = one_line_error(streamgauge("query", "select * from live_nest_camera_stats", settings=fresh))
+    assert "Malformed records" in line
+
+
+def test_without_kafka_it_is_one_clear_error(settings, tmp_path):
+    away = {"KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_ports(1)[0]}", "STREAMGAUGE_HOME": str(tmp_path)}
+    line = one_line_error(streamgauge("query", "select * from live_nest_camera_stats", settings=settings, **away))
+    assert away["KAFKA_BOOTSTRAP_SERVERS"] in line

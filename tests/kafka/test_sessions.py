@@ -1,0 +1,36 @@
+"""Session queries, which run by name: from the producer to `verify`, `report` and `reset`."""
+
+import json
+
+import pytest
+from plain import folded
+from running import streamgauge
+
+from pipeline.catalog import known
+
+FAULTS = ("--late", "0.05", "--too-late", "0.02", "--duplicates", "0.03")
+
+
+def ok(done):
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("domain", "query", "counted"), [("taxi", "taxi-zone-sessions", "trips"), ("wikimedia", "wikimedia-editor-sessions", "edits")]
+)
+def test_sessions_of_two_runs_are_right_reported_and_reset(fresh_registry, domain, query, counted):
+    for hour in (0, 6):
+        start = f"2026-01-01T{hour:02}:00:00Z"
+        ok(streamgauge("produce", domain, "--limit", "3000", "--unpaced", "--start", start, *FAULTS, settings=fresh_registry))
+        ok(streamgauge("run", query, "--once", settings=fresh_registry))
+    (outcome,) = json.loads(ok(streamgauge("verify", query, "--format", "json", settings=fresh_registry)))
+    rows = outcome["rows"]
+    assert rows["equal"] == rows["compared"] > 10
+    (defined,) = (one for one in known(fresh_registry) if one.name == query)
+    reported = json.loads(ok(streamgauge("report", query, "--format", "json", settings=fresh_registry)))
+    assert len(reported) == rows["equal"]
+    assert all(row[counted] >= 1 for row in reported)
+    assert max(row[counted] for row in reported) > 1
+    ok(streamgauge("reset", query, "--yes", settings=fresh_registry))
+    assert folded(fresh_registry, defined.sink.topic.name) == {}

@@ -1,0 +1,96 @@
+"""The command that starts Spark's JVM: as Spark's own launcher would assemble it, and with an archive of classes."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from running import environment, streamgauge
+
+from contract.java import class_data
+from contract.java.runtime import java_home
+from contract.settings import Settings
+from pipeline.spark.classes import save_classes
+from pipeline.spark.jvm import SPARK_HOME, command, fixed_class_path, java
+
+CONFIG = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-Da=b -Dc=d",
+    "spark.driver.extraClassPath": "/added/a.jar:/added/b.jar",
+    "spark.app.name": "a name with blanks",
+}
+MODULE = "--add-modules=jdk.incubator.vector"
+IGNORED = "-XX:+IgnoreUnrecognizedVMOptions"
+
+
+@pytest.fixture(scope="module")
+def own():
+    """Settings with the jars and the Java of this machine."""
+    return Settings.from_environment()
+
+
+def test_it_is_what_sparks_launcher_assembles(own):
+    program = str(java_home(own) / "bin" / "java")
+    arguments = [part for name, value in CONFIG.items() for part in ("--conf", f"{name}={value}")]
+    launcher = [program, "-cp", f"{SPARK_HOME}/jars/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit"]
+    surroundings = os.environ | {"SPARK_HOME": str(SPARK_HOME), "SPARK_SCALA_VERSION": "2.13", "JAVA_HOME": str(java_home(own))}
+    printed = subprocess.run([*launcher, *arguments, "pyspark-shell"], env=surroundings, capture_output=True, text=True, check=True).stdout
+    assembled = printed.strip("\n\0").split("\0")
+    ours = [part for part in command(CONFIG, own) if not part.startswith(("-XX:SharedArchiveFile", "-Xlog:cds"))]
+    assert sorted(set(ours) - class_path(ours)) == sorted(set(assembled) - class_path(assembled) - {MODULE, IGNORED})
+
+
+def class_path(parts):
+    """The class path among the parts of a command."""
+    return {parts[parts.index("-cp") + 1]}
+
+
+def test_every_jar_is_on_the_class_path_once(own):
+    (jars,) = class_path(command(CONFIG, own))
+    paths = jars.split(":")
+    assert len(paths) == len(set(paths))
+    assert {"/added/a.jar", "/added/b.jar", *map(str, (SPARK_HOME / "jars").glob("*.jar"))} <= set(paths)
+
+
+def test_a_session_takes_its_classes_from_the_archive(own, tmp_path):
+    save_classes(own)
+    loaded = tmp_path / "classes"
+    done = small_stream(own, tmp_path, f"-Xlog:class+load:file={loaded}")
+    assert done.returncode == 0, done.stderr
+    # Java does not archive lambdas that can be serialized, as Scala's are.
+    of_spark = [
+        line for line in loaded.read_text().splitlines() if " org.apache.spark.sql." in line and not re.search("Lambda|Generated", line)
+    ]
+    assert len([line for line in of_spark if "shared objects file" in line]) > 0.9 * len(of_spark) > 1000
+
+
+def test_an_archive_that_does_not_fit_is_not_used(own, tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for name in ("maven", "unpacked"):
+        (cache / name).symlink_to(own.cache / name)
+    other = replace(own, cache=cache)
+    archive = class_data.archive_for(java(other), fixed_class_path(other), other.cache)
+    archive.parent.mkdir()
+    archive.write_text("no archive")
+    done = small_stream(other, tmp_path, "")
+    assert done.returncode == 0, done.stderr
+    assert "cds" not in done.stdout + done.stderr
+
+
+def small_stream(settings, folder, option):
+    """A stream in a process of its own."""
+    run = [sys.executable, "-m", "pipeline.spark.classes", str(folder), option]
+    return subprocess.run(run, env=environment(settings), capture_output=True, text=True, check=False)
+
+
+def test_without_downloads_fetch_needs_no_network(own, tmp_path):
+    other = replace(own, cache=tmp_path, maven_url="http://127.0.0.1:9")
+    archive = class_data.archive_for(java(other), fixed_class_path(other), other.cache)
+    archive.parent.mkdir()
+    archive.touch()
+    done = streamgauge("fetch", "--no-download", settings=other)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert streamgauge("fetch", settings=other).returncode == 2

@@ -1,0 +1,79 @@
+"""The labs, graded both ways: the solution passes, the exercise and each wrong answer fail, with the message that the learner must see."""
+
+import re
+import tomllib
+
+import pytest
+
+from streamgauge.workshop.commands import told
+from streamgauge.workshop.grading import grade
+from streamgauge.workshop.labs import LABS, ROOT, all_labs
+
+LABS_WITHOUT_A_SERVER = [lab for lab in all_labs() if "broker" not in (lab.folder / "test_lab.py").read_text()]
+
+
+def wrong_answers(lab):
+    """The lab's typical wrong answers by name: mistake, what stands in the solution and in the answer, and what the learner sees."""
+    return tomllib.loads((lab.folder / "wrong.toml").read_text())
+
+
+WRONG = [(lab, name) for lab in LABS_WITHOUT_A_SERVER for name in wrong_answers(lab)]
+
+
+@pytest.fixture(autouse=True)
+def one_session(spark):
+    """The checks use the worker's session."""
+
+
+def name_of(value):
+    return getattr(value, "name", value)
+
+
+@pytest.mark.parametrize("lab", LABS_WITHOUT_A_SERVER, ids=name_of)
+def test_the_solution_passes(lab):
+    verdict = grade(lab, lab.folder / "solution.py")
+    assert verdict.failure is None, "\n".join(told(lab, verdict))
+    assert verdict.passed == verdict.total >= 3
+
+
+@pytest.mark.parametrize("lab", LABS_WITHOUT_A_SERVER, ids=name_of)
+def test_the_exercise_fails_with_its_task(lab):
+    failure = grade(lab, lab.folder / "exercise.py").failure
+    assert failure is not None
+    assert failure.text.startswith("not done yet: ")
+    assert failure.hint
+
+
+@pytest.mark.parametrize(("lab", "name"), WRONG, ids=name_of)
+def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, name, tmp_path):
+    wrong, solution = wrong_answers(lab)[name], (lab.folder / "solution.py").read_text()
+    found = solution.count(wrong["solution"])
+    assert found == 1, f"solution.py has `solution` of [{name}] {found} times, expected once:\n{wrong['solution']}"
+    exercise = tmp_path / lab.exercise
+    exercise.parent.mkdir(parents=True)
+    exercise.write_text(solution.replace(wrong["solution"], wrong["answer"]))
+    verdict = grade(lab, exercise)
+    assert verdict.failure is not None, f"all checks pass, although [{name}] is wrong: {wrong['mistake']}"
+    message = "\n".join(told(lab, verdict)).replace(f"{tmp_path}/", "")
+    missing = "\n".join(line for line in wrong["sees"].splitlines() if line not in message)
+    assert not missing, f"`sees` of [{name}] has lines that the learner does not see:\n{missing}\n\nThe learner sees:\n{message}"
+
+
+def test_each_lab_is_on_the_list_and_has_three_wrong_answers():
+    listed = (LABS / "README.md").read_text()
+    for lab in all_labs():
+        assert f"| [{lab.number}. {lab.title}]({lab.folder.name}/README.md) |" in listed
+        assert len(wrong_answers(lab)) >= 3, f"{lab.folder / 'wrong.toml'} needs three typical wrong answers"
+
+
+@pytest.mark.parametrize("lab", all_labs(), ids=name_of)
+def test_the_text_shows_the_tables_of_the_checks_and_quotes_the_code(lab):
+    readme, discussion = ((lab.folder / name).read_text() for name in ("README.md", "discussion.md"))
+    tables = re.findall(r'^[A-Z_]+ = """\n(.*?)"""', (lab.folder / "test_lab.py").read_text(), re.DOTALL | re.MULTILINE)
+    assert [table for table in tables if table not in readme] == [], "the README should show what the checks use"
+    code = "\n".join(
+        path.read_text()
+        for room in ("pipeline", "contract", "streamgauge", "producers", "workshop")
+        for path in (ROOT / room).rglob("*.py")
+    )
+    assert [quoted for quoted in re.findall(r"```python\n(.*?)```", discussion, re.DOTALL) if quoted not in code] == []

@@ -1,0 +1,32 @@
+"""`verify` in a test's own process: runs, verdicts, and a record of somebody who should not have written it."""
+
+from dataclasses import replace
+
+from confluent_kafka import Producer
+
+from pipeline.catalog import chosen
+from pipeline.running.runner import Runner
+from pipeline.verification.verifier import Verifier
+
+
+def run_once(spark, settings, *names, mode=None, **changes):
+    settings = replace(settings, **changes)
+    queries = [query for query in chosen(names, settings) if not names or query.name in names]
+    Runner(spark, settings, once=True).run([replace(query, mode=mode or query.mode) for query in queries])
+
+
+def verified(spark, settings, *names, mode=None):
+    verifier = Verifier(spark, settings)
+    queries = [query for query in chosen(names, settings) if not names or query.name in names]
+    outcomes = {query.name: verifier.verify(replace(query, mode=mode or query.mode)) for query in queries}
+    return outcomes[names[0]] if len(names) == 1 else outcomes
+
+
+def write(settings, topic, key, value, **more):
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers})
+    producer.produce(topic, value, key, **more)
+    assert producer.flush(30) == 0
+
+
+def differences(outcome, kind):
+    return {difference.where: (difference.expected, difference.found) for difference in outcome.differences if difference.kind == kind}
