@@ -1,0 +1,18 @@
+"""Lab 2: join and count, solved."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def camera_stats(seen: DataFrame, locations: DataFrame) -> DataFrame:
+    """People seen per zip code and hour.
+
+    seen: device_id, start_time; a stream or a batch. locations: device_id, zip_code; static, unique by device_id.
+    Returns zip_code, window{start, end}, count. Cameras without a location count as "unknown".
+    """
+    located = seen.join(F.broadcast(locations), "device_id", how="left")
+    return (
+        located.groupBy(F.coalesce("zip_code", F.lit("unknown")).alias("zip_code"), F.window("start_time", "1 hour"))
+        .count()
+        .select("zip_code", "window", "count")
+    )

@@ -1,0 +1,56 @@
+"""Lab 11: your own domain. Read workshop/11-your-own-domain/README.md."""
+
+from functools import partial  # noqa: F401 - you may need it
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from contract.settings import Settings
+from contract.topics import COMPACTED, Topic
+from pipeline.formats.dead_letters import dead_letters, json_reason  # noqa: F401 - you will need it
+from pipeline.formats.record_clock import latest_event  # noqa: F401 - you will need it
+from pipeline.query import Query
+from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic  # noqa: F401 - you will need it
+from pipeline.sources.topic import KafkaTopic  # noqa: F401 - you will need it
+
+STATION_STATS = Topic("bike-station-stats", partitions=1, key="station and window", value="the whole row", config=COMPACTED)
+_TRIP = "bike string, station string, ended_at timestamp, minutes int"
+
+
+def parsed(records: DataFrame) -> DataFrame:
+    """The records, with a struct `trip`: null, or with null fields, if the value is not what it should be."""
+    return records.withColumn("trip", F.from_json(F.col("value").cast("string"), _TRIP))
+
+
+def reason(future: str) -> Column:
+    """Why a record of `parsed` cannot be used; null if it can. future: how far ended_at may be ahead of the record's clock.
+
+    Reasons: those of json_reason, "no bike", "no station", "no ended_at", "minutes is negative", "ended_at is in the future".
+    """
+    msg = "return the reason of each record that cannot be used, null for the others"
+    raise NotImplementedError(msg)
+
+
+def trips(records: DataFrame, future: str) -> DataFrame:
+    """The trips that can be used. Returns topic, partition, offset, bike, station, ended_at, minutes."""
+    return parsed(records).where(reason(future).isNull()).select("topic", "partition", "offset", "trip.*")
+
+
+def unusable(records: DataFrame, future: str) -> DataFrame:
+    """The other records, as dead letters."""
+    return dead_letters(parsed(records), reason(future))
+
+
+def station_stats(rows: DataFrame) -> DataFrame:
+    """Trips per station and hour in which they ended, each trip once: a bike ends one trip at a time.
+
+    Returns station, window{start, end}, trips, minutes (their sum).
+    """
+    msg = "count each trip once, per station and hour"
+    raise NotImplementedError(msg)
+
+
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """`bike-station-stats`, in mode update into STATION_STATS, and `bike-dead-letters`. Both read topic `bike-trips`."""
+    msg = "describe the two queries"
+    raise NotImplementedError(msg)

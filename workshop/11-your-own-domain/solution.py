@@ -1,0 +1,76 @@
+"""Lab 11: your own domain, solved."""
+
+from functools import partial
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from contract.settings import Settings
+from contract.topics import COMPACTED, Topic
+from pipeline.formats.dead_letters import dead_letters, json_reason
+from pipeline.formats.record_clock import latest_event
+from pipeline.query import Query
+from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
+from pipeline.sources.topic import KafkaTopic
+
+STATION_STATS = Topic("bike-station-stats", partitions=1, key="station and window", value="the whole row", config=COMPACTED)
+_TRIP = "bike string, station string, ended_at timestamp, minutes int"
+
+
+def parsed(records: DataFrame) -> DataFrame:
+    """The records, with a struct `trip`: null, or with null fields, if the value is not what it should be."""
+    return records.withColumn("trip", F.from_json(F.col("value").cast("string"), _TRIP))
+
+
+def reason(future: str) -> Column:
+    """Why a record of `parsed` cannot be used; null if it can. future: how far ended_at may be ahead of the record's clock.
+
+    Reasons: those of json_reason, "no bike", "no station", "no ended_at", "minutes is negative", "ended_at is in the future".
+    """
+    trip = F.col("trip")
+    return F.coalesce(
+        json_reason(F.col("value").cast("string"), parsed=trip["ended_at"].isNotNull()),
+        *(F.when(trip[name].isNull(), f"no {name}") for name in ("bike", "station", "ended_at")),
+        F.when(trip["minutes"] < 0, "minutes is negative"),
+        F.when(trip["ended_at"] > latest_event(future), "ended_at is in the future"),
+    )
+
+
+def trips(records: DataFrame, future: str) -> DataFrame:
+    """The trips that can be used. Returns topic, partition, offset, bike, station, ended_at, minutes."""
+    return parsed(records).where(reason(future).isNull()).select("topic", "partition", "offset", "trip.*")
+
+
+def unusable(records: DataFrame, future: str) -> DataFrame:
+    """The other records, as dead letters."""
+    return dead_letters(parsed(records), reason(future))
+
+
+def station_stats(rows: DataFrame) -> DataFrame:
+    """Trips per station and hour in which they ended, each trip once: a bike ends one trip at a time.
+
+    Returns station, window{start, end}, trips, minutes (their sum).
+    """
+    return (
+        rows.dropDuplicates(["bike", "ended_at"])
+        .groupBy("station", F.window("ended_at", "1 hour"))
+        .agg(F.count("*").alias("trips"), F.sum("minutes").alias("minutes"))
+    )
+
+
+def queries(settings: Settings) -> tuple[Query, ...]:
+    """`bike-station-stats`, in mode update into STATION_STATS, and `bike-dead-letters`. Both read topic `bike-trips`."""
+    query = partial(Query, source=KafkaTopic("bike-trips"))
+    return (
+        query(
+            "bike-station-stats",
+            decode=partial(trips, future=settings.future),
+            event_time="ended_at",
+            event_key=("bike", "ended_at"),
+            growing=("trips", "minutes"),
+            transform=station_stats,
+            sink=CompactedTopic(STATION_STATS, key=("station", "window")),
+            mode="update",
+        ),
+        query("bike-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), mode="append"),
+    )

@@ -1,0 +1,59 @@
+"""Runs examples by name, or all of them, on one Spark session: `python -m workshop.examples json_tuple`."""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from pipeline.spark.session import running_session
+from workshop.examples import aggregates, formats, functions, streams
+
+Example = Callable[[SparkSession, Path], DataFrame | None]
+EXAMPLES: dict[str, Example] = {
+    example.__name__: example
+    for example in (
+        functions.json_tuple,
+        functions.get_json_object,
+        functions.regexp_extract,
+        functions.from_csv,
+        functions.get_item,
+        functions.maps,
+        functions.arrays,
+        functions.explode,
+        aggregates.collect,
+        aggregates.pandas_udaf,
+        formats.orc,
+        formats.csv,
+        formats.python_data_source,
+        streams.memory_sink,
+        streams.console_sink,
+        streams.running_aggregation,
+        streams.cloudtrail,
+    )
+}
+
+
+def main(names: list[str]) -> None:
+    """Prints each example's name and rows. Raises StreamgaugeError for an unknown name."""
+    if unknown := [name for name in names if name not in EXAMPLES]:
+        msg = f"no example {', '.join(unknown)}; there are {', '.join(EXAMPLES)}"
+        raise StreamgaugeError(msg)
+    with running_session(Settings.from_environment()) as spark, tempfile.TemporaryDirectory() as folder:
+        for name in names or EXAMPLES:
+            print(f"{name}:", flush=True)  # noqa: T201 - what this is for
+            own = Path(folder, name)
+            own.mkdir()
+            if (rows := EXAMPLES[name](spark, own)) is not None:
+                rows.show(truncate=False)
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except StreamgaugeError as error:
+        sys.exit(f"error: {error}")
