@@ -1,0 +1,84 @@
+"""Takes the pictures of docs/pictures in Chromium, light and dark: `make screenshots`, while the dashboard runs.
+
+The Overview page, and the others side by side.
+
+`make demo` for ten minutes in an empty STREAMGAUGE_HOME gives the same simulated events each time; `streamgauge verify` the badges of the
+Overview page.
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+from contract.domains import DOMAINS
+from contract.settings import Settings
+from dashboard.server import dashboard_url
+
+PICTURES = Path(__file__).with_name("pictures")
+PAGES = {"overview": "Overview", **{domain.name: domain.title for domain in DOMAINS}, "health": "Health"}
+WIDTH, HEIGHT = 1280, 860
+GAP, GREY = 12, (128, 128, 128)
+TOGETHER = [domain.name for domain in DOMAINS] + ["health"]
+SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
+"""By colour scheme, how the names of its pictures end."""
+DRAWN_MS = 120_000
+
+
+def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], folder: Path) -> None:
+    """Writes a picture of each page into `folder`."""
+    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
+    page.set_default_timeout(DRAWN_MS)
+    for name, title in PAGES.items():
+        page.goto(f"{url}/{name}" if name != "overview" else url)
+        page.get_by_role("heading", level=1, name=title).wait_for()
+        page.get_by_test_id("stMetric").last.wait_for()
+        page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
+        page.wait_for_function("() => !document.querySelector('[data-stale=true]')")
+        if name == "overview":  # rates need some readings
+            page.wait_for_function(
+                "() => [...document.querySelectorAll('[data-testid=stMetricValue]')].every(v => v.innerText.trim() !== '\u2013')"
+            )
+        page.screenshot(path=folder / f"{name}.png")
+    page.close()
+
+
+def side_by_side(paths: Iterable[Path]) -> Image.Image:
+    """One picture of several: two in each row, half as wide and high, with a gap between them."""
+    pictures = [Image.open(path).convert("RGB").resize((WIDTH // 2, HEIGHT // 2)) for path in paths]
+    rows = -(-len(pictures) // 2)
+    whole = Image.new("RGB", (WIDTH + GAP, rows * (HEIGHT // 2 + GAP) - GAP), GREY)
+    for number, picture in enumerate(pictures):
+        row, column = divmod(number, 2)
+        whole.paste(picture, (column * (WIDTH // 2 + GAP), row * (HEIGHT // 2 + GAP)))
+    return whole
+
+
+def main() -> None:
+    """Takes each page in both themes."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument(
+        "--url", default=dashboard_url(Settings.from_environment()), help="of the dashboard; the one of this machine without"
+    )
+    url = options.parse_args().url
+    PICTURES.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for scheme, kind in SCHEMES.items():
+            with tempfile.TemporaryDirectory() as made:
+                folder = Path(made)
+                photograph(browser, url, scheme, folder)
+                shutil.copy(folder / "overview.png", PICTURES / f"overview{kind}.png")
+                together = side_by_side(folder / f"{name}.png" for name in TOGETHER)
+                together.save(PICTURES / f"pages{kind}.png", optimize=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
