@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import wraps
 
 import streamlit as st
 
@@ -10,7 +11,7 @@ from contract.kafka.result_table import Decode
 from contract.settings import Settings
 from dashboard import formats
 from dashboard.reading import states
-from dashboard.reading.reader import Snapshot, follow
+from dashboard.reading.reader import Snapshot, follow, is_reading
 
 REFRESH_SECONDS = 2
 _PAUSED, _STANDS_STILL = "paused", "stands still"
@@ -22,27 +23,32 @@ def refreshing(draw: Callable[[], None]) -> Callable[[], None]:
     Draw no `st.download_button` whose data is a function there: Streamlit refuses a click once it has drawn the button again.
     """
 
+    @wraps(draw)
+    def drawn() -> None:
+        draw()
+        if _may_stand_still() != st.session_state[_STANDS_STILL]:
+            st.rerun()
+
+    @wraps(draw)
     def page() -> None:
         # The fragment keeps its interval for as long as the whole page is not drawn again, so the interval is kept here.
-        is_paused = bool(st.session_state.get(_PAUSED, st.query_params.get(_PAUSED) == "true"))
-        st.session_state[_STANDS_STILL] = is_paused
-        st.fragment(draw, run_every=None if is_paused else REFRESH_SECONDS)()
+        st.session_state[_STANDS_STILL] = stands_still = _may_stand_still()
+        st.fragment(drawn, run_every=None if stands_still else REFRESH_SECONDS)()
 
-    page.__doc__ = draw.__doc__
     return page
 
 
+def _may_stand_still() -> bool:
+    """Whether the page is paused and has something to show: a page that was opened paused first reads its tables."""
+    return bool(st.session_state.get(_PAUSED, st.query_params.get(_PAUSED) == "true")) and not is_reading()
+
+
 def _show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> None:
-    stands_still = st.session_state.get(_STANDS_STILL, False)
-    if stands_still:
+    if st.session_state.get(_STANDS_STILL, False):
         st.badge(f"Paused at {formats.clock(now)}", icon=":material/pause:", color="gray")
     else:
         states.show_freshness(snapshot, now, is_recorded=is_recorded)
-    if (
-        st.toggle("Pause", key=_PAUSED, bind="query-params", help="Stop refreshing. A change of a filter still shows the newest data.")
-        != stands_still
-    ):
-        st.rerun()
+    st.toggle("Pause", key=_PAUSED, bind="query-params", help="Stop refreshing. A change of a filter still shows the newest data.")
 
 
 def settings_or_error() -> Settings | None:

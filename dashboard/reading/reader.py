@@ -56,6 +56,7 @@ class Follower:
         self._snapshot = Snapshot(kafka, topic)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
+        _running.add(self)
         self._thread.start()
 
     @property
@@ -65,6 +66,7 @@ class Follower:
 
     def stop(self) -> None:
         """Stops the thread and its consumer, and waits for both."""
+        _running.discard(self)
         self._stopping.set()
         self._thread.join()
 
@@ -103,6 +105,14 @@ class Follower:
 
     def _fail(self, error: str) -> None:
         self._snapshot = replace(self._snapshot, error=error, failing_since=self._snapshot.failing_since or datetime.now(UTC))
+
+
+_running: set[Follower] = set()
+
+
+def is_reading() -> bool:
+    """Whether a topic that some page follows has neither been read nor failed yet."""
+    return any(not follower.snapshot.is_read and follower.snapshot.error is None for follower in tuple(_running))
 
 
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)

@@ -58,6 +58,16 @@ def test_a_paused_page_stands_still_until_it_is_resumed(page, browser, camera_st
     expect(total, "it was resumed").to_have_text("30", timeout=PATIENCE_MS)
 
 
+def test_a_page_that_is_opened_paused_reads_its_tables_first(browser, dashboard):
+    page = browser.new_page()
+    page.goto(f"{dashboard}/taxi?paused=true")  # no other page has read this topic yet
+    try:
+        expect(page.get_by_text("No events yet"), "its topic was read").to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_text("Paused at"), "then it stands still").to_be_visible(timeout=PATIENCE_MS)
+    finally:
+        page.close()
+
+
 @pytest.mark.parametrize(("scheme", "colour"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(16, 22, 29)")])
 def test_the_page_follows_the_colour_scheme_of_the_system(page, dashboard, scheme, colour):
     page.emulate_media(color_scheme=scheme)
