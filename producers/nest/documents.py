@@ -56,22 +56,22 @@ class Slot:
 
 
 def home_template(home: Home) -> Template:
-    """The document of `home`. Placeholders: the access token's number, the value of `cameras`."""
+    """The document of `home`. Placeholders: the access token's number, the values of `thermostats`, `smoke_co_alarms` and `cameras`."""
     return Template(
         {
             "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
-            "devices": {"thermostats": {}, "smoke_co_alarms": {}, "cameras": Slot.RAW, "companyName": {}},
+            "devices": {"thermostats": Slot.RAW, "smoke_co_alarms": Slot.RAW, "cameras": Slot.RAW, "companyName": {}},
             "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name, "cameras": _camera_ids(home)}},
         }
     )
 
 
 def home_without_cameras_template(home: Home) -> Template:
-    """A document of `home` without cameras, as the API sometimes sends. Placeholder: the access token's number."""
+    """A document of `home` without cameras, as the API sometimes sends. Placeholders: the access token's number, the values of `thermostats` and `smoke_co_alarms`."""
     return Template(
         {
             "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
-            "devices": {"thermostats": {}, "smoke_co_alarms": {}},
+            "devices": {"thermostats": Slot.RAW, "smoke_co_alarms": Slot.RAW},
             "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name}},
         }
     )
@@ -127,6 +127,53 @@ def last_event_template(camera: Camera, *, has_ended: bool) -> Template:
     if not has_ended:
         del document["end_time"]
     return Template(document)
+
+
+def thermostat_template(home: Home, target_c: float) -> Template:
+    """The value of `thermostats`. Placeholders: last_connection, ambient_temperature_c and _f, hvac_state."""
+    return _devices(
+        home,
+        "thermostat",
+        "Hallway",
+        {
+            "last_connection": Slot.TEXT,
+            "can_heat": True,
+            "can_cool": False,
+            "has_fan": False,
+            "has_leaf": True,
+            "temperature_scale": "C",
+            "target_temperature_c": target_c,
+            "target_temperature_f": round(target_c * 9 / 5 + 32),
+            "ambient_temperature_c": Slot.RAW,
+            "ambient_temperature_f": Slot.RAW,
+            "humidity": 40,
+            "hvac_mode": "heat",
+            "hvac_state": Slot.TEXT,
+        },
+    )
+
+
+def alarm_template(home: Home) -> Template:
+    """The value of `smoke_co_alarms`. Placeholders: last_connection, smoke_alarm_state, co_alarm_state, battery_health."""
+    return _devices(
+        home,
+        "alarm",
+        "Kitchen",
+        {
+            "last_connection": Slot.TEXT,
+            "smoke_alarm_state": Slot.TEXT,
+            "co_alarm_state": Slot.TEXT,
+            "battery_health": Slot.TEXT,
+            "is_manual_test_active": False,
+        },
+    )
+
+
+def _devices(home: Home, kind: str, where: str, own: dict[str, Any]) -> Template:
+    """A home's one device of a kind, with the fields of every device and its own."""
+    device_id = f"{kind}-{home.structure_id.removeprefix('structure-')}"
+    of_all = {"device_id": device_id, "structure_id": home.structure_id, "name": where, "name_long": f"{where} {kind.title()}"}
+    return Template({device_id: {**of_all, "where_name": where, "software_version": "5.6.1-4", "is_online": True, **own}})
 
 
 def _camera_ids(home: Home) -> list[str]:

@@ -14,6 +14,8 @@ from typing import TextIO
 
 LOCATED_CAMERAS = 800
 """The table covers the first 800 cameras only."""
+DEVICES_EVERY = 10
+"""Every tenth home has a thermostat and a smoke alarm."""
 UNLOCATED_EVERY = 100
 """Every hundredth of those cameras is missing from the table, like a camera that nobody registered."""
 TABLE = Path(__file__).parents[2] / "data" / "device_locations.csv"
@@ -47,12 +49,13 @@ class Camera:
 
 @dataclass(frozen=True)
 class Home:
-    """A home: `structure_id`, location, and one to three cameras."""
+    """A home: `structure_id`, location, one to three cameras, and perhaps the other devices: a thermostat and a smoke alarm."""
 
     structure_id: str
     name: str
     zip_code: str
     cameras: tuple[Camera, ...]
+    has_devices: bool
 
 
 def homes(cameras: int) -> Iterator[Home]:
@@ -65,7 +68,8 @@ def homes(cameras: int) -> Iterator[Home]:
         places = rng.sample(_PLACES, size)
         made = tuple(_camera(first + index, place, rng) for index, place in enumerate(places))
         zip_code = rng.choices(_ZIP_CODES, zip_weights)[0]
-        yield Home(f"structure-{_token('structure', number)}", rng.choice(_HOME_NAMES), zip_code, made[: cameras - first])
+        structure_id, name = f"structure-{_token('structure', number)}", rng.choice(_HOME_NAMES)
+        yield Home(structure_id, name, zip_code, made[: cameras - first], has_devices=number % DEVICES_EVERY == 0)
         first, number = first + size, number + 1
 
 

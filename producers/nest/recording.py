@@ -18,7 +18,7 @@ from producers.delivery.events import MS_PER_SECOND, Event, Fact
 def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
     """The first `limit` documents of the file (None: all).
 
-    Stream time is the greatest start_time of a last_event so far, even if the recording goes back in time.
+    Stream time is the greatest start_time of a last_event or last_connection so far, even if the recording goes back in time.
     Raises StreamgaugeError immediately when the file cannot be read.
     """
     try:
@@ -31,7 +31,7 @@ def replay(path: Path, limit: int | None = None) -> Iterator[Event]:
 
 
 def event_time_ms(value: bytes) -> int | None:
-    """The newest start_time in a document, ms since 1970. None if it has none, or is not a document."""
+    """The newest start_time or last_connection in a document, ms since 1970. None if it has none, or is not a document."""
     event = _event(value, stream_time_ms=0)
     return event.event_time_ms or None
 
@@ -65,6 +65,10 @@ def _event(value: bytes, stream_time_ms: int) -> Event:
         times_ms.append(start_ms)
         if last_event.get("has_person") is True:
             facts.append((str(camera.get("device_id")), start_ms))
+    for device in (*_objects(document["devices"].get("thermostats")), *_objects(document["devices"].get("smoke_co_alarms"))):
+        structure_id = structure_id or device.get("structure_id")
+        if (connected_ms := _time_ms(device.get("last_connection"))) is not None:
+            times_ms.append(connected_ms)
     structure_id = structure_id or next(iter(_names(document.get("structures"))), None)
     key = structure_id.encode() if isinstance(structure_id, str) else None
     event_time_ms = max([stream_time_ms, *times_ms])

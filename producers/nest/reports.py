@@ -1,9 +1,10 @@
-"""The changing state of a home's cameras, and the documents that report it."""
+"""The changing state of a home's cameras, and the documents that report it and the home's other devices."""
 
 import random
 from typing import NamedTuple
 
 from producers.delivery.events import MS_PER_SECOND, Event, Fact
+from producers.nest.devices import HomeDevices
 from producers.nest.documents import (
     URLS_EXPIRE_MS,
     camera_template,
@@ -93,12 +94,13 @@ class CameraState:
 class HomeState:
     """A home's current state. Builds its documents from its cameras' reports."""
 
-    def __init__(self, home: Home, since_ms: int) -> None:
+    def __init__(self, home: Home, since_ms: int, seed: int) -> None:
         self.home = home
         self.is_dark = False
         self.key = home.structure_id.encode()
         self._document, self._without_cameras = home_template(home), home_without_cameras_template(home)
         self.cameras = [CameraState(self, camera, since_ms) for camera in home.cameras]
+        self._devices = HomeDevices(home, seed)
 
     def document(self, number: int, now_ms: int, memory_ms: int) -> Event:
         """The document at `now_ms`, with the sequence number `number`. Omits events that began more than `memory_ms` ago."""
@@ -107,8 +109,8 @@ class HomeState:
         cameras = b"{" + b",".join([report.json for report in reports]) + b"}"
         oldest_ms = min([now_ms, *[report.start_ms for report in reports if report.start_ms is not None]])
         facts = tuple([report.fact for report in reports if report.fact is not None])
-        return Event(now_ms, oldest_ms, self.key, self._document.fill(b"%012x" % number, cameras), facts)
+        return Event(now_ms, oldest_ms, self.key, self._document.fill(b"%012x" % number, *self._devices.report(now_ms), cameras), facts)
 
     def document_without_cameras(self, number: int, now_ms: int) -> Event:
         """A document without cameras."""
-        return Event(now_ms, now_ms, self.key, self._without_cameras.fill(b"%012x" % number))
+        return Event(now_ms, now_ms, self.key, self._without_cameras.fill(b"%012x" % number, *self._devices.report(now_ms)))

@@ -1,11 +1,11 @@
 """Simulates Nest cameras that see people.
 
-A document reports one home with all its cameras. It is sent because something happened at one of them: an event began, continues (without
+A document reports one home with all its devices. It is sent because something happened at one of them: an event began, continues (without
 end_time), or ended; the camera went offline or came back; or it is the regular report. The same event is therefore reported several times.
 It is one *sighting* when it shows a person: the fact (device_id, start_time) with has_person.
 
 There are three kinds of outage: a camera says that it is offline, until it is back; a camera flaps, offline and back several times within
-minutes; a home goes dark, and nothing is heard of its cameras.
+minutes; a home goes dark, and nothing is heard of it.
 """
 
 import heapq
@@ -112,7 +112,7 @@ class _Neighbourhood:
         start_ms = round(simulation.start.timestamp() * MS_PER_SECOND)
         self._memory_ms = int(simulation.memory_seconds * MS_PER_SECOND)
         self._longest_ms = min(_LONGEST_EVENT_MS, self._memory_ms // 2)
-        states = [HomeState(home, start_ms - 1 - int(self._rng.random() * 10**9)) for home in homes(simulation.cameras)]
+        states = [HomeState(home, start_ms - 1 - int(self._rng.random() * 10**9), simulation.seed) for home in homes(simulation.cameras)]
         self._rng.shuffle(states)
         self._lit = dict.fromkeys(states)
         self._most_dark = int(len(states) * _MOST_DARK)

@@ -124,8 +124,8 @@ def test_every_document_differs_from_every_other(events):
     assert len({event.value for event in events}) == len(events)
 
 
-def test_the_average_document_is_about_1600_bytes(events):
-    assert 1400 < sum(len(event.value) for event in events) / len(events) < 1800
+def test_the_average_document_is_about_1700_bytes(events):
+    assert 1500 < sum(len(event.value) for event in events) / len(events) < 1900
 
 
 def test_events_are_evenly_apart_in_event_time():

@@ -54,6 +54,13 @@ def test_the_home_of_a_document_without_cameras_is_its_structure(recording):
     assert event.key == b"s9"
 
 
+def test_the_times_of_a_document_are_also_those_at_which_its_other_devices_were_connected(recording):
+    kinds = {"thermostats": "2016-12-28T12:00:05.000Z", "smoke_co_alarms": "2016-12-28T12:00:09.000Z"}
+    parts = {kind: {"d": {"structure_id": "s1", "last_connection": time}} for kind, time in kinds.items()}
+    (event,) = replay(recording(orjson.dumps({"devices": parts})))
+    assert (event.oldest_time_ms, event.event_time_ms, event.key) == (NOON_MS + 5000, NOON_MS + 9000, b"s1")
+
+
 def test_blank_lines_are_left_out(recording):
     assert [event.value for event in replay(recording(b"", b"rubbish", b"  ", b"\r"))] == [b"rubbish"]
 
