@@ -18,7 +18,7 @@ _silent = logging.getLogger(f"{__name__}.librdkafka")
 _silent.propagate = False
 _silent.addHandler(logging.NullHandler())
 GROUP_PREFIX = "streamgauge-"
-"""Prefix of all consumer group names. A consumer needs a group, and permission to use it."""
+"""Prefix of all consumer group names. librdkafka requires a name; no program uses a group, or needs permission to."""
 
 
 def close_producer(producer: "Producer", seconds: float) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import no_answer, unreadable
+from contract.kafka.errors import is_about_group, no_answer, unreadable
 from contract.kafka.recent_records import Recent, RecentReader
 from contract.kafka.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
 from contract.settings import Settings
@@ -91,6 +91,8 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
     try:
         consumer.assign([TopicPartition(topic, 0, letter_offset)])
         message = consumer.poll(ANSWER_SECONDS)
+        if message is not None and is_about_group(message.error()):
+            message = consumer.poll(ANSWER_SECONDS)
         error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
         if not_allowed := unreadable(kafka, topic, error):
             raise not_allowed

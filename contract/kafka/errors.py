@@ -6,14 +6,13 @@ import time
 from confluent_kafka import KafkaError, KafkaException
 
 from contract.errors import StreamgaugeError
-from contract.kafka.cluster import GROUP_PREFIX, KafkaCluster
+from contract.kafka.cluster import KafkaCluster
 
 ANSWER_SECONDS = 4.0
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after \d+ms in state [^)]*\)")
 """What librdkafka adds around a reason: the connection before it, the elapsed time after it."""
 _FORBIDDEN = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
@@ -106,13 +105,19 @@ def forbidden(kafka: KafkaCluster, what: str) -> KafkaRefuses:
     return KafkaRefuses(f"Kafka at {kafka} does not allow {who} to {what}; grant the rights that docs/security.md lists")
 
 
+def is_about_group(error: KafkaError | None) -> bool:
+    """Whether Kafka only denied a consumer its group, which it does not use: its partitions are assigned, and it commits nothing.
+
+    librdkafka looks for the group's coordinator nevertheless, and reports this in place of a record.
+    """
+    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
 def unreadable(kafka: KafkaCluster, topic: str, error: KafkaError | None) -> KafkaRefuses | None:
     """The error for missing permission to read `topic`, if `error` says so. None otherwise."""
     if error is None or not is_forbidden(error):
         return None
-    return forbidden(
-        kafka, f"be in a group {GROUP_PREFIX}*" if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else f"read topic {topic}"
-    )
+    return forbidden(kafka, f"read topic {topic}")
 
 
 def java_forbidden(kafka: KafkaCluster, text: str) -> str | None:

@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaErro
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import TopicMissing, forbidden, is_forbidden, no_answer, raise_if_kept_out, unreadable
+from contract.kafka.errors import TopicMissing, forbidden, is_about_group, is_forbidden, no_answer, raise_if_kept_out, unreadable
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
@@ -199,6 +199,8 @@ class TableReader:
 
     def _take(self, message: Message) -> bool:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
+        if is_about_group(error):
+            return False
         if error is None:
             self._apply(message)
             self._next_offsets[partition] = offset + 1

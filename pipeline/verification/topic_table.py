@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from contract.errors import StreamgaugeError
-from contract.kafka.errors import unreadable
+from contract.kafka.errors import is_about_group, unreadable
 from contract.settings import Settings
 from pipeline.checkpoint.contents import Offsets
 
@@ -67,7 +67,7 @@ def _read(consumer: Consumer, limits: Offsets) -> TopicTable:
                 table.apply(message, limits[which])
             elif error.code() == KafkaError._PARTITION_EOF:
                 unfinished.discard(which)
-            else:
+            elif not is_about_group(error):
                 raise KafkaException(error)
         if time.monotonic() - heard_at > SILENCE_SECONDS:
             msg = f"Kafka sent nothing for {SILENCE_SECONDS} s before the end of topic {min(unfinished)[0]}; see the broker's log"

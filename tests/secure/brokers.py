@@ -116,7 +116,7 @@ class Secured:
         """Gives the principal these rights, and waits until the broker has them."""
         bindings = [
             AclBinding(
-                ResourceType[right.kind], right.name, ResourcePatternType[right.pattern], f"User:{name}", "*",
+                ResourceType.TOPIC, right.name, ResourcePatternType.LITERAL, f"User:{name}", "*",
                 AclOperation[right.operation], AclPermissionType.ALLOW,
             )
             for right in rights

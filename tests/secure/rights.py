@@ -5,22 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contract.domains import TOPICS
-from contract.kafka.cluster import GROUP_PREFIX
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 OPERATIONS = ("READ", "WRITE", "DESCRIBE")
 
 
 class Right(NamedTuple):
-    """The right to do something with a topic, or with the groups whose names begin so."""
+    """The right to do something with a topic."""
 
     operation: str
     name: str
-    kind: str = "TOPIC"
-    pattern: str = "LITERAL"
-
-
-GROUPS = Right("READ", GROUP_PREFIX, "GROUP", "PREFIXED")
 
 
 def documented() -> dict[str, list[Right]]:
@@ -33,7 +27,7 @@ def _rights(cells: dict[str, str], others: str) -> list[Right]:
     found = [Right(operation, topic) for operation, cell in cells.items() for topic in _topics(cell)]
     for operation, cell in re.findall(r"([A-Z_]+): ([^;]+)", others):
         found += [Right(operation, topic) for topic in _topics(cell)]
-    return [*found, GROUPS] if "groups" in others else found
+    return found
 
 
 def _topics(cell: str) -> list[str]:

@@ -3,14 +3,16 @@
 import re
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from messages import absent
 from plain import read_topic, write_topic
-from rights import GROUPS, Right, documented
-from running import one_line_error, streamgauge
+from rights import Right, documented
+from running import eventually, one_line_error, streamgauge
 
 from contract.domains import TOPICS
 from contract.kafka.create_topics import create_topics
-from contract.kafka.result_table import read_to_end
+from contract.kafka.errors import is_about_group
+from contract.kafka.result_table import TableReader, read_to_end
 from contract.kafka.topic_ends import TopicEnds
 
 RIGHTS = documented()
@@ -30,7 +32,7 @@ PROGRAMS = {
 def test_the_rights_are_of_topics_that_there_are():
     topics = {topic.name for topic in TOPICS}
     assert len(RIGHTS) == 16
-    assert {right.name for rights in RIGHTS.values() for right in rights if right.kind == "TOPIC"} <= topics
+    assert {right.name for rights in RIGHTS.values() for right in rights} <= topics
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -55,7 +57,7 @@ def test_the_doctor_says_what_is_hidden_from_it(secured, allowed):
 
 def test_the_dashboard_reads_all_that_it_shows(secured, allowed):
     kafka = secured.come("SCRAM", allowed("dashboard", RIGHTS["dashboard"])).kafka
-    for topic in {right.name for right in RIGHTS["dashboard"] if right.operation == "READ" and right.kind == "TOPIC"}:
+    for topic in {right.name for right in RIGHTS["dashboard"] if right.operation == "READ"}:
         read_to_end(kafka, topic)
     ends = TopicEnds(kafka)
     ends.ask(["nest-logs-0", "nyc-taxi-0", "wikimedia-0"])
@@ -71,6 +73,19 @@ def test_a_certificate_has_rights_as_a_user_has(secured):
     assert len(read_topic(secured.admin, "nest-logs")) == before + 50
 
 
+def test_a_consumer_that_may_have_no_group_keeps_reading(secured, allowed):
+    kafka = secured.come("SCRAM", allowed("report", RIGHTS["report"])).kafka
+    topic = [TopicPartition("nest-camera-stats", 0, OFFSET_BEGINNING)]
+    other = kafka.consumer()
+    other.assign(topic)
+    with TableReader(kafka, "nest-camera-stats").opened() as reader:
+        reader.read_to_end()
+        eventually(lambda: (message := other.poll(0.1)) is not None and is_about_group(message.error()), "Kafka to deny the group")
+        write_row(secured, b"a")
+        eventually(lambda: reader.poll(0.1), "the row that was written afterwards to be read")
+    other.close()
+
+
 def write_row(secured, key):
     producer = secured.admin.kafka.producer({})
     producer.produce("nest-camera-stats", b"{}", key)
@@ -84,11 +99,10 @@ def without(program, *names):
 SEEN = Right("DESCRIBE", "nest-camera-stats")
 LACKING = {
     "to see what it writes": ("produce nest", [], ("see", "nest-logs")),
-    "to write": ("produce nest", [GROUPS, Right("READ", "nest-logs")], ("write", "nest-logs")),
-    "to look back": ("produce nest", [GROUPS, Right("WRITE", "nest-logs")], ("read", "nest-logs")),
+    "to write": ("produce nest", [Right("READ", "nest-logs")], ("write", "nest-logs")),
+    "to look back": ("produce nest", [Right("WRITE", "nest-logs")], ("read", "nest-logs")),
     "to see": ("report", without("report", "nest-camera-stats"), ("see", "nest-camera-stats")),
     "to read": ("report", [*without("report", "nest-camera-stats"), SEEN], ("read", "nest-camera-stats")),
-    "to have a group": ("dead-letters", without("dead-letters", GROUPS.name), ("group", "streamgauge-*")),
 }
 
 

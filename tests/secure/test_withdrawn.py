@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 from plain import folded, write_topic
-from rights import GROUPS, Right
+from rights import Right
 from running import shared_spark
 
 from contract.errors import StreamgaugeError
@@ -43,7 +43,7 @@ def test_what_is_withdrawn_gives_the_query_up_and_nothing_is_lost(secured, withd
     name = f"withdrawn-{uuid.uuid4()}"
     source, result = (Topic(f"{name}-{what}", partitions=1, key="", value="") for what in ("source", "result"))
     create_topics(secured.admin.kafka, [source, result])
-    rights = [Right("READ", source.name), Right("WRITE", result.name), Right("READ", result.name), GROUPS]
+    rights = [Right("READ", source.name), Right("WRITE", result.name), Right("READ", result.name)]
     password = secured.user(name)
     secured.grant(name, rights)
     settings = replace(secured.come("SCRAM", password), restart_limit=1)
