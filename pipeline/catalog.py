@@ -48,11 +48,26 @@ def in_delta(query: Query) -> Query:
     return replace(query, name=f"{query.name}-delta", sink=DeltaArchive(**{**vars(sink), "path": f"{sink.path}_delta"}))
 
 
+def beside(query: Query) -> Query:
+    """A new version of a query beside the current one: under the name `<name>.v<version>`, with a checkpoint and topics of its own.
+
+    `streamgauge promote` gives its rows to the readers. Raises TypeError for a query that cannot have one, see `_has_versions`.
+    """
+    if not isinstance(query.sink, CompactedTopic) or not _has_versions(query):
+        raise TypeError(query)
+    ending = f".v{query.version}"
+    return replace(query, name=f"{query.name}{ending}", sink=query.sink.beside(ending), on_request=True)
+
+
 def known(settings: Settings) -> tuple[Query, ...]:
-    """All named queries: those of the domains, with both forms of each archive, of the database, and of topics ingested here."""
+    """All queries that have a name: those of the domains, with both forms of each archive, of the database, and of topics ingested here.
+
+    Last, those that run beside another version.
+    """
     of_domains = _of_domains(settings)
     archives = (in_delta(query) for query in of_domains if isinstance(query.sink, ParquetArchive))
-    return (*of_domains, *archives, *_in_database(of_domains), *ingests(settings))
+    versions = (beside(query) for query in of_domains if _has_versions(query))
+    return (*of_domains, *archives, *_in_database(of_domains), *ingests(settings), *versions)
 
 
 def run_here(settings: Settings) -> tuple[Query, ...]:
@@ -72,16 +87,37 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
     by_name = {query.name: query for query in known(settings)}
     unknown = [name for name in names if name not in by_name]
     if unknown:
-        msg = f"no query {', '.join(unknown)}; there are {', '.join(by_name)}"
-        raise StreamgaugeError(msg)
+        raise no_query(unknown, settings)
     if not names:
         return list(queries(settings))
-    readers = {(by_name[name].source.name, name if isinstance(by_name[name].sink, UpsertTable) else "") for name in names}
+    # The dead letters of a version beside another are those that the other has.
+    readers = {
+        (by_name[name].source.name, name if isinstance(by_name[name].sink, UpsertTable) else "")
+        for name in names
+        if not is_beside(by_name[name])
+    }
     return [
         query
         for query in by_name.values()
         if query.name in names or (isinstance(query.sink, DeadLetterTopic) and (query.source.name, query.sink.reader) in readers)
     ]
+
+
+def no_query(names: Iterable[str], settings: Settings) -> StreamgaugeError:
+    """The error that there are no queries of these names."""
+    return StreamgaugeError(
+        f"no query {', '.join(names)}; there are {', '.join(one.name for one in known(settings) if not is_beside(one))}"
+    )
+
+
+def _has_versions(query: Query) -> bool:
+    """Whether a new version can run beside the query. Promoted, its checkpoint is renamed, but the state of a query with timers holds its path."""
+    return isinstance(query.sink, CompactedTopic) and not query.has_timers
+
+
+def is_beside(query: Query) -> bool:
+    """Whether the query runs beside another version of it."""
+    return isinstance(query.sink, CompactedTopic) and query.sink.current is not None
 
 
 def _in_database(writers: Iterable[Query]) -> Iterator[Query]:

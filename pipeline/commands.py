@@ -1,4 +1,4 @@
-"""The commands of the pipeline: run, ingest, verify, reset."""
+"""The commands of the pipeline: run, ingest, verify, promote, reset."""
 
 import sys
 from dataclasses import replace
@@ -36,6 +36,7 @@ def run(
     from contract.kafka.errors import raise_if_kept_out
     from pipeline.catalog import chosen
     from pipeline.running.batch import batch_rows
+    from pipeline.running.promotion import create_own_topics
     from pipeline.running.runner import Runner
     from pipeline.sinks.console import on_console, print_rows
     from pipeline.spark.session import running_session
@@ -60,6 +61,8 @@ def run(
     if console:
         to_run = [on_console(one) for one in to_run if one.name in (query or [])]
     raise_if_kept_out(settings.kafka)
+    if not (console or batch):
+        create_own_topics(to_run, settings)
     end_at_once()  # Spark's JVM too
     if batch:
         with running_session(settings) as spark:
@@ -134,6 +137,29 @@ def reset(
         for deletion in found:
             deletion.do()
     out.print(f"deleted; {query} recounts from the start at its next run", markup=False)
+
+
+def promote(
+    query: Annotated[str, typer.Argument(help="a stopped query beside the current version: nest-camera-stats.v2")],
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
+) -> None:
+    """Give the rows of a new version to the readers of the current one. The query then continues under its own name."""
+    from contract.storage.removal import is_agreed
+    from pipeline.running.promotion import Promotion
+
+    settings = Settings.from_environment()
+    promotion = Promotion.of(query, settings)
+    with promotion.held():
+        changes = promotion.changes()
+        for topic, values in changes.items():
+            deleted = sum(value is None for value in values.values())
+            out.print(f"topic {topic}: {len(values) - deleted} rows to write, {deleted} to delete", markup=False)
+        if not is_agreed(f"write this, so that readers see the rows of {query}?", yes=yes):
+            err.print("nothing was written")
+            sys.exit(1)
+        promotion.promote(changes)
+    out.print(f"promoted; `streamgauge run {promotion.current.name}` continues where {query} stopped", markup=False)
+    out.print(f"{promotion.new.sink.place} is no longer used", markup=False)
 
 
 def verify(

@@ -1,6 +1,6 @@
-"""Deletes rows of a compacted topic by writing tombstones. Readers drop the row at once; compaction removes it for good."""
+"""Writes rows of a compacted topic, and deletes them by tombstones: readers drop the row at once, compaction removes it for good."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from confluent_kafka import KafkaError, Message
 
@@ -11,9 +11,15 @@ DELIVERY_SECONDS = 60
 
 
 def delete_rows(kafka: KafkaCluster, topic: str, keys: Collection[bytes]) -> int:
-    """Writes a tombstone for each of `keys` and waits until Kafka acknowledges all. Returns the number of keys.
+    """Writes a tombstone for each of `keys`, as write_rows does. Returns the number of keys."""
+    write_rows(kafka, topic, dict.fromkeys(keys))
+    return len(keys)
 
-    Raises StreamgaugeError when Kafka does not accept them all. Some rows may be deleted then; a retry deletes the rest.
+
+def write_rows(kafka: KafkaCluster, topic: str, values: Mapping[bytes, bytes | None]) -> None:
+    """Writes a value by key, None as a tombstone, and waits until Kafka acknowledges all.
+
+    Raises StreamgaugeError when Kafka does not accept them all. Some may be written then; a retry writes the rest.
     """
     failures: list[KafkaError] = []
 
@@ -21,14 +27,13 @@ def delete_rows(kafka: KafkaCluster, topic: str, keys: Collection[bytes]) -> int
         if error is not None:
             failures.append(error)
 
-    # A tombstone deletes only in the row's own partition. This is the partitioner of Java clients, and so of Spark.
+    # A row's records are all in one partition. This is the partitioner of Java clients, and so of Spark.
     config = {"acks": "all", "partitioner": "murmur2_random", "message.timeout.ms": DELIVERY_SECONDS * 1000}
     producer = kafka.producer(config | {"queue.buffering.max.messages": 0})
-    for key in keys:
-        producer.produce(topic, None, key, on_delivery=note)
+    for key, value in values.items():
+        producer.produce(topic, value, key, on_delivery=note)
     unsent = producer.flush(DELIVERY_SECONDS)
     if failures or unsent:
         reason = failures[0].str() if failures else f"no answer within {DELIVERY_SECONDS} s"
-        msg = f"Kafka at {kafka} did not take {len(failures) + unsent} of {len(keys)} deletions for topic {topic} ({reason}); check that it is running, and try again"
+        msg = f"Kafka at {kafka} did not take {len(failures) + unsent} of {len(values)} rows for topic {topic} ({reason}); check that it is running, and try again"
         raise StreamgaugeError(msg)
-    return len(keys)

@@ -23,7 +23,7 @@ def is_agreed(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        msg = "this command asks before it deletes, and standard input is not a terminal; add --yes to confirm in advance"
+        msg = "this command asks before it deletes or overwrites, and standard input is not a terminal; add --yes to confirm in advance"
         raise StreamgaugeError(msg)
     return typer.confirm(question, default=False, err=True)
 

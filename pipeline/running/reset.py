@@ -18,7 +18,7 @@ from contract.storage.checkpoint_names import CheckpointName, is_checkpoint, rem
 from contract.storage.paths import StoragePath
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
-from pipeline.catalog import known
+from pipeline.catalog import known, no_query
 from pipeline.checkpoint.owner import check_owner
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.console import on_console
@@ -30,8 +30,7 @@ def named(name: str, settings: Settings) -> Query:
     by_name = {query.name: query for query in known(settings)}
     printing = {one.name: one for one in map(on_console, by_name.values())}
     if name not in by_name | printing:
-        msg = f"no query {name}; there are {', '.join(by_name)}"
-        raise StreamgaugeError(msg)
+        raise no_query([name], settings)
     return (by_name | printing)[name]
 
 

@@ -1,9 +1,9 @@
 """Kafka topics as sinks: compacted topics in JSON or Avro, which hold a table, and the dead letters."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import orjson
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,15 +29,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompactedTopic(Sink):
-    """A compacted topic with the latest row of each key. Writing a row again changes nothing."""
+    """A compacted topic with the latest row of each key. Writing a row again changes nothing.
+
+    current: the sink that readers see, if this is the one of a new version beside it.
+    """
 
     topic: Topic
     key: tuple[str, ...]
+    current: "CompactedTopic | None" = field(default=None, kw_only=True)
 
     @property
     def place(self) -> str:
-        """The topic."""
-        return f"topic {self.topic.name}"
+        """Its topics."""
+        return " and ".join(f"topic {topic.name}" for topic in self.topics)
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """The topics that it writes."""
+        return (self.topic,)
+
+    def beside(self, ending: str) -> Self:
+        """The sink of a new version, into topics of its own: their names have that ending."""
+        return replace(self, topic=_with_ending(self.topic, ending), current=self)
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Key: canonical JSON of the columns `key`. Value: JSON of all columns; null, a tombstone, if all others are null."""
@@ -72,17 +85,20 @@ class CompactedTopic(Sink):
         return None
 
     def verify(self, check: "Check") -> "Outcome":
-        """Compares the latest row of each key."""
+        """Compares the latest row of each key of its topics, no key of which is in two. Then, of a version beside another, both."""
         from pipeline.verification.compacted_topic import verify
         from pipeline.verification.tables import json_row
 
-        return verify(check, (self.topic.name,), json_row, json_row)
+        return verify(check, self, json_row, json_row)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
         """A tombstone for each key."""
-        keys = read_keys(settings.kafka, self.topic.name)
-        what = f"topic {self.topic.name}: its {len(keys)} rows, by null values"
-        return [Deletion(what, partial(delete_rows, settings.kafka, self.topic.name, keys))] if keys else []
+        keys = {topic.name: read_keys(settings.kafka, topic.name) for topic in self.topics}
+        return [
+            Deletion(f"topic {name}: its {len(found)} rows, by null values", partial(delete_rows, settings.kafka, name, found))
+            for name, found in keys.items()
+            if found
+        ]
 
 
 @dataclass(frozen=True)
@@ -114,7 +130,7 @@ class CompactedAvroTopic(CompactedTopic):
         """Compares the latest row of each key, decoded."""
         from pipeline.verification.compacted_topic import verify
 
-        return verify(check, (self.topic.name,), avro_rows(check.registry), orjson.loads)
+        return verify(check, self, avro_rows(check.registry), orjson.loads)
 
 
 @dataclass(frozen=True)
@@ -129,9 +145,13 @@ class AlertingTopic(CompactedTopic):
     alert_columns: tuple[str, ...]
 
     @property
-    def place(self) -> str:
+    def topics(self) -> tuple[Topic, ...]:
         """The two topics."""
-        return f"{super().place} and topic {self.alerts.name}"
+        return self.topic, self.alerts
+
+    def beside(self, ending: str) -> Self:
+        """The sink of a new version, with alerts of its own."""
+        return replace(super().beside(ending), alerts=_with_ending(self.alerts, ending))
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Topic, key and value, each row's record before its alert."""
@@ -144,17 +164,6 @@ class AlertingTopic(CompactedTopic):
         """Writes `records`, each to its topic."""
         source_partitions(settings, self.alerts.name)
         return _to_kafka(self.records(rows), self.topic, settings)
-
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the latest row of each key in both topics. No key is in both."""
-        from pipeline.verification.compacted_topic import verify
-        from pipeline.verification.tables import json_row
-
-        return verify(check, (self.topic.name, self.alerts.name), json_row, json_row)
-
-    def deletions(self, settings: Settings) -> list[Deletion]:
-        """A tombstone for each key of both topics."""
-        return [*super().deletions(settings), *CompactedTopic(self.alerts, self.alert_key).deletions(settings)]
 
 
 @dataclass(frozen=True)
@@ -185,6 +194,10 @@ class DeadLetterTopic(Sink):
     def reset_notes(self) -> list[str]:
         """Notes that a reset keeps the dead letters."""
         return [f"the dead letters stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
+
+
+def _with_ending(topic: Topic, ending: str) -> Topic:
+    return replace(topic, name=f"{topic.name}{ending}")
 
 
 def _record(topic: Topic, key: Column, value: Column) -> Column:

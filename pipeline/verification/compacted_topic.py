@@ -1,36 +1,34 @@
 """Verifies a compacted topic: compares the last row of each key with a recount."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from contract import durations
-from pipeline.checkpoint.contents import Partition
-from pipeline.sources.kafka import first_and_end_offsets, source_partitions
 from pipeline.verification.check import Check
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.outcome import Lateness, Outcome
 from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms
 from pipeline.verification.tables import Comparison, Excuses, Row, Tables
-from pipeline.verification.topic_table import TopicTable, read_table
+from pipeline.verification.topic_table import TopicTable, ends_of, read_table
+from pipeline.verification.versions import compared
+
+if TYPE_CHECKING:
+    from pipeline.sinks.topics import CompactedTopic
 
 ATTEMPTS = 3
 Decode = Callable[[bytes], Row]
 
 
-def verify(check: Check, topics: Sequence[str], decode: Decode, decode_expected: Decode) -> Outcome:
-    """Verifies `topics`, no key of which is in two of them.
+def verify(check: Check, sink: "CompactedTopic", decode: Decode, decode_expected: Decode) -> Outcome:
+    """Verifies the topics of `sink`, no key of which is in two of them.
 
     decode: decodes the topics' values. decode_expected: decodes the recount's values, which are JSON.
     """
     query, settings = check.query, check.settings
-
-    def ends() -> dict[Partition, int]:
-        partitions = [partition for topic in topics for partition in source_partitions(settings, topic)]
-        return {which: end for which, (_, end) in first_and_end_offsets(settings, partitions).items()}
-
     for attempt in range(ATTEMPTS):
-        committed, planned, limits = looked_at(check.place, ends)
+        committed, planned, limits = looked_at(check.place, lambda: ends_of(sink.topics, settings))
         table = read_table(settings, limits)
         prefix = check.taken.prefix(committed, planned)
         lateness, comparison = _compare(check, prefix, table, decode, decode_expected)
@@ -41,8 +39,9 @@ def verify(check: Check, topics: Sequence[str], decode: Decode, decode_expected:
         faults.append(
             f"{lateness.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {query.name}`"
         )
-    rows, differences = comparison.counts, comparison.differences
-    return check.found(prefix, lateness=lateness, rows=rows, differences=differences, faults=faults, notes=_gaps(prefix, lateness))
+    rows, differences, notes = comparison.counts, comparison.differences, _gaps(prefix, lateness)
+    beside = None if sink.current is None else compared(sink.current, table.values, decode, settings)
+    return check.found(prefix, lateness=lateness, rows=rows, differences=differences, faults=faults, notes=notes, beside=beside)
 
 
 def _compare(

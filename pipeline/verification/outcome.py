@@ -76,11 +76,26 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """How the rows of a new version differ from the current ones, which is no error.
+
+    sink: where the current rows are. until: the windows compared ended by then (ISO 8601, UTC); None if the rows have no windows. rows:
+    their counts: missing ones are only in the current table, extra ones only in the new one. differences: the first of them; expected is the
+    current row.
+    """
+
+    sink: str
+    until: str | None
+    rows: RowCounts
+    differences: Sequence[Difference] = ()
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The result of verifying one query.
 
     sink: what was compared. batch: the last committed batch. records: source records in the prefix. problem: why the query could not be
-    verified. faults: errors other than wrong rows. notes: lines for the user.
+    verified. faults: errors other than wrong rows. notes: lines for the user. beside: of a new version, the comparison with the current one.
     """
 
     query: str
@@ -94,6 +109,7 @@ class Outcome:
     differences: Sequence[Difference] = ()
     faults: Sequence[str] = ()
     notes: Sequence[str] = ()
+    beside: Beside | None = None
     problem: str | None = None
     has_run: bool = True
 

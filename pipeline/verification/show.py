@@ -9,7 +9,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.verification.outcome import Lateness, Outcome
+from pipeline.verification.outcome import Beside, Difference, Lateness, Outcome, RowCounts
 
 WIDEST_ROW = 200
 _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not run": "dim"}
@@ -75,14 +75,29 @@ def _lines(outcome: Outcome) -> list[str]:
         lines.append(
             f"WRONG: {rows.wrong:,} of {rows.compared:,} rows: {rows.missing:,} missing, {rows.extra:,} extra, {rows.different:,} different"
         )
-    for difference in outcome.differences:
+    lines += _differences(outcome.differences, rows, "the source says", "the sink holds")
+    return lines if outcome.beside is None else [*lines, *_beside(outcome.beside)]
+
+
+def _differences(differences: Sequence[Difference], rows: RowCounts, expected_in: str, found_in: str) -> list[str]:
+    lines = []
+    for difference in differences:
         lines.append(f"{difference.kind} {difference.where}")
         expected, found = _what_differs(difference.expected, difference.found)
-        lines.append(f"    the source says  {_row(expected)}")
-        lines.append(f"    the sink holds   {_row(found)}")
-    if rows.wrong > len(outcome.differences):
-        lines.append(f"... and {rows.wrong - len(outcome.differences):,} more")
+        lines.append(f"    {expected_in:15}  {_row(expected)}")
+        lines.append(f"    {found_in:15}  {_row(found)}")
+    if rows.wrong > len(differences):
+        lines.append(f"... and {rows.wrong - len(differences):,} more")
     return lines
+
+
+def _beside(beside: Beside) -> list[str]:
+    rows, until = beside.rows, f", in windows until {beside.until}" if beside.until else ""
+    counts = f"{rows.equal:,} rows equal, {rows.different:,} differ, {rows.extra:,} only in this version, {rows.missing:,} only in the current one"
+    return [
+        f"beside {beside.sink}{until}: {counts}",
+        *_differences(beside.differences, rows, "current", "this version"),
+    ]
 
 
 def _lateness(late: Lateness) -> list[str]:

@@ -1,6 +1,7 @@
 """The table in a compacted topic up to given offsets, as raw bytes."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -8,7 +9,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from contract.errors import StreamgaugeError
 from contract.kafka.errors import is_about_group, unreadable
 from contract.settings import Settings
+from contract.topics import Topic
 from pipeline.checkpoint.contents import Offsets
+from pipeline.sources.kafka import first_and_end_offsets, source_partitions
 
 SILENCE_SECONDS = 30
 
@@ -36,6 +39,12 @@ class TopicTable:
             self.values.pop(key, None)
         else:
             self.values[key] = value
+
+
+def ends_of(topics: Iterable[Topic], settings: Settings) -> Offsets:
+    """The end offsets of `topics`. Raises as first_and_end_offsets and source_partitions."""
+    partitions = [partition for topic in topics for partition in source_partitions(settings, topic.name)]
+    return {which: end for which, (_, end) in first_and_end_offsets(settings, partitions).items()}
 
 
 def read_table(settings: Settings, limits: Offsets) -> TopicTable:

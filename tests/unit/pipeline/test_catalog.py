@@ -1,7 +1,7 @@
 """Which queries run without being named."""
 
 from contract.settings import Settings
-from pipeline.catalog import chosen, queries, run_here
+from pipeline.catalog import chosen, is_beside, known, queries, run_here
 
 ON_REQUEST = "taxi-zone-sessions"
 
@@ -12,6 +12,20 @@ def test_with_a_database_each_result_topic_has_a_query_for_its_table(tmp_path):
     assert {"nest-camera-stats-database", "wikimedia-edit-stats-database"} <= added
     assert not {f"{ON_REQUEST}-database", "nest-archive-database"} & added
     assert names(chosen(["nest-camera-stats-database"], without)) == {"nest-camera-stats-database"}
+
+
+def test_each_query_of_a_compacted_topic_has_one_beside_it_into_topics_of_its_own(tmp_path):
+    settings = Settings(home=tmp_path)
+    current = {query.name: query for query in known(settings) if not is_beside(query)}
+    versions = {query.name: query for query in known(settings) if is_beside(query)}
+    assert "nest-camera-stats.v1" in versions
+    assert "nest-camera-status.v1" not in versions, "the state of its timers holds the path of the checkpoint"
+    for name, query in versions.items():
+        readers_see = current[name.removesuffix(".v1")].sink
+        assert query.sink.current == readers_see
+        assert [topic.name for topic in query.sink.topics] == [f"{topic.name}.v1" for topic in readers_see.topics]
+    assert not set(versions) & names(queries(settings))
+    assert names(chosen(["nest-camera-stats.v1"], settings)) == {"nest-camera-stats.v1"}, "the dead letters are the current one's"
 
 
 def names(found):
