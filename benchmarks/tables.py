@@ -77,7 +77,7 @@ def measure_archive(spark: SparkSession, settings: Settings) -> None:
     subprocess.run(command, env=environment(settings), check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     Runner(spark, settings, once=True).run(queries_named(["nest-archive"], settings)[:1])
     raw, archive = settings.home / "raw", settings.lake / "nest" / "cameras"
-    records_from(spark, settings, "nest-logs", "earliest").select(F.col("value").cast("string")).write.text(str(raw))
+    records_from(spark, settings, {"subscribe": "nest-logs"}).select(F.col("value").cast("string")).write.text(str(raw))
 
     def over_json() -> DataFrame:
         cameras = spark.read.schema(DOCUMENT).json(str(raw)).select(F.explode("devices.cameras").alias("id", "camera"))

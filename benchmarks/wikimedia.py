@@ -108,7 +108,7 @@ def measure_pipeline(settings: Settings) -> None:
         runner = Runner(spark, another_home(settings), once=True)
         seconds = seconds_of(lambda runner=runner: runner.run(stats))
         say(f"pipeline, {what}, {QUERY} alone: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
-    records = records_from(spark, settings, "wikimedia", "earliest")
+    records = records_from(spark, settings, {"subscribe": "wikimedia"})
     schemas = SchemaBook(SchemaRegistry(settings.registry)).of(SUBJECT)
     parts: dict[str, DataFrame] = {
         "raw Kafka read": records,

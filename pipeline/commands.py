@@ -15,6 +15,8 @@ from contract.settings import Settings
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
+    from pipeline.sources.source import Source
+
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 Mode = Literal["append", "update", "complete"]
@@ -31,6 +33,7 @@ def run(
         typer.Option(help="where --batch ends: latest, or JSON of topic, partition and offset; it starts at STREAMGAUGE_STARTING_OFFSETS"),
     ] = "latest",
     topic_pattern: Annotated[str | None, typer.Option(help="read all topics that match this regular expression")] = None,
+    partition: Annotated[list[int] | None, typer.Option(help="read this partition alone; repeat it for more", show_default=False)] = None,
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_kept_out
@@ -41,32 +44,36 @@ def run(
     from pipeline.sinks.console import on_console, print_rows
     from pipeline.spark.session import running_session
 
-    if (mode or topic_pattern or console or batch) and not query:
-        msg = (
-            "--mode, --console, --batch and --topic-pattern require the names of queries: streamgauge run nest-camera-stats --mode complete"
-        )
-        raise StreamgaugeError(msg)
-    if batch and (mode or once or console):
-        msg = "--batch reads a fixed range once, prints it, and has no output mode; leave --mode, --once and --console out"
-        raise StreamgaugeError(msg)
-    if ending_offsets != "latest" and not batch:
-        msg = "--ending-offsets is for --batch; a stream has no end"
-        raise StreamgaugeError(msg)
+    named = query or []
+    for is_wrong, msg in (
+        (
+            (mode or topic_pattern or partition or console or batch) and not named,
+            "--mode, --console, --batch, --topic-pattern and --partition require the names of queries: streamgauge run nest-camera-stats --mode complete",
+        ),
+        (
+            batch and (mode or once or console),
+            "--batch reads a fixed range once, prints it, and has no output mode; leave --mode, --once and --console out",
+        ),
+        (ending_offsets != "latest" and not batch, "--ending-offsets is for --batch; a stream has no end"),
+        (topic_pattern and partition, "--partition is for the partitions of one topic; leave out --topic-pattern, or --partition"),
+    ):
+        if is_wrong:
+            raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    to_run = chosen(query or [], settings)
+    to_run = chosen(named, settings)
     if mode is not None:
-        to_run = [replace(one, mode=mode) if one.name in (query or []) else one for one in to_run]
-    if topic_pattern is not None:
-        to_run = [replace(one, source=one.source.matching(topic_pattern)) for one in to_run]
+        to_run = [replace(one, mode=mode) if one.name in named else one for one in to_run]
+    if topic_pattern or partition:
+        to_run = [replace(one, source=_part(one.source, topic_pattern, partition)) for one in to_run]
     if console:
-        to_run = [on_console(one) for one in to_run if one.name in (query or [])]
+        to_run = [on_console(one) for one in to_run if one.name in named]
     raise_if_kept_out(settings.kafka)
     if not (console or batch):
         create_own_topics(to_run, settings)
     end_at_once()  # Spark's JVM too
     if batch:
         with running_session(settings) as spark:
-            for one in (one for one in to_run if one.name in (query or [])):
+            for one in (one for one in to_run if one.name in named):
                 print_rows(f"{one.name}, as a batch", batch_rows(one, spark, settings, ending_offsets))
         return
     stop = StopRequest()
@@ -200,6 +207,10 @@ def verify(
         err.print(f"warning: {not_kept}", markup=False)
     verdicts = {outcome.verdict for outcome in outcomes}
     raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
+
+
+def _part(source: "Source", topic_pattern: str | None, partitions: list[int] | None) -> "Source":
+    return source.matching(topic_pattern) if topic_pattern else source.assigned(partitions or [])
 
 
 def _tell_ui(spark: "SparkSession") -> None:

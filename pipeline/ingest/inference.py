@@ -32,7 +32,7 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
     Raises TypeChanged when records do not fit existing columns, and AmbiguousNames.
     """
     before = TableSchema.read(location.schema)
-    found = newest(usable(records_from(spark, settings, location.topic, "earliest")))
+    found = newest(usable(records_from(spark, settings, {"subscribe": location.topic})))
     after = learned(found, location, take_new_fields=settings.take_new_fields)
     known = set() if before is None else set(paths(before.columns))
     new = [path for path in paths(after.columns) if path not in known]
@@ -55,6 +55,6 @@ def sample(spark: SparkSession, location: Location, settings: Settings) -> Itera
     if schema is None:
         return
     yield schema.columns.treeString().rstrip()
-    table = rows(newest(usable(records_from(spark, settings, location.topic, "earliest"))), schema.columns)
+    table = rows(newest(usable(records_from(spark, settings, {"subscribe": location.topic}))), schema.columns)
     yield table._jdf.queryExecution().executedPlan().toString().rstrip()
     yield from table.limit(SAMPLE_ROWS).toJSON().collect()

@@ -73,7 +73,7 @@ class CompactedTopic(Sink):
         """
         source_partitions(settings, self.topic.name)  # fail fast: Spark would try for minutes
         last = F.max_by("value", "offset").alias("value")  # all records of a key are in one partition
-        newest = records_from(spark, settings, self.topic.name, "earliest").groupBy("key").agg(last)
+        newest = records_from(spark, settings, {"subscribe": self.topic.name}).groupBy("key").agg(last)
         rows = newest.where("value is not null").select(self.row(schema, self._schemas(settings)).alias("row"))
         return rows.select(*(F.col("row")[name].alias(name) for name in schema.names))
 

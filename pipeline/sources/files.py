@@ -69,6 +69,11 @@ class Files:
         msg = f"--topic-pattern {pattern} is for topics, but the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave out the pattern"
         raise StreamgaugeError(msg)
 
+    def assigned(self, numbers: Sequence[int]) -> Self:
+        """Raises StreamgaugeError: files have no partitions."""
+        msg = f"--partition {numbers[0]} is for topics, but the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave out the partition"
+        raise StreamgaugeError(msg)
+
     def partitions(self, settings: Settings) -> list[Partition]:
         """A single partition, because the files have one order.
 

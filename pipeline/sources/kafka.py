@@ -28,8 +28,8 @@ def kafka_options(settings: Settings) -> dict[str, str]:
     return {**settings.kafka.spark_options(), **{f"kafka.{name}": text for name, text in client_options(settings.kafka_options).items()}}
 
 
-def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pattern: str | None = None) -> DataFrame:
-    """A stream of RECORD from `topic`, or from all topics that match the regular expression `pattern`."""
+def stream_of_records(spark: SparkSession, settings: Settings, selection: Mapping[str, str]) -> DataFrame:
+    """A stream of RECORD. selection: one of Spark's options subscribe, subscribePattern and assign, as {"subscribe": "nest-logs"}."""
     options = {
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
@@ -41,7 +41,7 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
         "kafka.request.timeout.ms": "15000",
         "kafka.default.api.timeout.ms": "20000",
         "fetchOffset.numRetries": "1",
-        **({"subscribePattern": pattern} if pattern else {"subscribe": topic}),
+        **selection,
         **kafka_options(settings),
     }
     if settings.max_offsets_per_trigger is not None:
@@ -50,12 +50,14 @@ def stream_of_records(spark: SparkSession, settings: Settings, topic: str, *, pa
 
 
 def records_from(
-    spark: SparkSession, settings: Settings, topic: str, offsets: str, ends: str = "latest", *, pattern: str | None = None
+    spark: SparkSession, settings: Settings, selection: Mapping[str, str], offsets: str = "earliest", ends: str = "latest"
 ) -> DataFrame:
-    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""
-    chosen = {"subscribePattern": pattern} if pattern else {"subscribe": topic}
+    """A batch of RECORD, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest").
+
+    selection: see stream_of_records.
+    """
     span = {"startingOffsets": offsets, "endingOffsets": ends}
-    options = {**kafka_options(settings), **chosen, **span, "failOnDataLoss": "false", "includeHeaders": "true"}
+    options = {**kafka_options(settings), **selection, **span, "failOnDataLoss": "false", "includeHeaders": "true"}
     return _records(spark.read.format("kafka").options(**options).load())
 
 

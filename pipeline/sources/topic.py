@@ -1,5 +1,6 @@
 """A Kafka topic as a source."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -8,6 +9,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 
+from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import Partition
@@ -22,19 +24,36 @@ ANSWER_SECONDS = 5
 
 @dataclass(frozen=True)
 class KafkaTopic:
-    """A topic, or all topics that match the regular expression `pattern`."""
+    """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`."""
 
     name: str
     pattern: str | None = None
+    numbers: tuple[int, ...] = ()
     is_in_kafka: ClassVar[bool] = True
 
     def matching(self, pattern: str) -> Self:
         """The source of all topics that match a regular expression."""
         return replace(self, pattern=pattern)
 
+    def assigned(self, numbers: Sequence[int]) -> Self:
+        """The source of these partitions of the topic."""
+        return replace(self, numbers=tuple(sorted(set(numbers))))
+
+    @property
+    def _selection(self) -> dict[str, str]:
+        """Spark's option for what it reads."""
+        if self.numbers:
+            return {"assign": json.dumps({self.name: self.numbers})}
+        return {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.name}
+
     def partitions(self, settings: Settings) -> list[Partition]:
-        """The partitions of all its topics."""
-        return source_partitions(settings, self.name, pattern=self.pattern)
+        """The partitions that it reads. Raises StreamgaugeError, too, for a number that the topic does not have."""
+        found = source_partitions(settings, self.name, pattern=self.pattern)
+        wanted = [(self.name, number) for number in self.numbers] or found
+        if missing := [number for which, number in wanted if (which, number) not in found]:
+            msg = f"topic {self.name} has no partition {', '.join(map(str, missing))}; its partitions are 0 to {len(found) - 1}"
+            raise StreamgaugeError(msg)
+        return wanted
 
     def check(self, checkpoint: CheckpointUse, partitions: Sequence[Partition], settings: Settings) -> None:
         """Compares Kafka's topic ids."""
@@ -42,11 +61,11 @@ class KafkaTopic:
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""
-        return stream_of_records(spark, settings, self.name, pattern=self.pattern)
+        return stream_of_records(spark, settings, self._selection)
 
     def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
         """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""
-        return records_from(spark, settings, self.name, offsets, ends, pattern=self.pattern)
+        return records_from(spark, settings, self._selection, offsets, ends)
 
     def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":
         """The records that the query has read, as Kafka has them now."""

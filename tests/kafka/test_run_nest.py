@@ -80,6 +80,22 @@ def test_starting_offsets_by_partition_and_a_pattern_of_topics(fresh):
     assert sum(results(fresh).values()) == 30
 
 
+def test_one_partition_alone_and_the_others_afterwards(fresh):
+    write_topic(fresh, "nest-logs", [one_camera(f"cam-{number}", START) for number in range(30)], partitions=3)
+    run_once(fresh, "nest-camera-stats", "--partition", "1")
+    assert sum(results(fresh).values()) == 10
+    (outcome,) = json.loads(streamgauge("verify", "nest-camera-stats", "--format", "json", settings=fresh).stdout)
+    assert (outcome["verdict"], outcome["records"]) == ("right", 10)
+    run_once(fresh, "nest-camera-stats")
+    assert sum(results(fresh).values()) == 30
+    done = streamgauge("run", "nest-camera-stats", "--once", "--partition", "7", settings=fresh)
+    assert done.returncode == 2
+    assert (
+        "error: queries nest-camera-stats, nest-dead-letters given up: topic nest-logs has no partition 7; its partitions are 0 to 2"
+        in done.stderr
+    )
+
+
 def test_partitions_that_are_added_later_are_read_and_lose_nothing(fresh):
     from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -122,7 +138,7 @@ def test_records_gone_before_they_were_read_stop_the_query_with_the_two_ways_out
     ("arguments", "message"),
     [
         (("run", "nest-camera-stat"), "no query nest-camera-stat; there are nest-camera-stats"),
-        (("run", "--mode", "complete"), "--mode, --console, --batch and --topic-pattern require the names of queries"),
+        (("run", "--mode", "complete"), "--mode, --console, --batch, --topic-pattern and --partition require the names of queries"),
         (("run", "nest-archive", "--mode", "often"), "'often' is not one of 'append', 'update', 'complete'"),
         (("report", "nest-archive"), "no report for 'nest-archive'"),
     ],

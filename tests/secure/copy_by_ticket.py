@@ -11,7 +11,7 @@ from pipeline.spark.session import spark_session
 
 settings = Settings.from_environment()
 spark = spark_session(settings)
-rows = stream_of_records(spark, settings, NEST_LOGS.name).selectExpr("offset", "cast(value as string) as text")
+rows = stream_of_records(spark, settings, {"subscribe": NEST_LOGS.name}).selectExpr("offset", "cast(value as string) as text")
 to_kafka = (
     CompactedTopic(NEST_CAMERA_STATS, ("text",))
     .records(rows)
@@ -20,6 +20,6 @@ to_kafka = (
 )
 with tempfile.TemporaryDirectory() as checkpoint:
     to_kafka.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
-count = records_from(spark, settings, NEST_CAMERA_STATS.name, "earliest").count()
+count = records_from(spark, settings, {"subscribe": NEST_CAMERA_STATS.name}).count()
 spark.stop()
 sys.stdout.write(f"{count} rows read back\n")
