@@ -5,8 +5,6 @@ import signal
 import threading
 from collections.abc import Callable
 
-import psutil
-
 
 class StopRequest(threading.Event):
     """An event that calls `wake` when it is set. A signal handler may set it, so `wake` must not block."""
@@ -29,6 +27,7 @@ def stop_requested(event: StopRequest | None = None) -> StopRequest:
 
 def end_at_once() -> None:
     """Makes either signal end the program and its children at once: there is nothing to finish yet."""
+    import psutil  # not at the top: every command imports this module
 
     def end(*_: object) -> None:
         for process in psutil.Process().children(recursive=True):

@@ -1,7 +1,7 @@
 """The commands doctor, clean and expire."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -10,7 +10,9 @@ from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption
 from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName, checkpoints
+
+if TYPE_CHECKING:
+    from contract.storage.checkpoint_names import CheckpointName
 
 out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
@@ -20,7 +22,7 @@ def doctor(output_format: FormatOption = Format.TABLE) -> None:
     from streamgauge.operations.doctor import report
     from streamgauge.operations.doctor.examination import examine
 
-    def names_of_code() -> set[CheckpointName]:
+    def names_of_code() -> "set[CheckpointName]":
         # Imports Spark, which takes a second or more, so it is called only when there are checkpoints.
         from pipeline.catalog import known
 
@@ -42,6 +44,7 @@ def clean(
     topics: Annotated[bool, typer.Option("--topics", help="the project's topics in a Kafka of your own too")] = False,  # noqa: FBT002
 ) -> None:
     """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Stop everything first."""
+    from contract.storage.checkpoint_names import checkpoints
     from contract.storage.removal import is_agreed
     from contract.text import size_text
     from streamgauge.operations import clean as cleaning

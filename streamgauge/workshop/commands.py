@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.syntax import Syntax
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
@@ -74,6 +73,8 @@ def check(
 @workshop.command()
 def solution(number: Number) -> None:
     """Print the solution of a lab. Your file stays as it is."""
+    from rich.syntax import Syntax
+
     lab = labs.lab_of(number)
     out.print(Syntax((lab.folder / "solution.py").read_text().rstrip(), "python", background_color="default"))
     out.print(f"\nwhy: {_shown(lab, 'discussion.md')}", markup=False)
