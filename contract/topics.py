@@ -88,7 +88,7 @@ VERDICTS = Topic(
 ALERTS = Topic(
     name="alerts",
     partitions=1,
-    key="query name, UTF-8",
+    key="query name, UTF-8; of an alert that a query writes as its result, canonical JSON of what tells two of them apart",
     value='JSON {"time", "level": "warning" | "error" | "resolved", "query", "what", "detail"}: something a person should look at; "what" is one line',
     config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)},
 )

@@ -35,7 +35,7 @@ from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.measures import measures
 from pipeline.query import Query
 from pipeline.running.failures import PYTHON_IS_SLOW
-from pipeline.sinks.topics import CompactedTopic
+from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 from pipeline.sources.kafka import RECORD_SCHEMA
 from pipeline.spark.session import ROCKSDB, session_config
 
@@ -168,7 +168,7 @@ class Stream:
         branches = Checkpoint(self.checkpoint).sources
         rows = self._query.streamed(files, self._settings, self._partitions, branches, self._schemas)
         match self._query.sink:
-            case CompactedTopic() as sink:
+            case (CompactedTopic() | AlertsTopic()) as sink:
                 return sink.records(rows).select("key", "value")
         return rows
 

@@ -1,4 +1,4 @@
-"""Nest cameras: people seen per zip code and hour, and which cameras are offline."""
+"""Nest devices: people seen by cameras per zip code and hour, which cameras are offline, and how warm it is in the homes."""
 
 from contract.domains.domain import Domain, Report
 from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic
@@ -7,7 +7,7 @@ NEST_LOGS = Topic(
     name="nest-logs",
     partitions=3,
     key="structure_id of the home that reports, UTF-8; orders a home's documents. Readers do not rely on it",
-    value="one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}}, structures",
+    value="one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}, thermostats{...}, smoke_co_alarms{...}}, structures",
     config={**A_WEEK, "max.message.bytes": str(LARGEST_RECORD_BYTES)},
     is_source=True,
 )
@@ -47,10 +47,24 @@ NEST_CAMERA_ALERTS = Topic(
     config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)},
 )
 
+NEST_TEMPERATURES = Topic(
+    name="nest-temperatures",
+    partitions=1,
+    key='canonical JSON {"structure_id","window":{"end","start"}}, UTC',
+    value=(
+        'JSON {"structure_id", "window": {"start", "end"}, "readings", "ambient_temperature_c_avg", "ambient_temperature_c_min", '
+        '"ambient_temperature_c_max"}: what the thermostats of that home read in that hour, the whole row'
+    ),
+    config=COMPACTED,
+)
+
 DOMAIN = Domain(
     name="nest",
     title="Nest cameras",
-    topics=(NEST_LOGS, NEST_CAMERA_STATS, NEST_CROWDS, NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS),
-    reports={"nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count")},
+    topics=(NEST_LOGS, NEST_CAMERA_STATS, NEST_CROWDS, NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS, NEST_TEMPERATURES),
+    reports={
+        "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
+        "nest-temperatures": Report(NEST_TEMPERATURES, group=("structure_id",), counted="readings"),
+    },
     demo=("--continue", "--rate", "100", "--speed-up", "60"),
 )

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from contract import durations
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_CROWDS, NEST_LOGS
 from contract.settings import Settings
+from pipeline.domains import nest_devices
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
@@ -37,7 +38,8 @@ CAMERA = (
     "activity_zones array<struct<name: string, id: string>>, public_share_url string, snapshot_url string, "
     f"last_event struct<{LAST_EVENT}>"
 )
-DOCUMENT = f"devices struct<cameras: map<string, struct<{CAMERA}>>>"
+_CAMERAS = f"cameras: map<string, struct<{CAMERA}>>"
+DOCUMENT = f"devices struct<{_CAMERAS}>"
 _WHAT_SIGHTINGS_USE = (
     "devices struct<cameras: map<string, struct<device_id: string, last_event: struct<has_person: boolean, start_time: timestamp>>>>"
 )
@@ -159,11 +161,12 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
     records: columns of sources.kafka.RECORD.
     future: how far an event may be ahead of its record, e.g. "10 minutes".
     Returns the columns of dead_letters.dead_letters. A document without cameras is valid. A document with a field of the wrong type, a
-    person without start_time, or an event that is too far ahead is a dead letter, but the rest of it is used.
+    person without start_time, an event that is too far ahead, or a device of which `nest_devices.reason` says so is a dead letter, but the
+    rest of it is used.
     """
     text = F.col("value").cast("string")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    document = F.from_json(text, f"{DOCUMENT}, {_CORRUPT} string", options)
+    document = F.from_json(text, f"devices struct<{_CAMERAS}, {nest_devices.KNOWN_TYPES}>, {_CORRUPT} string", options)
     # Spark parses the document once when it is a lambda's argument, and once per mention otherwise.
     return dead_letters(records, F.transform(F.array(document), lambda parsed: _reason(text, parsed, future))[0])
 
@@ -178,6 +181,7 @@ def _reason(text: Column, document: Column, future: str) -> Column:
         .when(in_future, "start_time is in the future; the rest was used")
         .when(document[_CORRUPT].isNotNull(), "a field is of another type; the rest was used")
         .when(timeless, "a person without start_time; the rest was used"),
+        nest_devices.reason(document, future),
     )
 
 
@@ -253,6 +257,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             mode="append",
             trigger_seconds=30,
         ),
+        *nest_devices.queries(query, settings.future),
         query(
             "nest-dead-letters",
             decode=partial(unusable, future=settings.future),

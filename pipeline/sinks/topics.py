@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import orjson
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,7 +15,7 @@ from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import delete_rows
 from contract.registry.client import SchemaRegistry, avro_rows
 from contract.settings import Settings
-from contract.topics import DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
+from contract.topics import ALERTS, DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
 from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.formats.schema_book import SchemaBook
@@ -25,6 +25,9 @@ from pipeline.sources.kafka import kafka_options, records_from, source_partition
 if TYPE_CHECKING:
     from pipeline.verification.check import Check
     from pipeline.verification.outcome import Outcome
+
+ALERT = ("time", "level", "query", "what", "detail")
+"""The fields of an alert, see contract.topics.ALERTS."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,48 @@ class AlertingTopic(CompactedTopic):
         """Writes `records`, each to its topic."""
         source_partitions(settings, self.alerts.name)
         return _to_kafka(self.records(rows), self.topic, settings)
+
+
+@dataclass(frozen=True)
+class AlertsTopic(Sink):
+    """Writes rows to topic `alerts`, among the alerts on queries. A batch that runs again writes the same keys.
+
+    key: the columns of the key, `window` among them. The value has the form of every alert: the columns ALERT.
+    """
+
+    key: tuple[str, ...]
+    topic: Topic = ALERTS
+    current: ClassVar[None] = None
+    """No version of the query runs beside another, which would tell each alert twice."""
+
+    @property
+    def place(self) -> str:
+        """The topic."""
+        return f"topic {self.topic.name}"
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """The topic."""
+        return (self.topic,)
+
+    def records(self, rows: DataFrame) -> DataFrame:
+        """Key: canonical JSON of the columns `key`. Value: JSON of the columns ALERT."""
+        return rows.select(canonical_json(*self.key).alias("key"), row_json(*ALERT).alias("value"))
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Writes `records`."""
+        return _to_kafka(self.records(rows), self.topic, settings)
+
+    def verify(self, check: "Check") -> "Outcome":
+        """Compares the latest alert of each key; leaves out those with keys of other columns."""
+        from pipeline.verification.compacted_topic import verify
+        from pipeline.verification.tables import json_row
+
+        return verify(check, self, json_row, json_row, among_others=self.key)
+
+    def reset_notes(self) -> list[str]:
+        """Notes that a reset keeps the alerts."""
+        return [f"the alerts stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
 
 
 @dataclass(frozen=True)

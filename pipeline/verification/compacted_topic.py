@@ -1,6 +1,6 @@
 """Verifies a compacted topic: compares the last row of each key with a recount."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,28 +10,35 @@ from pipeline.verification.check import Check
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.outcome import Lateness, Outcome
 from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms
-from pipeline.verification.tables import Comparison, Excuses, Row, Tables
+from pipeline.verification.tables import Comparison, Excuses, Row, Tables, own_rows
 from pipeline.verification.topic_table import TopicTable, ends_of, read_table
 from pipeline.verification.versions import compared
 
 if TYPE_CHECKING:
-    from pipeline.sinks.topics import CompactedTopic
+    from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 
 ATTEMPTS = 3
 Decode = Callable[[bytes], Row]
 
 
-def verify(check: Check, sink: "CompactedTopic", decode: Decode, decode_expected: Decode) -> Outcome:
+def verify(
+    check: Check,
+    sink: "CompactedTopic | AlertsTopic",
+    decode: Decode,
+    decode_expected: Decode,
+    among_others: Collection[str] | None = None,
+) -> Outcome:
     """Verifies the topics of `sink`, no key of which is in two of them.
 
     decode: decodes the topics' values. decode_expected: decodes the recount's values, which are JSON.
+    among_others: the columns of the query's keys if the topics hold other records too, and keep the query's own from before a reset.
     """
     query, settings = check.query, check.settings
     for attempt in range(ATTEMPTS):
         committed, planned, limits = looked_at(check.place, lambda: ends_of(sink.topics, settings))
         table = read_table(settings, limits)
         prefix = check.taken.prefix(committed, planned)
-        lateness, comparison = _compare(check, prefix, table, decode, decode_expected)
+        lateness, comparison = _compare(check, prefix, table, decode, decode_expected, among_others)
         if not comparison.unsettled or attempt == ATTEMPTS - 1:
             break
     faults = [f"{table.keyless} records without a key, which belong to no row"] if table.keyless else []
@@ -45,7 +52,7 @@ def verify(check: Check, sink: "CompactedTopic", decode: Decode, decode_expected
 
 
 def _compare(
-    check: Check, prefix: Prefix, found: TopicTable, decode: Decode, decode_expected: Decode
+    check: Check, prefix: Prefix, found: TopicTable, decode: Decode, decode_expected: Decode, among_others: Collection[str] | None
 ) -> tuple[Lateness | None, Comparison]:
     query, settings = check.query, check.settings
     cut_until_ms = newest_cut_ms(prefix, check.place, check.spark, query, settings)
@@ -61,9 +68,10 @@ def _compare(
             kept_for=timedelta(seconds=durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
             session_gap=timedelta(seconds=durations.seconds(query.session_gap, "session_gap")) if query.session_gap else None,
         )
+        expected = expectation.rows()
         tables = Tables(
-            expectation.rows(),
-            found.values,
+            expected,
+            found.values if among_others is None else own_rows(found.values, expected, among_others),
             decode=decode,
             decode_expected=decode_expected,
             expected_ahead=(lambda: expectation.rows(ahead=True)) if prefix.planned > prefix.committed else None,

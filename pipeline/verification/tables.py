@@ -1,7 +1,7 @@
 """Compares a compacted topic with its expected rows. Pure, on values in memory."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -156,6 +156,17 @@ class Tables:
             keys = {*self.expected, *(self._ahead or {}), *(found for found in self.found if self._may_be_cut(found, excuses))}
             self._newest_end = max((of for one in keys if (of := window_edge(one, "end")) is not None), default=None)
         return end is not None and self._newest_end is not None and end <= self._newest_end - kept_for
+
+
+def own_rows(found: Rows, expected: Rows, key: Collection[str]) -> Rows:
+    """The rows of `found` with keys of the columns `key`, from the first window of `expected` on: a recount gives none before it."""
+    first = min((start for one in expected if (start := window_edge(one, "start")) is not None), default=datetime.max.replace(tzinfo=UTC))
+
+    def is_own(one: bytes) -> bool:
+        start = window_edge(one, "start")
+        return start is not None and start >= first and set(json.loads(one)) == set(key)
+
+    return {one: value for one, value in found.items() if is_own(one)}
 
 
 def _time(value: Any) -> datetime | None:  # noqa: ANN401 - whatever a row holds

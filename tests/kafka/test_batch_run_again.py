@@ -31,9 +31,11 @@ def delta_rows(settings, path):
     return sorted(deltalake.DeltaTable(settings.lake / path).to_pyarrow_table().to_pylist(), key=str)
 
 
+ALARM = b'{"devices": {"smoke_co_alarms": {"a1": {"last_connection": "2026-01-01T00:00:00Z", "smoke_alarm_state": "warning"}}}}'
 SINKS = {
     "nest-camera-stats": ("update", lambda settings: last_values(settings, "nest-camera-stats")),
     "wikimedia-edit-stats": ("update", lambda settings: last_values(settings, "wikimedia.processed")),
+    "nest-alarms": ("update", lambda settings: last_values(settings, "alerts")),
     "nest-dead-letters": ("append", lambda settings: last_values(settings, "dead-letters")),
     "nest-archive": ("append", lambda settings: parquet_rows(settings, "nest/cameras")),
     "nest-archive-delta": ("append", lambda settings: delta_rows(settings, "nest/cameras_delta")),
@@ -51,7 +53,8 @@ def test_a_batch_without_its_commit_is_run_again_and_changes_nothing(fresh_regis
         values = [serialize(change(number, at=int(START.timestamp()) + number), context) for number in range(20)]
         write_topic(fresh_registry, "wikimedia", values, partitions=3)
     else:
-        write_topic(fresh_registry, "nest-logs", [*(one_camera(f"cam-{number}", START) for number in range(20)), b"rubbish"], key=b"home")
+        values = [*(one_camera(f"cam-{number}", START) for number in range(20)), ALARM, b"rubbish"]
+        write_topic(fresh_registry, "nest-logs", values, key=b"home")
 
     def run():
         done = streamgauge(*command, "--once", settings=fresh_registry)

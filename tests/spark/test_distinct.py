@@ -63,6 +63,20 @@ class TestSightings:
         assert offsets(distinct("nest-archive", timeless)) == []
 
 
+class TestDevices:
+    def test_a_device_is_once_for_each_time_it_was_connected(self, distinct):
+        def thermostat(time, name="t1"):
+            return orjson.dumps({"devices": {"thermostats": {name: {"last_connection": at(time)}}}})
+
+        values = [thermostat("10:00"), thermostat("10:00"), thermostat("10:01"), thermostat("10:00", "t2")]
+        assert offsets(distinct("nest-devices-archive", *values)) == [0, 2, 3]
+
+    def test_the_same_id_in_two_types_is_two_devices_and_one_without_a_time_is_no_event(self, distinct):
+        connected = {"d1": {"last_connection": at("10:00")}}
+        types = {"thermostats": connected, "doorbells": {**connected, "d2": {"rings": 3}}}
+        assert offsets(distinct("nest-devices-archive", orjson.dumps({"devices": types}))) == [0, 0]
+
+
 class TestTrips:
     def test_the_first_record_stays_whatever_the_order_of_the_rows(self, distinct):
         reports = [(trip(), 1, 2, at("12:00")), (trip(), 0, 9, at("12:00")), (trip(), 1, 1, at("12:00"))]

@@ -29,7 +29,7 @@ def expired(keys, retention=2 * DAY):
 
 
 def test_the_tables_are_those_with_a_window():
-    windows = {"nest-camera-stats", "nest-crowds", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats"}
+    windows = {"nest-camera-stats", "nest-crowds", "nest-temperatures", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats"}
     assert {table.name for table in TABLES} == {*windows, "taxi-zone-sessions", "wikimedia-editor-sessions"}
 
 

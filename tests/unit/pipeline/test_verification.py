@@ -9,7 +9,7 @@ from pipeline.checkpoint.contents import Batch
 from pipeline.verification.lateness import Stretch, stretches
 from pipeline.verification.outcome import Cut, Lateness, Outcome, RowCounts
 from pipeline.verification.show import as_json
-from pipeline.verification.tables import Excuses, Tables
+from pipeline.verification.tables import Excuses, Tables, own_rows
 
 A, B, C = ("topic", 0), ("topic", 1), ("topic", 2)
 
@@ -29,6 +29,16 @@ def rows(**by_hour):
 
 def compared(expected, found, excuses=None, **more):
     return Tables(expected, found, **more).compare(excuses or Excuses())
+
+
+class TestOwnRows:
+    def test_rows_with_other_keys_and_those_from_before_the_first_expected_window_are_left_out(self):
+        others = {b"nest-archive": row(1), b'{"device_id":"a1"}': row(1), key(3).replace(b"zip_code", b"device_id"): row(1)}
+        found = {**others, **rows(h1=1, h2=2, h3=3)}
+        assert own_rows(found, rows(h2=2), ("zip_code", "window")) == rows(h2=2, h3=3)
+
+    def test_without_expected_rows_none_is_compared(self):
+        assert own_rows(rows(h1=1), {}, ("zip_code", "window")) == {}
 
 
 class TestTables:

@@ -1,0 +1,209 @@
+"""The devices of a Nest document that are not cameras: thermostats, smoke alarms, and types that this project does not know.
+
+`devices` of a document holds an object for each type, and in it each device by its id: devices{thermostats{id: device}, ...}.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from contract.domains.nest import NEST_TEMPERATURES
+from pipeline.formats.record_clock import latest_event
+from pipeline.query import Query
+from pipeline.sinks.archives import ParquetArchive
+from pipeline.sinks.topics import AlertsTopic, CompactedTopic
+from pipeline.sources.static_tables import UNKNOWN, fields_of
+
+DEVICE = (
+    "device_id string, structure_id string, where_name string, name_long string, software_version string, is_online boolean, "
+    "last_connection timestamp, ambient_temperature_c decimal(5,2), target_temperature_c decimal(5,2), humidity int, hvac_mode string, "
+    "hvac_state string, smoke_alarm_state string, co_alarm_state string, battery_health string"
+)
+"""What is often asked of a device. A thermostat lacks the alarms, a smoke alarm the temperatures."""
+KNOWN_TYPES = f"thermostats: map<string, struct<{DEVICE}>>, smoke_co_alarms: map<string, struct<{DEVICE}>>"
+_BY_NAME = "map<string, string>"
+ALARMS = "nest-alarms"
+_ALARMS = {"smoke": "smoke_alarm_state", "co": "co_alarm_state", "battery": "battery_health"}
+_READING = ("device_id", "last_connection")
+_READ = ("topic", "partition", "offset", "device_id", "structure_id", "last_connection")
+
+
+def devices(records: DataFrame) -> DataFrame:
+    """All devices of all documents that are not cameras, one row each, each whole.
+
+    A type that is not an object of devices gives one row, without device_id.
+
+    records: columns of sources.kafka.RECORD.
+    Returns topic, partition, offset, reported_at (the Kafka timestamp), date (the UTC day of reported_at), device_type (the name in the
+    document), the columns of DEVICE (null where the device has no such field, or one of another type), and device (its JSON).
+    """
+    types = records.select(
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        F.explode(F.from_json(F.col("value").cast("string"), f"devices {_BY_NAME}")["devices"]).alias("device_type", "text"),
+    ).where("device_type <> 'cameras'")
+    each = types.withColumn("by_id", F.from_json("text", _BY_NAME)).select("*", F.explode_outer("by_id").alias("id", "one"))
+    whole = each.withColumn("device", F.when(F.col("by_id").isNull(), F.col("text")).otherwise(F.col("one")))
+    fields = [f"known.{name}" for name in fields_of(DEVICE).names if name != "device_id"]
+    return (
+        whole.where("device is not null")
+        .withColumn("known", F.from_json("device", DEVICE))
+        .select(
+            "topic",
+            "partition",
+            "offset",
+            F.col("timestamp").alias("reported_at"),
+            F.to_date("timestamp").alias("date"),
+            "device_type",
+            F.coalesce("known.device_id", "id").alias("device_id"),
+            *fields,
+            "device",
+        )
+    )
+
+
+def readings(records: DataFrame, future: str) -> DataFrame:
+    """What thermostats read, one row per report: a reading that is reported twice gives two rows.
+
+    A reading is of the time at which the thermostat was last connected. One that is offline repeats its last reading.
+
+    records: columns of sources.kafka.RECORD.
+    future: how far a reading may be ahead of its record, e.g. "10 minutes"; those further ahead are left out.
+    Returns topic, partition, offset, device_id, structure_id ("unknown" without one), last_connection, ambient_temperature_c. Parses only
+    the fields it uses.
+    """
+    read = _of_type(records, "thermostats", ("ambient_temperature_c decimal(5,2)",), future)
+    return read.select(*_READ, "device.ambient_temperature_c").where("ambient_temperature_c is not null")
+
+
+def temperatures(read: DataFrame) -> DataFrame:
+    """How warm it was per structure and hour.
+
+    read: columns of `readings`; duplicates, of the same device_id and last_connection, are removed.
+    Returns structure_id, window{start, end}, readings (long), and ambient_temperature_c_avg, _min and _max (decimal, two places).
+    """
+    measure = "ambient_temperature_c"
+    return (
+        read.dropDuplicates(list(_READING))
+        .groupBy("structure_id", F.window("last_connection", "1 hour"))
+        .agg(
+            F.count("*").alias("readings"),
+            F.avg(measure).cast("decimal(5,2)").alias(f"{measure}_avg"),
+            F.min(measure).alias(f"{measure}_min"),
+            F.max(measure).alias(f"{measure}_max"),
+        )
+    )
+
+
+def alarms(records: DataFrame, future: str) -> DataFrame:
+    """The alarms that smoke alarms raise, one row per report and alarm: a state other than ok.
+
+    records, future: as for `readings`.
+    Returns topic, partition, offset, device_id, structure_id ("unknown" without one), last_connection, alarm (smoke, co, battery), state.
+    """
+    read = _of_type(records, "smoke_co_alarms", [f"{field} string" for field in _ALARMS.values()], future)
+    states = F.create_map(*(column for alarm, field in _ALARMS.items() for column in (F.lit(alarm), F.col(f"device.{field}"))))
+    return read.select(*_READ, F.explode(states).alias("alarm", "state")).where("state <> 'ok'")
+
+
+def alarm_alerts(raised: DataFrame) -> DataFrame:
+    """One alert for each alarm, its state, and each hour that it lasts, as soon as it is first reported in that hour.
+
+    An alert tells nothing of the report that came first, so it is the same in whatever order they come.
+
+    raised: columns of `alarms`.
+    Returns device_id, structure_id, alarm, state, window{start, end}, and the columns of an alert: time (start of the hour), level (error in
+    an emergency), query, what, detail.
+    """
+    alarm = ("device_id", "structure_id", "alarm", "state")
+    hours = raised.dropDuplicates([*alarm, "last_connection"]).select(*alarm, F.window("last_connection", "1 hour"))
+    level = F.when(F.col("state") == "emergency", "error").otherwise("warning")
+    what = F.format_string("%s: %s, %s of %s", "alarm", "state", "device_id", "structure_id")
+    return hours.dropDuplicates([*alarm, "window"]).select(
+        *alarm,
+        "window",
+        F.col("window.start").alias("time"),
+        level.alias("level"),
+        F.lit(ALARMS).alias("query"),
+        what.alias("what"),
+        F.lit("").alias("detail"),
+    )
+
+
+def _of_type(records: DataFrame, device_type: str, fields: Sequence[str], future: str) -> DataFrame:
+    """The devices of that type that were connected, and not in the future: the columns of _READ, and device{fields}."""
+    device = f"struct<device_id string, structure_id string, last_connection timestamp, {', '.join(fields)}>"
+    parsed = records.withColumn(
+        "document", F.from_json(F.col("value").cast("string"), f"devices struct<{device_type}: map<string, {device}>>")
+    )
+    return (
+        parsed.select("topic", "partition", "offset", "clock", F.explode(f"document.devices.{device_type}").alias("id", "device"))
+        .where(F.col("device.last_connection") <= latest_event(future))  # null without a last_connection
+        .withColumns(
+            {
+                "device_id": F.coalesce("device.device_id", "id"),
+                "structure_id": F.coalesce("device.structure_id", F.lit(UNKNOWN)),
+                "last_connection": F.col("device.last_connection"),
+            }
+        )
+    )
+
+
+def reason(document: Column, future: str) -> Column:
+    """Why a document's thermostats and smoke alarms cannot be used in full, or null. document: devices{KNOWN_TYPES}."""
+    every = F.concat(*(F.coalesce(F.map_values(document["devices"][name]), F.array()) for name in ("thermostats", "smoke_co_alarms")))
+    reads = ("ambient_temperature_c", *_ALARMS.values())
+
+    def is_timeless(device: Column) -> Column:
+        return device["last_connection"].isNull() & F.coalesce(*(device[name].cast("string") for name in reads)).isNotNull()
+
+    in_future = F.exists(every, lambda device: device["last_connection"] > latest_event(future))
+    return F.when(in_future, "last_connection is in the future; the rest was used").when(
+        F.exists(every, is_timeless), "a reading without last_connection; the rest was used"
+    )
+
+
+def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
+    """The queries on these devices, all on request. query: a query of the domain's source. future: see `readings`."""
+    return (
+        query(
+            "nest-temperatures",
+            decode=partial(readings, future=future),
+            event_time="last_connection",
+            event_key=_READING,
+            growing=("readings",),
+            transform=temperatures,
+            sink=CompactedTopic(NEST_TEMPERATURES, key=("structure_id", "window")),
+            mode="update",
+            trigger_seconds=10,
+            on_request=True,
+        ),
+        query(
+            ALARMS,
+            decode=partial(alarms, future=future),
+            event_time="last_connection",
+            event_key=(*_READING, "alarm", "state"),
+            transform=alarm_alerts,
+            sink=AlertsTopic(key=("device_id", "structure_id", "alarm", "state", "window")),
+            mode="update",
+            trigger_seconds=5,
+            on_request=True,
+        ),
+        query(
+            "nest-devices-archive",
+            decode=devices,
+            sink=ParquetArchive(
+                "nest/devices",
+                partition_by="date",
+                event_key=("device_type", "device_id", "last_connection"),
+                is_event="last_connection is not null",
+            ),
+            mode="append",
+            trigger_seconds=30,
+            on_request=True,
+        ),
+    )

@@ -1,0 +1,110 @@
+"""The devices of Nest documents that are not cameras, on static frames: what is archived, what is read, and what is a dead letter."""
+
+import json
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from plain import one_camera
+from streaming import at
+
+from pipeline.domains.nest import unusable
+from pipeline.domains.nest_devices import devices
+
+
+def document(**types):
+    return json.dumps({"devices": types}).encode()
+
+
+def thermostat(time="2026-01-01T10:00:00.000Z", celsius=21.5, **fields):
+    return {"device_id": "t1", "structure_id": "s1", "last_connection": time, "ambient_temperature_c": celsius, **fields}
+
+
+def alarm(time="2026-01-01T10:00:00.000Z", **states):
+    return {"device_id": "a1", "structure_id": "s1", "last_connection": time, **states}
+
+
+def kept(frame):
+    """(device_type, device_id, device) of each row, the device parsed."""
+    return [
+        (row.device_type, row.device_id, json.loads(row.device)) for row in frame.orderBy("offset", "device_type", "device_id").collect()
+    ]
+
+
+def reasons(records, *values):
+    letters = unusable(records(*values), future="10 minutes")
+    return [row.reason for row in letters.selectExpr("string(filter(headers, h -> h.key = 'reason')[0].value) AS reason").collect()]
+
+
+class TestDevices:
+    def test_a_row_for_each_device_with_what_is_often_asked_in_columns(self, records):
+        value = document(
+            thermostats={"t1": thermostat(hvac_state="heating", humidity=40)}, smoke_co_alarms={"a1": alarm(battery_health="ok")}
+        )
+        rows = {row.device_type: row for row in devices(records(value)).selectExpr("*", "string(last_connection) AS last").collect()}
+        of = rows["thermostats"]
+        assert (of.device_id, of.structure_id, of["last"], of.date) == ("t1", "s1", "2026-01-01 10:00:00", date(2026, 1, 1))
+        assert (of.ambient_temperature_c, of.humidity, of.hvac_state, of.battery_health) == (Decimal("21.50"), 40, "heating", None)
+        assert (rows["smoke_co_alarms"].battery_health, rows["smoke_co_alarms"].humidity) == ("ok", None)
+        assert {(row.topic, row.partition, row.offset) for row in rows.values()} == {("nest-logs", 0, 0)}
+
+    def test_a_device_of_an_unknown_type_is_kept_whole(self, records):
+        doorbell = {"rings": 3, "battery": {"level": 0.5, "cells": [1, None]}, "name": "Tür"}
+        assert kept(devices(records(document(doorbells={"d1": doorbell})))) == [("doorbells", "d1", doorbell)]
+
+    def test_a_field_that_has_no_column_is_kept_with_its_device(self, records):
+        value = thermostat(eco={"mode": "manual"})
+        assert kept(devices(records(document(thermostats={"t1": value})))) == [("thermostats", "t1", value)]
+
+    def test_cameras_have_an_archive_of_their_own(self, records):
+        assert devices(records(one_camera("cam-1", at("10:00")))).count() == 0
+
+    @pytest.mark.parametrize(
+        ("types", "rows"),
+        [
+            ({"thermostats": {}, "companyName": {}}, []),
+            ({"thermostats": None, "smoke_co_alarms": {"a1": None}}, []),
+            ({"chimes": [1, 2]}, [("chimes", None, [1, 2])]),
+            ({"thermostats": 7}, [("thermostats", None, 7)]),
+            ({"doorbells": {"d1": [1], "d2": 2}}, [("doorbells", "d1", [1]), ("doorbells", "d2", 2)]),
+        ],
+    )
+    def test_what_is_there_is_kept_whatever_its_form(self, records, types, rows):
+        assert kept(devices(records(document(**types)))) == rows
+
+    def test_a_field_of_another_type_is_null_and_still_in_the_device(self, records):
+        value = thermostat(humidity="damp")
+        (row,) = devices(records(document(thermostats={"t1": value}))).collect()
+        assert (row.humidity, row.ambient_temperature_c, json.loads(row.device)) == (None, Decimal("21.50"), value)
+
+    @pytest.mark.parametrize("value", [None, b"", b"hello", b"\xff\xfe{", b"{}", b'{"devices": 5}', b"[1]"])
+    def test_what_is_no_document_has_no_devices(self, records, value):
+        assert devices(records(value)).count() == 0
+
+
+class TestUnusable:
+    @pytest.mark.parametrize(
+        "types",
+        [
+            {"thermostats": {"t1": thermostat()}, "smoke_co_alarms": {"a1": alarm(smoke_alarm_state="emergency")}},
+            {"thermostats": {"t1": {}}, "smoke_co_alarms": {"a1": {"device_id": "a1"}}},
+            {"thermostats": {"t1": None}},
+            {"doorbells": {"d1": {"last_connection": 7}}, "chimes": [1]},
+        ],
+    )
+    def test_a_document_that_lacks_things_or_has_devices_of_unknown_types_is_fine(self, records, types):
+        assert reasons(records, document(**types)) == []
+
+    @pytest.mark.parametrize(
+        ("types", "reason"),
+        [
+            ({"thermostats": {"t1": thermostat(celsius="warm")}}, "a field is of another type; the rest was used"),
+            ({"thermostats": [1]}, "a field is of another type; the rest was used"),
+            ({"thermostats": {"t1": thermostat(time=None)}}, "a reading without last_connection; the rest was used"),
+            ({"smoke_co_alarms": {"a1": alarm(None, battery_health="ok")}}, "a reading without last_connection; the rest was used"),
+            ({"thermostats": {"t1": thermostat("2026-01-01T12:10:00.001Z")}}, "last_connection is in the future; the rest was used"),
+            ({"smoke_co_alarms": {"a1": alarm("2099-01-01T00:00:00Z")}}, "last_connection is in the future; the rest was used"),
+        ],
+    )
+    def test_what_cannot_be_used_has_a_reason(self, records, types, reason):
+        assert reasons(records, document(**types)) == [reason]
