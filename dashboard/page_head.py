@@ -11,7 +11,7 @@ from contract.kafka.result_table import Decode
 from contract.settings import Settings
 from dashboard import formats
 from dashboard.reading import states
-from dashboard.reading.reader import Snapshot, follow, is_reading
+from dashboard.reading.reader import Snapshot, follow, followed, is_reading
 
 REFRESH_SECONDS = 2
 _PAUSED, _STANDS_STILL = "paused", "stands still"
@@ -25,8 +25,10 @@ def refreshing(draw: Callable[[], None]) -> Callable[[], None]:
 
     @wraps(draw)
     def drawn() -> None:
+        before = followed()
         draw()
-        if _may_stand_still() != st.session_state[_STANDS_STILL]:
+        # A topic that is followed since then may have been read after it was drawn.
+        if followed() != before or _may_stand_still() != st.session_state[_STANDS_STILL]:
             st.rerun()
 
     @wraps(draw)

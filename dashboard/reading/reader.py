@@ -110,6 +110,11 @@ class Follower:
 _running: set[Follower] = set()
 
 
+def followed() -> int:
+    """How many topics are followed."""
+    return len(_running)
+
+
 def is_reading() -> bool:
     """Whether a topic that some page follows has neither been read nor failed yet."""
     return any(not follower.snapshot.is_read and follower.snapshot.error is None for follower in tuple(_running))

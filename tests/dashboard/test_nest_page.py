@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -12,6 +13,9 @@ from messages import absent
 from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
+
+from dashboard import page_head
+from dashboard.reading.reader import follow
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BEFORE_NOON = NOON - timedelta(hours=1)
@@ -124,6 +128,20 @@ def test_filters_narrow_the_table_and_keep_their_choice_while_new_zip_codes_come
     page.until(lambda seen: "94002" in seen.app.multiselect(key="zip").options, "the new zip code was to be offered")
     assert page.table == [("94107", 7)]
     assert page.metrics["All of these hours"] == "7"
+
+
+def test_a_topic_that_is_read_while_its_paused_page_is_drawn_is_shown(topic, page, monkeypatch, until):
+    topic.count("94107", 7)
+
+    def follow_until_read(*topic_and_decoder):
+        follower = follow(*topic_and_decoder)
+        first = follower.snapshot
+        until(lambda: follower.snapshot.is_read, bool, "the topic was to be read")
+        return SimpleNamespace(snapshot=first)
+
+    monkeypatch.setattr(page_head, "follow", follow_until_read)
+    page.app.query_params["paused"] = "true"
+    assert page.look().metrics["All of these hours"] == "7"
 
 
 def test_results_that_stopped_coming_are_called_stale_and_stay_in_view(topic, page):
