@@ -1,9 +1,10 @@
-"""The charts that pages share. They turn frames into Altair charts. Texts from topics appear only as labels, never as markup.
+"""The charts that pages share. They turn frames into Vega-Lite, by Altair. Texts from topics appear only as labels, never as markup.
 
-Colours come from theme.toml, light and dark, and not from here. Times are shown in UTC, unconverted.
+The frame stays beside the chart, so that a newer frame of the same chart replaces its rows only. Colours come from theme.toml, light and dark, and not from here. Times are shown in UTC, unconverted.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -15,19 +16,25 @@ _HEIGHT = 270
 _MOST_DOTS = 300
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 _MOMENT, _SECOND = "%-d %b %H:%M", "%-d %b %H:%M:%S"
-# Midnight shows the day instead of 00:00, so that charts of several days are readable. Seconds appear only on ticks that have some.
+# Midnight shows the day instead of 00:00, and the first day of a year the year, so that charts of any length are readable. Seconds appear only on ticks that have some.
 _UTC_TICK = (
-    "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%-d %b')"
+    "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : "
+    "utcdayofyear(datum.value) > 1 ? '%-d %b' : '%Y')"
 )
 _AGE_TICKS_SECONDS = (0, 10, 60, 600, 3_600, 36_000, 86_400, 864_000, 8_640_000, 86_400_000, 864_000_000)
 _AGE_LABEL = (
     "datum.value >= 86400 ? format(datum.value / 86400, ',d') + ' d' : datum.value >= 3600 ? format(datum.value / 3600, 'd') + ' h' : "
     "datum.value >= 60 ? format(datum.value / 60, 'd') + ' min' : format(datum.value, 'd') + ' s'"
 )
+_ROWS = alt.NamedData("rows")
+PICKED = "picked"
+"""The selection of the mark that was clicked."""
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+Spec = dict[str, Any]
+"""A chart in Vega-Lite's JSON, for `st.vega_lite_chart`. `datasets` holds its frame."""
 
 
-def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> Chart:
+def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> Spec:
     """Horizontal bars with their numbers, in the order of `ranking`. A pale bar behind each shows the previous count.
 
     ranking: columns name, count, before (the count of the previous window).
@@ -43,13 +50,13 @@ def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> 
         alt.Tooltip("count:Q", title=count_title, format=","),
         alt.Tooltip("before:Q", title="window before", format=","),
     ]
-    base = alt.Chart(labelled).encode(y=names, tooltip=tooltip)
+    base = alt.Chart(_ROWS).encode(y=names, tooltip=tooltip)
     before = base.mark_bar(opacity=0.25, cornerRadiusEnd=3, height={"band": 0.84}).encode(x=alt.X("before:Q", title=None, axis=None))
-    bars = base.mark_bar(cornerRadiusEnd=3, height={"band": 0.5}).encode(x=alt.X("count:Q", title=None, axis=None))
-    return _finished(alt.layer(before, bars), height=_HEIGHT // 10 * max(len(ranking), 1))
+    bars = base.mark_bar(cornerRadiusEnd=3, height={"band": 0.5}, cursor="pointer").encode(x=alt.X("count:Q", title=None, axis=None))
+    return _finished(alt.layer(before, bars.add_params(picking("name"))), labelled, height=_HEIGHT // 10 * max(len(ranking), 1))
 
 
-def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str, zone: str = "UTC") -> Chart:
+def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str, zone: str = "UTC") -> Spec:
     """Stacked bars over time, each as wide as its window. Times are labelled `zone`.
 
     series: columns start, end (UTC), name, count. names: the order of the series from the bottom: at most LARGEST_SERIES, then OTHERS.
@@ -58,27 +65,34 @@ def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: 
     # Vega-Lite does not stack bars with both a start and an end on the x axis, so their positions are computed here.
     top = ranked.groupby("start")["count"].cumsum()
     chart = (
-        alt.Chart(ranked.assign(bottom=top - ranked["count"], top=top))
-        .mark_rect()
+        alt.Chart(_ROWS)
+        .mark_rect(cursor="pointer")
         .encode(
             x=_time("start"),
             x2="end:T",
             y=_amount("bottom", count_title),
             y2="top:Q",
             color=_colour(names),
+            description="read:N",
             tooltip=[*_counted(name_title, count_title), *_window(zone, _MOMENT)],
         )
+        .add_params(picking("start", "end"))
     )
-    return _finished(chart)
+    # Without this, a screen reader would be given `bottom` for the count.
+    read = [
+        f"{name}, {start:%-d %b %H:%M}: {count:,} {count_title}"
+        for name, start, count in zip(ranked["name"], ranked["start"], ranked["count"], strict=True)
+    ]
+    return _finished(chart, ranked.assign(bottom=top - ranked["count"], top=top, read=read))
 
 
-def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str) -> Chart:
+def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str) -> Spec:
     """One line per name, with a dot at the end of each window.
 
     points: columns start, end (UTC), name, count. names: the order of the colours, at most LARGEST_SERIES.
     """
     chart = (
-        alt.Chart(points)
+        alt.Chart(_ROWS)
         .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=28) if len(points) <= _MOST_DOTS else False)
         .encode(
             x=_time("end"),
@@ -88,10 +102,10 @@ def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_
             tooltip=[*_counted(name_title, count_title), *_window("UTC", _SECOND)],
         )
     )
-    return _finished(chart)
+    return _finished(chart, points)
 
 
-def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str) -> Chart:
+def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str) -> Spec:
     """Bars up for gains and down for losses, each as wide as its window.
 
     changes: columns start, end (UTC), gained, lost (both from 0). gain, loss: the labels of the two.
@@ -102,19 +116,19 @@ def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str)
         alt.Tooltip("utcyearmonthdatehoursminutes(start):T", title="minute (UTC)", format=_MOMENT),
     ]
     named = changes.assign(gain=gain, loss=loss, below=-changes["lost"], zero=0)
-    base = alt.Chart(named).mark_rect().encode(x=_time("start"), x2="end:T", y2="zero:Q", tooltip=tooltip)
+    base = alt.Chart(_ROWS).mark_rect(cursor="pointer").encode(x=_time("start"), x2="end:T", y2="zero:Q", tooltip=tooltip)
     bars = [
         base.encode(y=_amount(end, title, "~s"), color=_colour([gain, loss], field))
         for end, field in (("gained", "gain"), ("below", "loss"))
     ]
-    return _finished(alt.layer(*bars))
+    return _finished(alt.layer(*bars).add_params(picking("start", "end")), named)
 
 
-def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> Chart:
+def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> Spec:
     """One bar per hour of the day. trips: columns hour (0 to 23), trips."""
     axis = alt.Axis(labelAngle=0, ticks=False, values=list(range(0, 24, 3)), labelExpr="format(datum.value, '02d') + ':00'")
     chart = (
-        alt.Chart(trips)
+        alt.Chart(_ROWS)
         .mark_bar(cornerRadiusEnd=2)
         .encode(
             x=alt.X("hour:O", title=None, axis=axis),
@@ -122,10 +136,10 @@ def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> Chart:
             tooltip=[alt.Tooltip("hour:O", title="hour of the day"), alt.Tooltip("trips:Q", title=count_title, format=",.1f")],
         )
     )
-    return _finished(chart)
+    return _finished(chart, trips)
 
 
-def course(points: pd.DataFrame, value: str, *, title: str, ages: bool = False) -> Chart:
+def course(points: pd.DataFrame, value: str, *, title: str, ages: bool = False) -> Spec:
     """A small chart of one measure of one query: straight lines between what was measured.
 
     points: columns at (UTC), stretch (the line breaks where it changes), and `value`. ages: the values are seconds, from zero to years; the
@@ -141,15 +155,21 @@ def course(points: pd.DataFrame, value: str, *, title: str, ages: bool = False) 
         alt.Tooltip("utchoursminutesseconds(at):T", title="at (UTC)", format="%H:%M:%S"),
     ]
     chart = (
-        alt.Chart(points)
+        alt.Chart(_ROWS)
         .mark_line(strokeWidth=1.8)
         .encode(x=_time("at", 3), y=alt.Y(f"{value}:Q", title=None, scale=scale, axis=axis), detail="stretch:N", tooltip=tooltip)
     )
-    return _finished(chart, height=120)
+    return _finished(chart, points, height=120)
 
 
-def _finished(chart: Chart, height: int = _HEIGHT) -> Chart:
-    return chart.properties(height=height, padding=_PADDING).configure_view(stroke=None)
+def picking(*fields: str) -> alt.Parameter:
+    """What a click selects: these fields of the mark."""
+    return alt.selection_point(PICKED, fields=list(fields))
+
+
+def _finished(chart: Chart, rows: pd.DataFrame, height: int = _HEIGHT) -> Spec:
+    spec: Spec = chart.properties(height=height, padding=_PADDING).configure_view(stroke=None).to_dict()
+    return spec | {"datasets": {_ROWS.name: rows}}
 
 
 def _time(field: str, ticks: int = 8) -> alt.X:

@@ -8,45 +8,46 @@ import altair as alt
 import pandas as pd
 
 from contract.storage.data_files import data_file
-from dashboard.charts import Chart
+from dashboard.charts import Chart, Spec, picking
 
-Spec = dict[str, Any]
-"""A chart in Vega-Lite's JSON."""
 _HEIGHT = 330
-_GEOMETRY = alt.NamedData("geometry")
+_GEOMETRY, _COUNTS = alt.NamedData("geometry"), alt.NamedData("counts")
 
 
-def boroughs(trips: pd.DataFrame) -> Spec:
-    """New York's boroughs, the darker the more trips. trips: columns borough, trips. Boroughs that have none are the palest."""
-    count_of = dict(zip(trips["borough"], (int(count) for count in trips["trips"]), strict=True))
-    areas = [
-        {**area, "properties": {**area["properties"], "trips": count_of.get(area["properties"]["name"], 0)}}
-        for area in _areas("nyc_boroughs.json")
-    ]
-    tooltip = [alt.Tooltip("properties.name:N", title="borough"), alt.Tooltip("properties.trips:Q", title="trips", format=",")]
+def boroughs(trips: pd.DataFrame, *, largest: int) -> Spec:
+    """New York's boroughs, the darker the more trips. trips: columns borough, trips. Boroughs that have none are the palest.
+
+    largest: the number of trips that is darkest, so that the maps of several hours can be compared.
+    """
+    tooltip = [alt.Tooltip("name:N", title="borough"), alt.Tooltip("trips:Q", title="trips", format=",")]
+    colour = alt.Color("trips:Q", title="trips", scale=alt.Scale(domain=[0, largest]), legend=alt.Legend(format=",d"))
     shapes = (
         alt.Chart(_GEOMETRY)
-        .mark_geoshape()
-        .encode(color=alt.Color("properties.trips:Q", title="trips", legend=alt.Legend(format=",d")), tooltip=tooltip)
+        .transform_calculate(name="datum.properties.name")
+        .transform_lookup("name", from_=alt.LookupData(_COUNTS, key="borough", fields=["trips"]), default="0")
+        .mark_geoshape(cursor="pointer", stroke="#7f8c9d", strokeWidth=0.8)
+        .encode(color=colour, tooltip=tooltip)
+        .add_params(picking("name"))
         .project("mercator")
     )
-    return _spec(shapes, areas)
+    return _spec(shapes, "nyc_boroughs.json", trips[["borough", "trips"]])
 
 
-def zip_codes(counts: pd.DataFrame, *, count_title: str) -> Spec:
-    """The United States with a circle at each zip code, its area by the count. counts: see `located`."""
+def zip_codes(counts: pd.DataFrame, *, count_title: str, largest: int) -> Spec:
+    """The United States with a circle at each zip code, its area by the count. counts: see `located`. largest: the count of the largest circle."""
     land = alt.Chart(_GEOMETRY).mark_geoshape(fillOpacity=0.12, aria=False)
     circles = (
-        alt.Chart(counts)
-        .mark_circle(opacity=0.75)
+        alt.Chart(_COUNTS)
+        .mark_circle(opacity=0.75, cursor="pointer")
         .encode(
             longitude="longitude:Q",
             latitude="latitude:Q",
-            size=alt.Size("count:Q", scale=alt.Scale(range=[20, 900], zero=True), legend=None),
+            size=alt.Size("count:Q", scale=alt.Scale(domain=[0, largest], range=[20, 900]), legend=None),
             tooltip=[alt.Tooltip("zip_code:N", title="zip code"), alt.Tooltip("count:Q", title=count_title, format=",")],
         )
+        .add_params(picking("zip_code"))
     )
-    return _spec(alt.layer(land, circles).project("albersUsa"), _areas("us_states.json"))
+    return _spec(alt.layer(land, circles).project("albersUsa"), "us_states.json", counts)
 
 
 def located(counts: pd.DataFrame) -> pd.DataFrame:
@@ -54,10 +55,10 @@ def located(counts: pd.DataFrame) -> pd.DataFrame:
     return counts.merge(_places(), on="zip_code").sort_values("count", ascending=False)
 
 
-def _spec(chart: Chart, geometry: list[dict[str, Any]]) -> Spec:
+def _spec(chart: Chart, file_name: str, counts: pd.DataFrame) -> Spec:
     spec: Spec = chart.properties(height=_HEIGHT).configure_view(stroke=None).to_dict()
     # Put in afterwards, because Altair would check each coordinate: 400 ms a map.
-    return spec | {"datasets": {**spec.get("datasets", {}), _GEOMETRY.name: geometry}}
+    return spec | {"datasets": {_GEOMETRY.name: _areas(file_name), _COUNTS.name: counts}}
 
 
 @cache

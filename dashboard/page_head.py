@@ -45,8 +45,13 @@ def _may_stand_still() -> bool:
     return bool(st.session_state.get(_PAUSED, st.query_params.get(_PAUSED) == "true")) and not is_reading()
 
 
+def is_standing_still() -> bool:
+    """Whether the page is paused."""
+    return bool(st.session_state.get(_STANDS_STILL, False))
+
+
 def _show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> None:
-    if st.session_state.get(_STANDS_STILL, False):
+    if is_standing_still():
         st.badge(f"Paused at {formats.clock(now)}", icon=":material/pause:", color="gray")
     else:
         states.show_freshness(snapshot, now, is_recorded=is_recorded)

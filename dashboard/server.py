@@ -22,6 +22,8 @@ def dashboard_command(settings: Settings) -> list[str]:
         "--server.fileWatcherType=none",
         "--browser.gatherUsageStats=false",
         f"--browser.serverAddress={_name(settings)}",
+        # A click on a chart sets filters that have a default.
+        "--global.disableWidgetStateDuplicationWarning=true",
         "--client.toolbarMode=minimal",
         "--client.showErrorDetails=type",
         f"--theme.base={_THEME}",

@@ -1,7 +1,7 @@
-"""Rows of windows, which every domain page has: read from records, cut to the newest, added up over time. Times are UTC."""
+"""Rows of windows, which every domain page has: read from records, added up over time. Times are UTC."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pandas as pd
 
@@ -21,11 +21,6 @@ def window_of(row: Row) -> Row:
 def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:
     """The rows with these columns, start and end among them."""
     return pd.DataFrame(list(rows), columns=list(columns)).astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
-
-
-def newest(frame: pd.DataFrame, period: timedelta | None) -> pd.DataFrame:
-    """The rows of the newest `period`, counted back from the newest window's end; all if None. Stray rows of years ago are left out."""
-    return frame if period is None or frame.empty else frame[frame["end"] > frame["end"].max() - period]
 
 
 def over_time(frame: pd.DataFrame, name: str, count: str) -> tuple[pd.DataFrame, list[str]]:

@@ -1,7 +1,7 @@
 """Nest cameras: people seen per zip code and hour."""
 
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 
 import pandas as pd
 import streamlit as st
@@ -10,15 +10,17 @@ from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
 from contract.kafka.result_table import Row, decode_json
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
+from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import refreshing, show_totals, snapshot_under
-from dashboard.reading.reader import Snapshot
-from dashboard.windows import frame_of, newest, over_time, window_of
+from dashboard.periods import Period, choose_hour, choose_period, go_to
+from dashboard.reading.reader import Snapshot, per_snapshot
+from dashboard.windows import frame_of, over_time, window_of
 
 TOPIC = NEST_CAMERA_STATS.name
 UNKNOWN = "unknown"
 LARGEST_RANKING = 10
 ROWS_LISTED = 1_000
-_PERIODS = {"hour": timedelta(hours=1), "6 hours": timedelta(hours=6), "24 hours": timedelta(hours=24), "all hours": None}
+_PERIODS = {"hour": timedelta(hours=1), "6 hours": timedelta(hours=6), "24 hours": timedelta(hours=24), "all": None}
 _WAITING = (
     "As soon as a camera has seen a person and the pipeline has counted it, the numbers appear here by themselves. "
     "`streamgauge demo` starts cameras, pipeline and all."
@@ -35,16 +37,41 @@ def decode(value: bytes) -> Row:
     return {"zip_code": zip_code, **window_of(row), "count": count}
 
 
-@lru_cache(maxsize=1)
+@dataclass(frozen=True)
+class Filters:
+    """What the reader has chosen. zip_codes: none are all. least: the smallest count of a row."""
+
+    period: Period
+    zip_codes: tuple[str, ...]
+    least: int
+
+
+@per_snapshot
 def sightings_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per zip code and hour: zip_code, start, end (UTC), count. Computed once per snapshot; do not modify it."""
+    """One row per zip code and hour: zip_code, start, end (UTC), count."""
     return frame_of(snapshot.rows, ("zip_code", "start", "end", "count"))
 
 
-def busiest(sightings: pd.DataFrame) -> pd.DataFrame:
-    """The zip codes with the most sightings in the newest hour: name, count, before (the hour before; 0 if none)."""
+@per_snapshot
+def matching_of(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """The sightings of any time that the filters leave."""
+    sightings = sightings_of(snapshot)
+    return sightings[sightings["zip_code"].isin(filters.zip_codes or sightings["zip_code"]) & (sightings["count"] >= filters.least)]
+
+
+@per_snapshot
+def chosen_of(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
+    """The sightings that the filters leave."""
+    return filters.period.of(matching_of(snapshot, filters))
+
+
+def busiest(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> pd.DataFrame:
+    """The zip codes with the most sightings in the newest hour: name, count, before (the hour before; 0 if none).
+
+    of_any_time: `sightings`, and those before.
+    """
     newest = sightings[sightings["start"] == sightings["start"].max()]
-    before = sightings[sightings["end"] == sightings["start"].max()].set_index("zip_code")["count"]
+    before = of_any_time[of_any_time["end"] == sightings["start"].max()].set_index("zip_code")["count"]
     ranking = newest.rename(columns={"zip_code": "name"}).sort_values(["count", "name"], ascending=[False, True]).head(LARGEST_RANKING)
     return ranking.assign(before=ranking["name"].map(before).fillna(0).astype("int64"))[["name", "count", "before"]]
 
@@ -55,43 +82,75 @@ def page() -> None:
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
     if snapshot is None:
         return
-    sightings, zip_codes = _filtered(sightings_of(snapshot))
+    filters = _filters(sightings_of(snapshot))
+    sightings = chosen_of(snapshot, filters)
     if sightings.empty:
-        st.info("No sightings match these filters. Choose more zip codes, more hours, or a smaller count.", icon=":material/filter_alt:")
+        st.info(
+            "No sightings match these filters. Choose more zip codes, a longer period, or a smaller count.", icon=":material/filter_alt:"
+        )
         return
-    _show_totals(sightings)
+    _show_totals(sightings, matching_of(snapshot, filters))
     left, right = st.columns([2, 3])
     with left.container(border=True, height="stretch", gap="xsmall"):
-        _show_busiest(sightings)
+        st.header("Busiest zip codes", anchor=False)
+        st.caption("People seen in the newest hour. Pale: the whole hour before. A click chooses the zip code.")
+        alt = "Bars: people seen in the newest hour, by zip code"
+        show_clickable(busiest_chart(snapshot, filters), key="busiest", alt=alt, on_click=only("zip", "name"))
     with right.container(border=True, height="stretch", gap="xsmall"):
-        _show_over_time(sightings)
-    show_cameras(snapshot.kafka, zip_codes)
+        st.header("Sightings over time", anchor=False)
+        st.caption("People seen per hour and zip code, times in UTC. A click chooses the hour.")
+        alt = "Stacked bars: people seen per hour, by zip code"
+        show_clickable(over_time_chart(snapshot, filters), key="over-time", alt=alt, on_click=go_to)
+    show_cameras(snapshot.kafka, filters.zip_codes)
     left, right = st.columns(2)
     with left.container(border=True, height="stretch", gap="xsmall"):
-        _show_map(sightings)
+        _show_map(snapshot, filters)
     with right.container(border=True, height="stretch", gap="xsmall"):
         _show_table(sightings)
 
 
-def _filtered(sightings: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Draws the filters. Returns the rows that match them, and the zip codes chosen; none are all."""
-    by_zip_code, by_hours, by_count = st.columns([3, 2, 1])
+def _filters(sightings: pd.DataFrame) -> Filters:
+    """Draws the filters."""
+    by_zip_code, by_period, by_count = st.columns([3, 2, 1])
     zip_codes = by_zip_code.multiselect(
         "Zip codes", sorted(sightings["zip_code"].unique()), placeholder="all", key="zip", bind="query-params"
     )
-    hours = by_hours.segmented_control("Newest", list(_PERIODS), default="24 hours", required=True, key="hours", bind="query-params")
-    smallest = by_count.number_input("People seen, at least", min_value=0, value=0, step=1, key="least", bind="query-params")
-    chosen = newest(sightings, _PERIODS[hours or "all hours"])
-    return chosen[chosen["zip_code"].isin(zip_codes or chosen["zip_code"]) & (chosen["count"] >= smallest)], zip_codes
+    least = by_count.number_input("People seen, at least", min_value=0, value=0, step=1, key="least", bind="query-params")
+    return Filters(choose_period(by_period, sightings, _PERIODS, "24 hours"), tuple(zip_codes), least)
 
 
-def _show_totals(sightings: pd.DataFrame) -> None:
+@per_snapshot
+def busiest_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
+    """The chart of `busiest`."""
+    ranking = busiest(chosen_of(snapshot, filters), matching_of(snapshot, filters))
+    return charts.ranked_bars(ranking, name_title="zip code", count_title="people seen")
+
+
+@per_snapshot
+def over_time_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
+    """People seen per hour, by zip code."""
+    series, names = over_time(chosen_of(snapshot, filters), "zip_code", "count")
+    return charts.stacked_windows(series, names=names, count_title="people seen", name_title="zip code")
+
+
+@per_snapshot
+def map_of(snapshot: Snapshot, filters: Filters, hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
+    """The map of an hour, or of all if None, and how many people were seen at zip codes that are not on it."""
+    chosen = chosen_of(snapshot, filters)
+    largest = chosen.groupby("zip_code")["count"].sum().max() if hour is None else chosen["count"].max()
+    counts = (chosen if hour is None else chosen[chosen["start"] == hour]).groupby("zip_code")["count"].sum().reset_index()
+    shown = maps.located(counts)
+    elsewhere = int(counts["count"].sum() - shown["count"].sum())
+    return maps.zip_codes(shown, count_title="people seen", largest=int(largest)), elsewhere
+
+
+def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> None:
     newest, end = sightings["start"].max(), sightings["end"].max()
     in_newest = sightings.loc[sightings["start"] == newest, "count"].sum()
-    before = sightings.loc[sightings["end"] == newest, "count"].sum()
+    before = of_any_time.loc[of_any_time["end"] == newest, "count"].sum()
     unknown = sightings.loc[sightings["zip_code"] == UNKNOWN, "count"].sum()
     totals = [
-        ("Newest hour, so far", in_newest, formats.window(newest, end)),
+        ("Newest hour, so far" if newest == of_any_time["start"].max() else "Last of these hours", in_newest, formats.window(newest, end)),
         ("Hour before", before, formats.window(newest - (end - newest), newest)),
         ("All of these hours", sightings["count"].sum(), formats.several(sightings["start"].nunique(), "hour", "hours") + " counted"),
         ("Zip code unknown", unknown, "seen by cameras without a location"),
@@ -99,31 +158,13 @@ def _show_totals(sightings: pd.DataFrame) -> None:
     show_totals((label, formats.count(number), meaning) for label, number, meaning in totals)
 
 
-def _show_busiest(sightings: pd.DataFrame) -> None:
-    st.header("Busiest zip codes", anchor=False)
-    st.caption("People seen in the newest hour. Pale: the whole hour before.")
-    chart = charts.ranked_bars(busiest(sightings), name_title="zip code", count_title="people seen")
-    st.altair_chart(chart, width="stretch", alt="Bars: people seen in the newest hour, by zip code")
-
-
-def _show_over_time(sightings: pd.DataFrame) -> None:
-    series, names = over_time(sightings, "zip_code", "count")
-    st.header("Sightings over time", anchor=False)
-    st.caption("People seen per hour and zip code, times in UTC.")
-    chart = charts.stacked_windows(series, names=names, count_title="people seen", name_title="zip code")
-    st.altair_chart(chart, width="stretch", alt="Stacked bars: people seen per hour, by zip code")
-
-
-def _show_map(sightings: pd.DataFrame) -> None:
-    counts = sightings.groupby("zip_code")["count"].sum().reset_index()
-    shown = maps.located(counts)
-    elsewhere = int(counts["count"].sum() - shown["count"].sum())
+def _show_map(snapshot: Snapshot, filters: Filters) -> None:
     st.header("Where", anchor=False)
+    hour = choose_hour(chosen_of(snapshot, filters)["start"])
+    spec, elsewhere = map_of(snapshot, filters, hour)
     unplaced = f" {formats.several(elsewhere, 'person was', 'people were')} seen at zip codes that are not on the map." if elsewhere else ""
-    st.caption(f"People seen, by zip code.{unplaced}")
-    st.vega_lite_chart(
-        spec=maps.zip_codes(shown, count_title="people seen"), width="stretch", alt="Map: people seen, a circle for each zip code"
-    )
+    st.caption(f"People seen, by zip code. A click chooses the zip code.{unplaced}")
+    show_clickable(spec, key="map", alt="Map: people seen, a circle for each zip code", on_click=only("zip", "zip_code"))
 
 
 def _show_table(sightings: pd.DataFrame) -> None:

@@ -4,7 +4,6 @@ Window times are New York local times carried as UTC (see contract/topics.py). T
 """
 
 from datetime import timedelta
-from functools import lru_cache
 
 import pandas as pd
 import streamlit as st
@@ -12,9 +11,11 @@ import streamlit as st
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS
 from contract.kafka.result_table import Row, decode_json
 from dashboard import charts, formats, maps
+from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import refreshing, show_totals, snapshot_under
-from dashboard.reading.reader import Snapshot
-from dashboard.windows import frame_of, newest, over_time, window_of
+from dashboard.periods import Period, choose_hour, choose_period, go_to
+from dashboard.reading.reader import Snapshot, per_snapshot
+from dashboard.windows import frame_of, over_time, window_of
 
 TOPIC = TAXI_BOROUGH_STATS.name
 ZONE = "New York time"
@@ -38,10 +39,45 @@ def decode(value: bytes) -> Row:
     return {"borough": borough, **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
 
 
-@lru_cache(maxsize=1)
+@per_snapshot
 def rides_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per borough and hour, two for UNKNOWN if there are trips of both kinds: COLUMNS. Computed once per snapshot and shared by all browsers; do not modify it."""
+    """One row per borough and hour, two for UNKNOWN if there are trips of both kinds: COLUMNS."""
     return frame_of(snapshot.rows, COLUMNS)
+
+
+@per_snapshot
+def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
+    """The rides of the period from these boroughs; none are all."""
+    rides = period.of(rides_of(snapshot))
+    return rides[rides["borough"].isin(boroughs or rides["borough"])]
+
+
+@per_snapshot
+def averages_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
+    """As `by_borough`."""
+    return by_borough(chosen_of(snapshot, period, boroughs))
+
+
+@per_snapshot
+def over_time_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> charts.Spec:
+    """Trips per hour, by borough."""
+    series, names = over_time(chosen_of(snapshot, period, boroughs), "borough", "trips")
+    return charts.stacked_windows(series, names=names, count_title="trips", name_title="borough", zone=ZONE)
+
+
+@per_snapshot
+def hours_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> charts.Spec:
+    """The chart of `by_hour_of_day`."""
+    return charts.hours_of_day(by_hour_of_day(chosen_of(snapshot, period, boroughs)), count_title="trips")
+
+
+@per_snapshot
+def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None) -> charts.Spec:
+    """Trips by borough, in one hour, or in all if None."""
+    chosen = chosen_of(snapshot, period, boroughs)
+    largest = chosen.groupby("borough")["trips"].sum().max() if hour is None else chosen["trips"].max()
+    shown = (chosen if hour is None else chosen[chosen["start"] == hour]).groupby("borough")["trips"].sum().reset_index()
+    return maps.boroughs(shown, largest=int(largest))
 
 
 def by_borough(rides: pd.DataFrame) -> pd.DataFrame:
@@ -62,50 +98,52 @@ def page() -> None:
     """Draws the page."""
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING, is_recorded=True)
     if snapshot is not None:
-        _show(rides_of(snapshot))
+        _show(snapshot)
 
 
-def _show(rides: pd.DataFrame) -> None:
+def _show(snapshot: Snapshot) -> None:
+    rides = rides_of(snapshot)
     start, end = rides["start"].max(), rides["end"].max()
     st.caption(f"The stream plays {start:%A}, {formats.day(start)}, {formats.hours(start, end)}. All times are {ZONE}.")
     by_name, by_period = st.columns([3, 2])
     boroughs = by_name.multiselect(
         "Boroughs of pick-up", sorted(rides["borough"].unique()), placeholder="all", key="borough", bind="query-params"
     )
-    period = by_period.segmented_control("Newest", list(_PERIODS), default="48 hours", required=True, key="period", bind="query-params")
-    chosen = newest(rides, _PERIODS[period or "all"])
-    chosen = chosen[chosen["borough"].isin(boroughs or chosen["borough"])]
+    filters = choose_period(by_period, rides, _PERIODS, "48 hours"), tuple(boroughs)
+    chosen = chosen_of(snapshot, *filters)
     if chosen.empty:
         st.info("No trips in these boroughs in this period; choose more of either.")
         return
-    _show_totals(chosen)
+    _show_totals(chosen, newest=start)
     with st.container(border=True, gap="xsmall"):
         st.header("Trips over time", anchor=False)
-        st.caption(f"Trips per hour of drop-off, by borough of pick-up, {ZONE}.")
-        series, names = over_time(chosen, "borough", "trips")
-        chart = charts.stacked_windows(series, names=names, count_title="trips", name_title="borough", zone=ZONE)
-        st.altair_chart(chart, width="stretch", alt="Stacked bars: trips per hour, by borough")
-    table = by_borough(chosen)
+        st.caption(f"Trips per hour of drop-off, by borough of pick-up, {ZONE}. A click chooses the hour.")
+        alt = "Stacked bars: trips per hour, by borough"
+        show_clickable(over_time_chart(snapshot, *filters), key="over-time", alt=alt, on_click=go_to)
     left, middle, right = st.columns([4, 3, 3])
     with left.container(border=True, height="stretch", gap="xsmall"):
-        _show_boroughs(table)
+        _show_boroughs(averages_of(snapshot, *filters))
     with middle.container(border=True, height="stretch", gap="xsmall"):
         st.header("Where", anchor=False)
-        st.caption("Trips by borough of pick-up.")
-        st.vega_lite_chart(spec=maps.boroughs(table), width="stretch", alt="Map: trips by borough")
+        hour = choose_hour(chosen["start"])
+        st.caption("Trips by borough of pick-up. A click chooses the borough.")
+        show_clickable(map_of(snapshot, *filters, hour), key="map", alt="Map: trips by borough", on_click=only("borough", "name"))
     with right.container(border=True, height="stretch", gap="xsmall"):
         st.header("Busiest hours", anchor=False)
         st.caption(f"Trips in an average hour, by hour of the day, {ZONE}.")
-        chart = charts.hours_of_day(by_hour_of_day(chosen), count_title="trips")
-        st.altair_chart(chart, width="stretch", alt="Bars: trips by hour of the day")
+        st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
 
 
-def _show_totals(rides: pd.DataFrame) -> None:
+def _show_totals(rides: pd.DataFrame, newest: pd.Timestamp) -> None:
     trips, fares, tips = rides["trips"].sum(), rides["fare_amount_sum"].sum(), rides["tip_amount_sum"].sum()
     last = rides.loc[rides["start"] == rides["start"].max()]
     totals = [
         ("Trips", formats.count(int(trips)), formats.several(rides["start"].nunique(), "hour", "hours") + " counted"),
-        ("Newest hour, so far", formats.count(int(last["trips"].sum())), formats.hours(last["start"].max(), last["end"].max())),
+        (
+            "Newest hour, so far" if last["start"].max() == newest else "Last of these hours",
+            formats.count(int(last["trips"].sum())),
+            formats.hours(last["start"].max(), last["end"].max()),
+        ),
         ("Fares", formats.dollars(fares), f"{formats.dollars(fares / trips, cents=True)} a trip"),
         ("Tips", formats.dollars(tips), f"{formats.dollars(tips / trips, cents=True)} a trip"),
     ]

@@ -19,8 +19,10 @@ from contract.settings import Settings
 from contract.text import duration, size_text
 from dashboard import charts, formats, page_head
 from dashboard.domains import wikimedia_stream
-from dashboard.reading.reader import Snapshot
-from dashboard.windows import frame_of, newest, window_of
+from dashboard.drill_down import only, show_clickable
+from dashboard.periods import Period, choose_period, go_to
+from dashboard.reading.reader import Snapshot, per_snapshot
+from dashboard.windows import frame_of, window_of
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
 BOT, HUMAN = "Bot", "Human"
@@ -76,9 +78,9 @@ def decode_wiki(value: bytes) -> Row:
     return {"wiki": row["wiki"], **window_of(row), **amounts}
 
 
-@lru_cache(maxsize=1)
+@per_snapshot
 def edits_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per window, in order: start, end (UTC), bots, humans, edits. Computed once per snapshot; do not modify it."""
+    """One row per window, in order: start, end (UTC), bots, humans, edits."""
     frame = _frame(snapshot, _EDITS)
     table = frame.pivot_table(index=["start", "end"], columns="requested_by", values="counts", aggfunc="sum", fill_value=0)
     table = table.reindex(columns=[BOT, HUMAN], fill_value=0).rename(columns={BOT: "bots", HUMAN: "humans"}).astype("int64")
@@ -86,12 +88,9 @@ def edits_of(snapshot: Snapshot) -> pd.DataFrame:
     return table.assign(edits=table["bots"] + table["humans"]).reset_index()
 
 
-@lru_cache(maxsize=1)
+@per_snapshot
 def wikis_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per wiki and minute: wiki, start, end (UTC), edits, bytes_added, bytes_removed.
-
-    Computed once per snapshot and shared by all browsers; do not modify it.
-    """
+    """One row per wiki and minute: wiki, start, end (UTC), edits, bytes_added, bytes_removed."""
     frame = _frame(snapshot, ("wiki", "start", "end", *_AMOUNTS))
     return frame.groupby(["wiki", "start", "end"], observed=True)[list(_AMOUNTS)].sum().reset_index()
 
@@ -119,11 +118,10 @@ def bots_and_humans(edits: pd.DataFrame) -> pd.DataFrame:
     return edits.melt(id_vars=["start", "end"], value_vars=list(_LINES.values()), var_name="name", value_name="count")
 
 
-def busiest(wikis: pd.DataFrame, period: timedelta) -> pd.DataFrame:
-    """The wikis with the most edits in the newest `period`: name, count, before (in the same time before that)."""
-    end = wikis["end"].max()
-    counts = wikis[wikis["end"] > end - period].groupby("wiki")["edits"].sum()
-    before = wikis[(wikis["end"] > end - 2 * period) & (wikis["end"] <= end - period)].groupby("wiki")["edits"].sum()
+def busiest(wikis: pd.DataFrame, period: Period) -> pd.DataFrame:
+    """The wikis with the most edits in the period: name, count, before (in as long before that)."""
+    counts = period.of(wikis).groupby("wiki")["edits"].sum()
+    before = Period(period.start - (period.end - period.start), period.start).of(wikis).groupby("wiki")["edits"].sum()
     ranking = pd.DataFrame({"name": counts.index, "count": counts.to_numpy()})
     ranking = ranking.sort_values(["count", "name"], ascending=[False, True]).head(LARGEST_RANKING)
     return ranking.assign(before=ranking["name"].map(before).fillna(0).astype("int64"))
@@ -146,24 +144,60 @@ def page() -> None:
     snapshots = page_head.snapshots_under(DOMAIN.title, settings, decoders, _WAITING, is_recorded=is_recorded)
     if not snapshots:
         return
-    edits, wikis = (of(snapshot) if snapshot.rows else None for of, snapshot in zip((edits_of, wikis_of), snapshots, strict=True))
-    by_source, by_period = st.columns([3, 2], vertical_alignment="bottom")
+    of_edits, of_wikis = snapshots
+    by_source, by_wiki, by_period = st.columns([2, 2, 3])
     with by_source:
         wikimedia_stream.show_source(settings, datetime.now(UTC))
-    period = (
-        by_period.segmented_control("Newest", list(_PERIODS), default="15 minutes", required=True, key="period", bind="query-params")
-        or "15 minutes"
+    names = by_wiki.multiselect(
+        "Wikis, for what is counted by wiki",
+        sorted(wikis_of(of_wikis)["wiki"].unique()),
+        placeholder="all",
+        key="wiki",
+        bind="query-params",
     )
-    if edits is not None:
-        _show_totals(edits, settings)
+    period = choose_period(by_period, pd.concat([edits_of(of_edits), wikis_of(of_wikis)]), _PERIODS, "15 minutes")
     # Either topic may be empty or unreachable. The other one's half of the page is then shown alone.
+    if of_edits.rows:
+        _show_totals(edits_of(of_edits), settings)
     upper, lower = st.columns([3, 2]), st.columns([3, 2])
-    if edits is not None:
-        _show_bots_and_humans(upper[0], newest(edits, _PERIODS[period]))
-        _show_windows(lower[1], newest(edits, _PERIODS[period]))
-    if wikis is not None:
-        _show_busiest(upper[1], wikis, period)
-        _show_bytes(lower[0], newest(wikis, _PERIODS[period]))
+    if of_edits.rows:
+        _show_bots_and_humans(upper[0], of_edits, period)
+        _show_windows(lower[1], period.of(edits_of(of_edits)))
+    if of_wikis.rows:
+        _show_busiest(upper[1], of_wikis, period, tuple(names))
+        _show_bytes(lower[0], of_wikis, period, tuple(names))
+
+
+@per_snapshot
+def of_these(snapshot: Snapshot, names: tuple[str, ...]) -> pd.DataFrame:
+    """The rows of these wikis; none are all."""
+    wikis = wikis_of(snapshot)
+    return wikis[wikis["wiki"].isin(names)] if names else wikis
+
+
+@per_snapshot
+def lines_chart(snapshot: Snapshot, period: Period) -> charts.Spec:
+    """The chart of `bots_and_humans`."""
+    over = bots_and_humans(period.of(whole(edits_of(snapshot))))
+    return charts.lines(over, names=list(_LINES.values()), count_title="edits in the window", name_title="by")
+
+
+@per_snapshot
+def busiest_chart(snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> charts.Spec:
+    """The chart of `busiest`."""
+    return charts.ranked_bars(busiest(of_these(snapshot, names), period), name_title="wiki", count_title="edits")
+
+
+@per_snapshot
+def bytes_of(snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> tuple[charts.Spec, str]:
+    """The chart of `bytes_by_minute`, and its sums as text."""
+    wikis = period.of(of_these(snapshot, names))
+    minutes = bytes_by_minute(wikis)
+    sums = (
+        f"{size_text(int(minutes['gained'].sum()))} added, {size_text(int(minutes['lost'].sum()))} removed "
+        f"by {formats.several(int(wikis['edits'].sum()), 'edit', 'edits')}"
+    )
+    return charts.gains_and_losses(minutes, gain="added", loss="removed", title="bytes a minute"), sums
 
 
 def _panel(column: DeltaGenerator) -> DeltaGenerator:
@@ -200,37 +234,33 @@ def _begun(start: datetime, now: datetime) -> str:
     return f"begun {duration(now - start)} ago" if start <= now else f"ahead of the clock by {duration(start - now)}"
 
 
-def _show_bots_and_humans(column: DeltaGenerator, edits: pd.DataFrame) -> None:
-    over = whole(edits)
-    length = edits["end"].iloc[-1] - edits["start"].iloc[-1]
+def _show_bots_and_humans(column: DeltaGenerator, snapshot: Snapshot, period: Period) -> None:
+    newest = edits_of(snapshot).iloc[-1]
     with _panel(column):
         st.header("Bots and humans", anchor=False)
         st.caption(
-            f"Edits in each window of {length.total_seconds():g} s that is over, at its end, UTC. "
+            f"Edits in each window of {(newest['end'] - newest['start']).total_seconds():g} s that is over, at its end, UTC. "
             "Windows overlap, so neighbours count the same edits: read each by itself."
         )
-        chart = charts.lines(bots_and_humans(over), names=list(_LINES.values()), count_title="edits in the window", name_title="by")
-        st.altair_chart(chart, width="stretch", alt="Two lines: edits by bots and by humans, window by window")
+        alt = "Two lines: edits by bots and by humans, window by window"
+        st.vega_lite_chart(lines_chart(snapshot, period), width="stretch", alt=alt)
 
 
-def _show_busiest(column: DeltaGenerator, wikis: pd.DataFrame, period: str) -> None:
+def _show_busiest(column: DeltaGenerator, snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> None:
     with _panel(column):
         st.header("Busiest wikis", anchor=False)
-        st.caption(f"Edits in the newest {period}. Pale: as long before that.")
-        chart = charts.ranked_bars(busiest(wikis, _PERIODS[period]), name_title="wiki", count_title="edits")
-        st.altair_chart(chart, width="stretch", alt="Bars: edits by wiki")
+        st.caption("Edits in the period. Pale: as long before that. A click chooses the wiki.")
+        show_clickable(busiest_chart(snapshot, period, names), key="busiest", alt="Bars: edits by wiki", on_click=only("wiki", "name"))
 
 
-def _show_bytes(column: DeltaGenerator, wikis: pd.DataFrame) -> None:
-    minutes = bytes_by_minute(wikis)
+def _show_bytes(column: DeltaGenerator, snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> None:
+    chart, sums = bytes_of(snapshot, period, names)
     with _panel(column):
         st.header("Bytes added and removed", anchor=False)
-        st.caption(
-            f"All wikis, by the minute of the edit, UTC: {size_text(int(minutes['gained'].sum()))} added, "
-            f"{size_text(int(minutes['lost'].sum()))} removed by {formats.several(int(wikis['edits'].sum()), 'edit', 'edits')}."
-        )
-        chart = charts.gains_and_losses(minutes, gain="added", loss="removed", title="bytes a minute")
-        st.altair_chart(chart, width="stretch", alt="Bars: bytes added upwards and removed downwards, by minute")
+        wikis = formats.plain(", ".join(names)) or "All wikis"
+        st.caption(f"{wikis}, by the minute of the edit, UTC: {sums}. A click chooses the minute.")
+        alt = "Bars: bytes added upwards and removed downwards, by minute"
+        show_clickable(chart, key="bytes", alt=alt, on_click=go_to)
 
 
 def _show_windows(column: DeltaGenerator, edits: pd.DataFrame) -> None:

@@ -1,14 +1,13 @@
 """The history of the queries: the newest micro-batches of topic `streaming-metrics`, as points over time."""
 
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
 import pandas as pd
 from confluent_kafka import Message
 
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row, decode_json
-from dashboard.reading.reader import Snapshot
+from dashboard.reading.reader import Snapshot, per_snapshot
 
 HISTORY = timedelta(minutes=15)
 RECENT = Recent(records=20_000, within=HISTORY)
@@ -47,12 +46,11 @@ def decode_point(message: Message) -> Row:
     )
 
 
-@lru_cache(maxsize=1)
+@per_snapshot
 def history_of(snapshot: Snapshot) -> pd.DataFrame:
     """One point per query and POINT_SECONDS: the mean of MEASURES in that time, and the sum of COUNTS.
 
     Returns COLUMNS and stretch, a number that changes where the query was started or reported nothing for GAP.
-    Computed once per snapshot and shared by all browsers; do not modify it.
     """
     frame = pd.DataFrame(list(snapshot.rows), columns=list(COLUMNS))
     frame = frame.astype({"at": "datetime64[ms, UTC]", "is_start": "bool", **dict.fromkeys((*COUNTS, *MEASURES), "float64")})

@@ -203,7 +203,7 @@ def _show_history(snapshot: Snapshot) -> None:
         with cell:
             st.text(name)
             chart = charts.course(told[told["query"] == name], column, title=measure, ages=column == "watermark_age_seconds")
-            st.altair_chart(chart, width="stretch", key=f"course-{place}", alt=f"Line: {measure} of {name}")
+            st.vega_lite_chart(chart, width="stretch", key=f"course-{place}", alt=f"Line: {measure} of {name}")
 
 
 def _show_alerts(snapshot: Snapshot) -> None:

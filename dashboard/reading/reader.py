@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -21,6 +23,10 @@ from contract.kafka.result_table import Decode, Row, TableReader, decode_json
 POLL_SECONDS = 0.5
 RETRY_SECONDS = 2
 CHECK_SECONDS = 5
+MOST_MADE = 200
+"""How many frames and charts of one snapshot are kept: those of the filters that people have chosen."""
+P = ParamSpec("P")
+T = TypeVar("T")
 OpenReader = Callable[[], AbstractContextManager[TableReader]]
 _log = logging.getLogger(__name__)
 
@@ -42,6 +48,25 @@ class Snapshot:
     """Why the topic cannot be read at present. The rows are then those of the last read."""
     failing_since: datetime | None = None
     """When `error` first occurred, UTC."""
+    made: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """What functions with `per_snapshot` have made from it."""
+
+
+def per_snapshot(make: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
+    """Calls `make(snapshot, *filters)` once for a snapshot and filters, and gives the result to every browser: do not modify it."""
+
+    @wraps(make)
+    def made(snapshot: Snapshot, /, *filters: P.args, **named: P.kwargs) -> T:
+        key = (make, filters, *named.items())
+        try:
+            result: T = snapshot.made[key]
+        except KeyError:
+            if len(snapshot.made) >= MOST_MADE:
+                snapshot.made.clear()
+            result = snapshot.made[key] = make(snapshot, *filters, **named)
+        return result
+
+    return made
 
 
 class Follower:

@@ -20,6 +20,7 @@ from running import PATIENCE_MS, RETRY_SECONDS, environment
 from topic_reset import empty_topics
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS
+from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.create_topics import create_topics
 from contract.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
@@ -89,6 +90,15 @@ def topic(settings, monkeypatch, until):
 def camera_stats(settings):
     """The topic nest-camera-stats itself, which another process reads; it is left as empty as it was."""
     topic = ResultTopic(settings.kafka, NEST_CAMERA_STATS.name)
+    yield topic
+    for key in topic.keys:
+        topic.write(key, None)
+
+
+@pytest.fixture
+def taxi_stats(settings):
+    """The topic taxi-borough-stats itself, which another process reads; it is left as empty as it was."""
+    topic = ResultTopic(settings.kafka, TAXI_BOROUGH_STATS.name)
     yield topic
     for key in topic.keys:
         topic.write(key, None)

@@ -116,7 +116,7 @@ def test_filters_narrow_the_table_and_keep_their_choice_while_new_zip_codes_come
     page.until(lambda seen: seen.metrics.get("All of these hours") == "12", "the counts were to appear")
     assert page.table == [("94107", 7), ("94110", 5)], "24 hours are listed at first"
 
-    page.app.segmented_control(key="hours").set_value("all hours")
+    page.app.segmented_control(key="period").set_value("all")
     assert page.look().table == [("94107", 7), ("94110", 5), ("94107", 2)]
     assert page.metrics["All of these hours"] == "14", "the totals are of the same rows"
     page.app.multiselect(key="zip").set_value(["94107"])

@@ -14,7 +14,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import create_topics
 from contract.kafka.result_table import read_to_end
-from dashboard.reading.reader import Follower
+from dashboard.reading.reader import Follower, Snapshot, per_snapshot
 from streamgauge.platform.platform import Platform
 
 NOBODY_LISTENS = "127.0.0.1:1"
@@ -133,3 +133,18 @@ def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(se
         follower.stop()
     finally:
         platform.stop()
+
+
+def test_what_is_made_of_a_snapshot_is_made_once_for_its_filters_and_goes_with_it():
+    made = []
+
+    @per_snapshot
+    def listed(snapshot, *filters):
+        made.append((snapshot, *filters))
+        return [filters]
+
+    first, second = Snapshot("kafka", "topic"), Snapshot("kafka", "topic")
+    assert listed(first, "94107") is listed(first, "94107")
+    assert listed(first, "94110") == [("94110",)]
+    assert listed(second, "94107") == [("94107",)]
+    assert made == [(first, "94107"), (first, "94110"), (second, "94107")]

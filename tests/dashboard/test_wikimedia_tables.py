@@ -2,8 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pandas as pd
+
 from dashboard import charts
 from dashboard.domains import wikimedia
+from dashboard.periods import Period
 from dashboard.reading.reader import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -64,8 +67,9 @@ def test_while_no_window_is_whole_there_is_nothing_to_draw():
 
 
 def test_the_busiest_wikis_are_those_of_the_period_with_as_long_before():
+    period = Period(pd.Timestamp(NOON + timedelta(minutes=2)), pd.Timestamp(NOON + timedelta(minutes=4)))
     ranking = wikimedia.busiest(
-        wikis((0, "enwiki", 90, 0, 0), (1, "enwiki", 3, 0, 0), (2, "dewiki", 7, 0, 0), (3, "enwiki", 2, 0, 0)), timedelta(minutes=2)
+        wikis((0, "enwiki", 90, 0, 0), (1, "enwiki", 3, 0, 0), (2, "dewiki", 7, 0, 0), (3, "enwiki", 2, 0, 0)), period
     )
     assert listed(ranking, "name", "count", "before") == [("dewiki", 7, 0), ("enwiki", 2, 93)]
 
@@ -86,5 +90,5 @@ def test_rows_older_than_a_day_are_left_out():
 def test_what_was_lost_is_drawn_downwards():
     frame = wikimedia.bytes_by_minute(wikis((0, "enwiki", 1, 50, 9)))
     chart = charts.gains_and_losses(frame, gain="added", loss="removed", title="bytes a minute")
-    assert listed(chart.data, "gained", "below") == [(50, -9)]
-    assert [layer.encoding.y.shorthand for layer in chart.layer] == ["gained:Q", "below:Q"]
+    assert listed(chart["datasets"]["rows"], "gained", "below") == [(50, -9)]
+    assert [layer["encoding"]["y"]["field"] for layer in chart["layer"]] == ["gained", "below"]

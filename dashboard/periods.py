@@ -1,0 +1,83 @@
+"""The time that a page shows: the period of all its charts and tables, and the hour of its map. Both are part of the URL."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard.page_head import is_standing_still
+
+RANGE, OLDEST, NEWEST, ALL = "range", "oldest", "newest", "all"
+_PERIOD, _HOUR, _PLAY = "period", "hour", "play"
+
+
+@dataclass(frozen=True)
+class Period:
+    """From start to end, UTC."""
+
+    start: pd.Timestamp
+    end: pd.Timestamp
+
+    def of(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows whose windows lie in the period."""
+        return frame[(frame["start"] >= self.start) & (frame["end"] <= self.end)]
+
+
+def choose_period(column: DeltaGenerator, windows: pd.DataFrame, choices: Mapping[str, timedelta | None], default: str) -> Period:
+    """Draws the choices into `column`, and below them a slider if RANGE is chosen.
+
+    windows: start, end. choices: how far back from the newest window each one reaches; None: as far as there is one. Such a period moves on
+    with the newest window; a range stays where it is, unless one of its ends is OLDEST or NEWEST.
+    """
+    chosen = column.segmented_control("Period", [*choices, RANGE], default=default, required=True, key=_PERIOD, bind="query-params")
+    first, last = windows["start"].min(), windows["end"].max()
+    if chosen != RANGE:
+        length = choices[chosen or default]
+        return Period(first if length is None else last - length, last)
+    moments = pd.concat([windows["start"], windows["end"]]).dt.floor("min").drop_duplicates().sort_values()
+    start, end = _choose_range([OLDEST, *map(_label, moments), NEWEST])
+    return Period(first if start == OLDEST else _moment(start), last if end == NEWEST else _moment(end))
+
+
+def _choose_range(ends: list[str]) -> tuple[str, str]:
+    """Draws a slider over `ends`. Streamlit would not put into the URL what a click on a chart has set before the slider was there."""
+    held = tuple(st.session_state.get(RANGE, st.query_params.get_all(RANGE)))
+    if set(held) <= set(ends) and len(held) == 2:  # noqa: PLR2004 - both ends
+        st.session_state[RANGE] = held
+    else:
+        st.session_state.pop(RANGE, None)
+    chosen = st.select_slider("From, to", ends, value=(OLDEST, NEWEST), key=RANGE)
+    if st.query_params.get_all(RANGE) != [*chosen]:
+        st.query_params[RANGE] = chosen
+    return chosen
+
+
+def go_to(window: Mapping[str, float]) -> None:
+    """Makes a window the period, after a click on it. window: start, end in milliseconds since 1970."""
+    st.session_state[_PERIOD] = RANGE
+    st.session_state[RANGE] = tuple(_label(pd.Timestamp(window[end], unit="ms")) for end in ("start", "end"))
+
+
+def choose_hour(starts: pd.Series) -> pd.Timestamp | None:
+    """Draws a slider over the windows that start at `starts`, and a switch that plays them. Returns the start of the chosen one, None for all.
+
+    While it plays, each refresh of the page shows the next hour. A paused page stands still.
+    """
+    hours = [ALL, *map(_label, starts.drop_duplicates().sort_values())]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if st.toggle("Play", key=_PLAY, bind="query-params", help="Shows hour after hour.") and not is_standing_still():
+            place = hours.index(st.session_state[_HOUR]) if st.session_state.get(_HOUR) in hours else 0
+            st.session_state[_HOUR] = hours[place % (len(hours) - 1) + 1]
+        hour = st.select_slider("Hour", hours, key=_HOUR, bind="query-params")
+    return None if hour == ALL else _moment(hour)
+
+
+def _label(moment: pd.Timestamp) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _moment(label: str) -> pd.Timestamp:
+    return pd.Timestamp(label, tz="UTC")
