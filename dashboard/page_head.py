@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import wraps
+from threading import Lock
 
 import streamlit as st
 
@@ -14,6 +15,8 @@ from dashboard.reading import states
 from dashboard.reading.reader import Snapshot, follow, followed, is_reading
 
 REFRESH_SECONDS = 2
+_ONE_AT_A_TIME = Lock()
+"""Held while a page is drawn. Pages that are drawn at once gain nothing, and starve the thread that sends them to the browsers."""
 _PAUSED, _STANDS_STILL = "paused", "stands still"
 
 
@@ -26,7 +29,8 @@ def refreshing(draw: Callable[[], None]) -> Callable[[], None]:
     @wraps(draw)
     def drawn() -> None:
         before = followed()
-        draw()
+        with _ONE_AT_A_TIME:
+            draw()
         # A topic that is followed since then may have been read after it was drawn.
         if followed() != before or _may_stand_still() != st.session_state[_STANDS_STILL]:
             st.rerun()

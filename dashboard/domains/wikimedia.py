@@ -30,7 +30,7 @@ HORIZON = timedelta(hours=24)
 """How far back the page looks from the newest window. The topics keep every window until it expires."""
 LARGEST_RANKING = 10
 _PERIODS = {
-    "15 minutes": timedelta(minutes=15),
+    "15 min": timedelta(minutes=15),
     "1 hour": timedelta(hours=1),
     "6 hours": timedelta(hours=6),
     "24 hours": timedelta(hours=24),
@@ -155,7 +155,7 @@ def page() -> None:
         key="wiki",
         bind="query-params",
     )
-    period = choose_period(by_period, pd.concat([edits_of(of_edits), wikis_of(of_wikis)]), _PERIODS, "15 minutes")
+    period = choose_period(by_period, pd.concat([edits_of(of_edits), wikis_of(of_wikis)]), _PERIODS, "15 min")
     # Either topic may be empty or unreachable. The other one's half of the page is then shown alone.
     if of_edits.rows:
         _show_totals(edits_of(of_edits), settings)
