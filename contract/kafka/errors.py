@@ -115,9 +115,7 @@ def is_about_group(error: KafkaError | None) -> bool:
 
 def unreadable(kafka: KafkaCluster, topic: str, error: KafkaError | None) -> KafkaRefuses | None:
     """The error for missing permission to read `topic`, if `error` says so. None otherwise."""
-    if error is None or not is_forbidden(error):
-        return None
-    return forbidden(kafka, f"read topic {topic}")
+    return forbidden(kafka, f"read topic {topic}") if is_forbidden(error) else None
 
 
 def java_forbidden(kafka: KafkaCluster, text: str) -> str | None:

@@ -21,16 +21,16 @@ def compared(current: "CompactedTopic", found: Rows, decode: Callable[[bytes], R
     later of the first windows and the earlier of the newest ones.
     """
     there = read_table(settings, ends_of(current.topics, settings)).values
+    until = None
     windows = [spans for rows in (there, found) if (spans := [window for key in rows if (window := _window(key))])]
     if len(windows) == 2:  # noqa: PLR2004 - both versions
         first = max(min(start for start, _ in spans) for spans in windows)
-        last = min(max(start for start, _ in spans) for spans in windows)
+        until = min(max(start for start, _ in spans) for spans in windows)
         there, found = (
-            {key: row for key, row in rows.items() if (window := _window(key)) and first <= window[0] and window[1] <= last}
+            {key: row for key, row in rows.items() if (window := _window(key)) and first <= window[0] and window[1] <= until}
             for rows in (there, found)
         )
     comparison = Tables(there, found, decode=decode, decode_expected=decode).compare(Excuses())
-    until = last if len(windows) == 2 else None  # noqa: PLR2004
     return Beside(current.place, until, comparison.counts, comparison.differences)
 
 
