@@ -51,7 +51,14 @@ def _setting(
 
 
 def _shown(default: Any) -> str:  # noqa: ANN401
-    return "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+    match default:
+        case None:
+            return ""
+        case bool():
+            return str(default).lower()
+        case float():
+            return f"{default:g}"
+    return str(default)
 
 
 @dataclass(frozen=True)
@@ -223,7 +230,6 @@ class Settings:
         0.0,
         "minimum time between the starts of two batches of a query; 0: a batch starts as soon as there is new data. The demo uses 1",
         SECONDS,
-        shown="0",
     )
     starting_offsets: str = _setting(
         "STREAMGAUGE_STARTING_OFFSETS", "earliest", "where a new query starts: earliest, latest, or JSON of topic, partition and offset"
@@ -273,9 +279,7 @@ class Settings:
         "how often a failing query is restarted within STREAMGAUGE_RESTART_SECONDS before it is given up",
         COUNT_OR_ZERO,
     )
-    restart_seconds: float = _setting(
-        "STREAMGAUGE_RESTART_SECONDS", 300.0, "failures longer ago than this do not count", SECONDS, shown="300"
-    )
+    restart_seconds: float = _setting("STREAMGAUGE_RESTART_SECONDS", 300.0, "failures longer ago than this do not count", SECONDS)
     alert_lag: int = _setting(
         "STREAMGAUGE_ALERT_LAG", 100_000, "alert when a query is behind by more records than this for a minute; 0: never", COUNT_OR_ZERO
     )
@@ -284,21 +288,18 @@ class Settings:
         60.0,
         "alert when records arrive faster than a query processes them for this long; 0: never",
         SECONDS,
-        shown="60",
     )
     alert_silent_seconds: float = _setting(
         "STREAMGAUGE_ALERT_SILENT_SECONDS",
         600.0,
         "alert when the source of a query has no new record for this long; 0: never",
         SECONDS,
-        shown="600",
     )
     alert_watermark_seconds: float = _setting(
         "STREAMGAUGE_ALERT_WATERMARK_SECONDS",
         600.0,
         "alert when the watermark of a query stands still for this long while it reads records; 0: never",
         SECONDS,
-        shown="600",
     )
     alert_webhook_url: str = _setting(
         "ALERT_WEBHOOK_URL",

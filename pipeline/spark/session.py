@@ -110,10 +110,7 @@ def _checked(spark: SparkSession, settings: Settings) -> SparkSession:
 
 
 def _builder(config: Mapping[str, str | int]) -> SparkSession.Builder:
-    builder = SparkSession.builder.appName("streamgauge")
-    for name, value in config.items():
-        builder = builder.config(name, value)
-    return builder
+    return SparkSession.builder.appName("streamgauge").config(map=dict(config))
 
 
 def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
