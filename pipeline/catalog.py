@@ -34,7 +34,8 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         )
         raise StreamgaugeError(msg)
     chosen = tuple(in_delta(query) if query.name in wanted else query for query in of_domains)
-    return (*chosen, *_in_database(chosen)) if settings.database_url else chosen
+    tables = (in_database(query) for query in chosen if isinstance(query.sink, CompactedTopic))
+    return (*chosen, *tables) if settings.database_url else chosen
 
 
 def in_delta(query: Query) -> Query:
@@ -51,23 +52,27 @@ def in_delta(query: Query) -> Query:
 def beside(query: Query) -> Query:
     """A new version of a query beside the current one: under the name `<name>.v<version>`, with a checkpoint and topics of its own.
 
-    `streamgauge promote` gives its rows to the readers. Raises TypeError for a query that cannot have one, see `_has_versions`.
+    `streamgauge promote` gives its rows to the readers. Raises TypeError for a query that does not write a compacted topic.
     """
-    if not isinstance(query.sink, CompactedTopic) or not _has_versions(query):
+    if not isinstance(query.sink, CompactedTopic):
         raise TypeError(query)
     ending = f".v{query.version}"
     return replace(query, name=f"{query.name}{ending}", sink=query.sink.beside(ending), on_request=True)
 
 
 def known(settings: Settings) -> tuple[Query, ...]:
-    """All queries that have a name: those of the domains, with both forms of each archive, of the database, and of topics ingested here.
+    """All queries that have a name: those of the domains, each with what can be made of it, and those of topics ingested here."""
+    return (*(one for query in _of_domains(settings) for one in (query, *_made_of(query))), *ingests(settings))
 
-    Last, those that run beside another version.
-    """
-    of_domains = _of_domains(settings)
-    archives = (in_delta(query) for query in of_domains if isinstance(query.sink, ParquetArchive))
-    versions = (beside(query) for query in of_domains if _has_versions(query))
-    return (*of_domains, *archives, *_in_database(of_domains), *ingests(settings), *versions)
+
+def _made_of(query: Query) -> Iterator[Query]:
+    """An archive as a Delta table. For a compacted topic, the query of its table in the database and a new version beside the query."""
+    if isinstance(query.sink, ParquetArchive):
+        yield in_delta(query)
+    elif isinstance(query.sink, CompactedTopic):
+        yield in_database(query)
+        if not query.has_timers:  # a promotion renames the checkpoint, but the state of a query with timers holds its path
+            yield beside(query)
 
 
 def run_here(settings: Settings) -> tuple[Query, ...]:
@@ -110,18 +115,9 @@ def no_query(names: Iterable[str], settings: Settings) -> StreamgaugeError:
     )
 
 
-def _has_versions(query: Query) -> bool:
-    """Whether a new version can run beside the query. Promoted, its checkpoint is renamed, but the state of a query with timers holds its path."""
-    return isinstance(query.sink, CompactedTopic) and not query.has_timers
-
-
 def is_beside(query: Query) -> bool:
     """Whether the query runs beside another version of it."""
     return isinstance(query.sink, CompactedTopic) and query.sink.current is not None
-
-
-def _in_database(writers: Iterable[Query]) -> Iterator[Query]:
-    return (in_database(query) for query in writers if isinstance(query.sink, CompactedTopic))
 
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:
