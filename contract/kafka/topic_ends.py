@@ -1,4 +1,4 @@
-"""The end offsets of source topics, which Spark does not report."""
+"""The topics of a Kafka, and the end offsets of their partitions, which Spark does not report."""
 
 import contextlib
 from collections.abc import Iterable
@@ -7,8 +7,21 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import no_answer, raise_if_kept_out
 
 ANSWER_SECONDS = 5
+METADATA_SECONDS = 10
+
+
+def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
+    """The partitions of each topic. Raises KafkaAway when it cannot reach Kafka, KafkaRefuses when Kafka denies access."""
+    raise_if_kept_out(kafka)
+    admin = kafka.admin()
+    try:
+        topics = admin.list_topics(timeout=METADATA_SECONDS).topics
+    except KafkaException as error:
+        raise no_answer(kafka, error) from error
+    return {name: sorted(topic.partitions) for name, topic in topics.items()}
 
 
 class TopicEnds:

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import client_options
-from contract.kafka.errors import KafkaAway, forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out, reason
+from contract.kafka.errors import KafkaAway, forbidden, is_forbidden, no_topic, reason
+from contract.kafka.topic_ends import METADATA_SECONDS, partitions_by_topic
 from contract.settings import Settings
 from contract.topics import LARGEST_RECORD_BYTES
 from pipeline.checkpoint.contents import Offsets, Partition, nested
@@ -19,8 +20,6 @@ from pipeline.formats.record_clock import clock
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
 RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
 """The columns of a record. timestamp is Kafka's; clock: see record_clock."""
-
-METADATA_SECONDS = 10
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
@@ -118,16 +117,11 @@ def source_partitions(settings: Settings, topic: str, *, pattern: str | None = N
     Raises KafkaAway when it cannot reach Kafka, KafkaRefuses when Kafka denies access, TopicMissing when `topic` does not exist, and
     StreamgaugeError when no topic matches `pattern`.
     """
-    raise_if_kept_out(settings.kafka)
-    admin = settings.kafka.admin()
-    try:
-        topics = admin.list_topics(timeout=METADATA_SECONDS).topics
-    except KafkaException as error:
-        raise no_answer(settings.kafka, error) from error
+    topics = partitions_by_topic(settings.kafka)
     chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
     if not chosen and pattern is None:
         raise no_topic(settings.kafka, topic, METADATA_SECONDS)
     if not chosen:
         msg = f"no topic matches {pattern!r} at {settings.kafka}; create the topics with `streamgauge up`"
         raise StreamgaugeError(msg)
-    return [(name, number) for name in chosen for number in sorted(topics[name].partitions)]
+    return [(name, number) for name in chosen for number in topics[name]]

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import chain
 
 from confluent_kafka import KafkaError, KafkaException
 
 from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import forbidden, is_forbidden, no_answer, raise_if_kept_out, reason
-from contract.kafka.topic_ends import TopicEnds
+from contract.kafka.errors import forbidden, is_forbidden, reason
+from contract.kafka.topic_ends import TopicEnds, partitions_by_topic
 from contract.query_status import QueryStatus, read_statuses
 from contract.settings import Settings
 from contract.topics import QUERY_STATES
@@ -22,20 +23,15 @@ def own_topics(settings: Settings) -> dict[str, int]:
 
     Raises StreamgaugeError when Kafka cannot be reached or denies access, and when a query is running, here or on another machine.
     """
-    raise_if_kept_out(settings.kafka)
-    admin = settings.kafka.admin()
-    try:
-        existing = admin.list_topics(timeout=ANSWER_SECONDS).topics
-    except KafkaException as error:
-        raise no_answer(settings.kafka, error) from error
+    existing = partitions_by_topic(settings.kafka)
     # A version that runs beside another has topics of its own, as nest-camera-stats.v2.
-    names = [name for name in existing if re.sub(r"\.v\d+$", "", name) in {topic.name for topic in TOPICS}]
-    found = {name: len(existing[name].partitions) for name in names}
+    own = {topic.name for topic in TOPICS}
+    found = {name: [f"{name}-{number}" for number in existing[name]] for name in existing if re.sub(r"\.v\d+$", "", name) in own}
     if QUERY_STATES.name in found:
         _refuse_while_queries_run(read_statuses(settings))
     ends = TopicEnds(settings.kafka)
-    ends.ask(f"{name}-{number}" for name, count in found.items() for number in range(count))
-    return {name: sum(ends.ends.get(f"{name}-{number}", 0) for number in range(count)) for name, count in found.items()}
+    ends.ask(chain.from_iterable(found.values()))
+    return {name: sum(ends.ends.get(partition, 0) for partition in partitions) for name, partitions in found.items()}
 
 
 def delete_topics(kafka: KafkaCluster, names: Collection[str]) -> None:
