@@ -15,8 +15,6 @@ from contract.settings import Settings
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
-    from pipeline.sources.source import Source
-
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 Mode = Literal["append", "update", "complete"]
@@ -64,7 +62,7 @@ def run(
     if mode is not None:
         to_run = [replace(one, mode=mode) if one.name in named else one for one in to_run]
     if topic_pattern or partition:
-        to_run = [replace(one, source=_part(one.source, topic_pattern, partition)) for one in to_run]
+        to_run = [replace(one, source=one.source.part(topic_pattern, partition or [])) for one in to_run]
     if console:
         to_run = [on_console(one) for one in to_run if one.name in named]
     raise_if_kept_out(settings.kafka)
@@ -207,10 +205,6 @@ def verify(
         err.print(f"warning: {not_kept}", markup=False)
     verdicts = {outcome.verdict for outcome in outcomes}
     raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
-
-
-def _part(source: "Source", topic_pattern: str | None, partitions: list[int] | None) -> "Source":
-    return source.matching(topic_pattern) if topic_pattern else source.assigned(partitions or [])
 
 
 def _tell_ui(spark: "SparkSession") -> None:

@@ -64,14 +64,10 @@ class Files:
         """The name in settings, reports and dead letters."""
         return topic_of(self.folder)
 
-    def matching(self, pattern: str) -> Self:
-        """Raises StreamgaugeError: a folder has no topics."""
-        msg = f"--topic-pattern {pattern} is for topics, but the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave out the pattern"
-        raise StreamgaugeError(msg)
-
-    def assigned(self, numbers: Sequence[int]) -> Self:
-        """Raises StreamgaugeError: files have no partitions."""
-        msg = f"--partition {numbers[0]} is for topics, but the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave out the partition"
+    def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
+        """Raises StreamgaugeError: a folder has no topics and no partitions."""
+        option = f"--topic-pattern {pattern}" if pattern else f"--partition {numbers[0]}"
+        msg = f"{option} is for topics, but the query reads {self.name}; unset STREAMGAUGE_NEST_SOURCE, or leave out the option"
         raise StreamgaugeError(msg)
 
     def partitions(self, settings: Settings) -> list[Partition]:

@@ -23,11 +23,11 @@ class Source(Protocol):
     def name(self) -> str:
         """The name in settings, reports and dead letters."""
 
-    def matching(self, pattern: str) -> Self:
-        """The source of all topics that match a regular expression. Raises StreamgaugeError for a source of files."""
+    def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
+        """The source of all topics that match a regular expression, or of these partitions of the topic.
 
-    def assigned(self, numbers: Sequence[int]) -> Self:
-        """The source of these partitions of the topic. Raises StreamgaugeError for a source of files."""
+        Raises StreamgaugeError for a source of files.
+        """
 
     def partitions(self, settings: Settings) -> list[Partition]:
         """Its partitions. Raises KafkaAway when it cannot reach Kafka, StreamgaugeError when there is nothing to read."""

@@ -31,13 +31,9 @@ class KafkaTopic:
     numbers: tuple[int, ...] = ()
     is_in_kafka: ClassVar[bool] = True
 
-    def matching(self, pattern: str) -> Self:
-        """The source of all topics that match a regular expression."""
-        return replace(self, pattern=pattern)
-
-    def assigned(self, numbers: Sequence[int]) -> Self:
-        """The source of these partitions of the topic."""
-        return replace(self, numbers=tuple(sorted(set(numbers))))
+    def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
+        """The source of all topics that match a regular expression, or of these partitions of the topic."""
+        return replace(self, pattern=pattern, numbers=tuple(sorted(set(numbers))))
 
     @property
     def _selection(self) -> dict[str, str]:
