@@ -180,10 +180,9 @@ def _matching(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 def _collected(rows: DataFrame, limit: int) -> list[list[Any]]:
     """At most `limit` rows, in order of their columns."""
-    is_struct = {field.name: isinstance(field.dataType, T.StructType) for field in rows.schema}
-    told = rows.select(*(F.to_json(name, _JSON).alias(name) if is_struct[name] else name for name in rows.columns))
-    found = told.orderBy(*told.columns).limit(limit).collect()
-    return [[orjson.loads(row[name]) if is_struct[name] and row[name] is not None else row[name] for name in rows.columns] for row in found]
+    order = [name for name in rows.columns if name != "value"]  # a value may hold a map, which has no order
+    found = rows.withColumn("row", F.to_json(F.struct("*"), _JSON)).orderBy(*order, "row").limit(limit).collect()
+    return [list(orjson.loads(row["row"]).values()) for row in found]
 
 
 def _leaves(kind: T.DataType, column: Column, name: str = "") -> list[tuple[str, Column, T.DataType]]:
