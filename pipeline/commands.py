@@ -5,18 +5,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption
 from contract.process.stop_signals import StopRequest, end_at_once, stop_requested
 from contract.settings import Settings
+from contract.terminal import err, out
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
 Mode = Literal["append", "update", "complete"]
 
 
@@ -78,7 +76,7 @@ def run(
     with running_session(settings, stop.is_set) as spark:
         stop_requested(stop)
         _tell_ui(spark)
-        Runner(spark, settings, lambda line: err.print(line, markup=False), stop, once=once).run(to_run)
+        Runner(spark, settings, err.print, stop, once=once).run(to_run)
 
 
 def ingest(
@@ -95,26 +93,23 @@ def ingest(
     from pipeline.sources.kafka import source_partitions
     from pipeline.spark.session import running_session
 
-    def say(line: str) -> None:
-        err.print(line, markup=False)
-
     settings = Settings.from_environment()
     location, to_run = Location.of(topic, settings, debug=debug), queries_of(topic, debug=debug)
     source_partitions(settings, topic)  # fail before Spark starts if Kafka cannot be reached, or the topic is missing
     for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
-        say(line)
+        err.print(line)
     end_at_once()
     stop = StopRequest()
     with running_session(settings, stop.is_set) as spark:
         stop_requested(stop)
         if infer_schema or TableSchema.read(location.schema) is None:
             for line in infer(spark, location, settings):
-                say(line)
+                err.print(line)
         if debug:
             for line in sample(spark, location, settings):
-                say(line)
+                err.print(line)
         _tell_ui(spark)
-        Runner(spark, settings, say, stop, once=once).run(to_run)
+        Runner(spark, settings, err.print, stop, once=once).run(to_run)
 
 
 def reset(
@@ -130,18 +125,18 @@ def reset(
     with checkpoints_held(chosen, settings):
         found = deletions(chosen, settings)
         if not found:
-            out.print(f"nothing to delete: {query} is as before its first run", markup=False)
+            out.print(f"nothing to delete: {query} is as before its first run")
             return
         for deletion in found:
-            out.print(deletion.what, markup=False)
+            out.print(deletion.what)
         for note in notes(chosen, settings):
-            out.print(f"note: {note}", markup=False)
+            out.print(f"note: {note}")
         if not is_agreed(f"delete this, so that {query} recounts from the start at its next run?", yes=yes):
             err.print("nothing was deleted")
             sys.exit(1)
         for deletion in found:
             deletion.do()
-    out.print(f"deleted; {query} recounts from the start at its next run", markup=False)
+    out.print(f"deleted; {query} recounts from the start at its next run")
 
 
 def promote(
@@ -158,13 +153,13 @@ def promote(
         changes = promotion.changes()
         for topic, values in changes.items():
             deleted = sum(value is None for value in values.values())
-            out.print(f"topic {topic}: {len(values) - deleted} rows to write, {deleted} to delete", markup=False)
+            out.print(f"topic {topic}: {len(values) - deleted} rows to write, {deleted} to delete")
         if not is_agreed(f"write this, so that readers see the rows of {query}?", yes=yes):
             err.print("nothing was written")
             sys.exit(1)
         promotion.promote(changes)
-    out.print(f"promoted; `streamgauge run {promotion.current.name}` continues where {query} stopped", markup=False)
-    out.print(f"{promotion.new.sink.place} is no longer used", markup=False)
+    out.print(f"promoted; `streamgauge run {promotion.current.name}` continues where {query} stopped")
+    out.print(f"{promotion.new.sink.place} is no longer used")
 
 
 def verify(
@@ -202,7 +197,7 @@ def verify(
     else:
         show(outcomes, out)
     if not_kept := keep(settings, outcomes):
-        err.print(f"warning: {not_kept}", markup=False)
+        err.print(f"warning: {not_kept}")
     verdicts = {outcome.verdict for outcome in outcomes}
     raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
 
@@ -211,4 +206,4 @@ def _tell_ui(spark: "SparkSession") -> None:
     from pipeline.spark.session import ui_address
 
     if address := ui_address(spark):
-        err.print(f"Spark's UI: {address}/StreamingQuery/", markup=False)
+        err.print(f"Spark's UI: {address}/StreamingQuery/")

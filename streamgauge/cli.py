@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption, RowFormat, RowFormatOption
 from contract.settings import Settings
+from contract.terminal import err, out
 from pipeline import commands as pipeline_commands
 from pipeline.checkpoint import commands as checkpoint_commands
 from pipeline.lake import commands as table_commands
@@ -26,15 +27,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def up() -> None:
     """Start the embedded Kafka and schema registry in the background, and create the topics."""
     from streamgauge.platform.platform import Platform
 
-    platform = Platform(Settings.from_environment(), say=lambda line: err.print(line, markup=False))
-    platform.start(detached=True, tell=lambda line: out.print(line, markup=False))
+    platform = Platform(Settings.from_environment(), say=err.print)
+    platform.start(detached=True, tell=out.print)
     for warning in platform.warnings:
         err.print(f"warning: {warning}")
 
@@ -59,7 +59,7 @@ def report(
     rows = reports.report_rows(query, Settings.from_environment(), min_count)
     columns, values = reports.as_columns(rows)
     if output_format is RowFormat.TABLE:
-        Console(highlight=False).print(row_formats.as_table(columns or ["no rows"], values))
+        out.print(row_formats.as_table(columns or ["no rows"], values))
     else:
         sys.stdout.write((reports.as_json(rows) if output_format is RowFormat.JSON else row_formats.as_csv(columns, values)) + "\n")
 
@@ -77,15 +77,14 @@ def status(
     if watch and output_format is Format.JSON:
         msg = "--watch cannot be combined with --format json; leave out one of them"
         raise StreamgaugeError(msg)
-    settings = Settings.from_environment()
+    settings, console = Settings.from_environment(), Console(highlight=False)  # wraps long lines, as a table that is drawn again must
     if watch:
         # Ending the watch is not a failure, so it sets no exit code.
         with contextlib.suppress(KeyboardInterrupt):
-            status_table.watch(settings, Console(highlight=False))
+            status_table.watch(settings, console)
     elif output_format is Format.JSON:
         sys.stdout.write(status_table.as_json(read_statuses(settings)) + "\n")
     else:
-        console = Console(highlight=False)
         console.print(status_table.as_table(read_statuses(settings), datetime.now(UTC), console.width))
 
 
@@ -101,8 +100,7 @@ def dead_letters(
     if output_format is Format.JSON:
         sys.stdout.write(letters.as_json(found) + "\n")
     else:
-        console = Console(highlight=False)
-        console.print(letters.as_table(found, console.width))
+        out.print(letters.as_table(found, out.width))
 
 
 def dashboard() -> None:
@@ -159,12 +157,12 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except StreamgaugeError as error:
-        err.print(f"error: {error}", markup=False)
+        err.print(f"error: {error}")
         code = 2
     except TyperException as error:  # an unknown option, or an invalid value of an option
         message = error.format_message()
         is_help = message.startswith("Usage: ")  # a command without its subcommand
-        err.print(message if is_help else f"error: {message}", markup=False)
+        err.print(message if is_help else f"error: {message}")
         code = 2
     except typer.Abort:  # at a prompt
         code = 1

@@ -4,14 +4,11 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption
 from contract.settings import Settings
-
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+from contract.terminal import err, out
 
 
 def state(
@@ -58,7 +55,7 @@ def state(
         sys.stdout.write(row_formats.as_json(view.columns, view.rows) + "\n")
     else:
         what = f"batches {changes[0]} to {changes[1]}" if changes else f"after batch {after}"
-        out.print(f"{name}, {what} (batches {batches[0]} to {batches[-1]} can be read)", markup=False)
+        out.print(f"{name}, {what} (batches {batches[0]} to {batches[-1]} can be read)")
         out.print(row_formats.as_table(view.columns, view.rows))
     if view.is_cut:
         err.print(row_formats.cut_at(limit))

@@ -9,20 +9,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from contract.errors import StreamgaugeError
 from contract.output_format import RowFormat, RowFormatOption
 from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
+from contract.terminal import err, out
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
     from pipeline.lake.tables import LakeTable, Table
 
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
 END_SECONDS = 4
 LimitOption = Annotated[int, typer.Option(min=1, help="how many rows to print at most")]
 SAFE_RETENTION_SECONDS = 7 * 86_400
@@ -54,7 +52,7 @@ def query(
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if output_format is RowFormat.TABLE:
-        Console(highlight=False).print(row_formats.as_table(columns, rows))
+        out.print(row_formats.as_table(columns, rows))
     else:
         formatted = row_formats.as_json if output_format is RowFormat.JSON else row_formats.as_csv
         sys.stdout.write(formatted(columns, rows) + "\n")
@@ -90,7 +88,7 @@ def derive(
     with running_session(settings) as spark:
         found = {one.name: one.derive(spark, settings, only_compare=check) for one in chosen}
     for one, what in found.items():
-        out.print(f"derived_{one}: {what}", markup=False)
+        out.print(f"derived_{one}: {what}")
     raise typer.Exit("different" in found.values())
 
 
@@ -118,7 +116,7 @@ def maintain(
     settings = Settings.from_environment()
     chosen = named_tables(table or [], settings)
     if retain_seconds < SAFE_RETENTION_SECONDS:
-        err.print(f"warning: files are kept for {retain} only: {SHORT_RETENTION_BREAKS}", markup=False)
+        err.print(f"warning: files are kept for {retain} only: {SHORT_RETENTION_BREAKS}")
     try:
         failures = _maintain(chosen, settings, retain_seconds)
     except KeyboardInterrupt:
@@ -133,7 +131,6 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
         if one.format == "parquet":
             out.print(
                 f"{one.name} (parquet): left alone; only Delta tables are compacted, so run the archive as one: `streamgauge run <archive>-delta`",
-                markup=False,
             )
     due = [one for one in chosen if one.format == "delta"]
     if not due:
@@ -147,9 +144,9 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
             spark = open_until_done.enter_context(running_session(settings))
         for one in due:
             try:
-                out.print(str(maintenance.maintain(one, spark, settings, retain_seconds)), markup=False)
+                out.print(str(maintenance.maintain(one, spark, settings, retain_seconds)))
             except maintenance.LeftAlone as error:
-                out.print(f"{one.name} ({one.format}): {error}", markup=False)
+                out.print(f"{one.name} ({one.format}): {error}")
             except StreamgaugeError as error:
                 failures.append(str(error))
     return failures
@@ -172,7 +169,7 @@ def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> N
                     child.wait(END_SECONDS)
                 child.kill()
 
-    repeat(work, seconds_between, stop, lambda line: err.print(line, markup=False), at_once=False)
+    repeat(work, seconds_between, stop, err.print, at_once=False)
 
 
 def _is_anything_to_do() -> bool:

@@ -10,10 +10,10 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
+from contract.terminal import out
 from pipeline.lake.ad_hoc_sql import answer
 from pipeline.lake.live_tables import sql_tables
 from pipeline.lake.row_formats import as_table, cut_at
@@ -29,7 +29,6 @@ class Shell:
     def __init__(self, spark: SparkSession, settings: Settings, limit: int) -> None:
         """limit: how many rows of an answer to print at most."""
         self._spark, self._settings, self._limit = spark, settings, limit
-        self._console = Console(highlight=False)
         self._prompt: PromptSession[str] = PromptSession(
             "sql> ",
             history=FileHistory(settings.home / "sql_history"),
@@ -42,7 +41,7 @@ class Shell:
 
     def run(self) -> None:
         """Answers statements until Ctrl-D, `exit` or `quit`. An error is one line, and the shell goes on."""
-        self._console.print(HELP, markup=False)
+        out.print(HELP)
         while True:
             try:
                 statement = self._prompt.prompt().strip().removesuffix(";").strip()
@@ -51,7 +50,7 @@ class Shell:
                 if statement:
                     self._answer(statement)
             except StreamgaugeError as error:
-                self._console.print(f"error: {error}", markup=False, soft_wrap=True)
+                out.print(f"error: {error}")
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -60,13 +59,13 @@ class Shell:
     def _answer(self, statement: str) -> None:
         there_are = sql_tables(self._settings)  # again each time: queries that run add tables
         if statement.lower() == _TABLES:
-            self._console.print(as_table(["table", "format", "path"], [[table.name, table.format, str(table.path)] for table in there_are]))
+            out.print(as_table(["table", "format", "path"], [[table.name, table.format, str(table.path)] for table in there_are]))
             return
         began = time.monotonic()
         found = answer(self._spark, statement, there_are, self._limit)
-        self._console.print(as_table(found.columns, found.rows))
+        out.print(as_table(found.columns, found.rows))
         rows = cut_at(self._limit) if found.is_cut else f"{len(found.rows)} row{'s' * (len(found.rows) != 1)}"
-        self._console.print(f"{rows}; {time.monotonic() - began:.1f} s", markup=False)
+        out.print(f"{rows}; {time.monotonic() - began:.1f} s")
 
     @cached_property
     def _words(self) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipeline.verification.outcome import Beside, Difference, Lateness, Outcome, RowCounts
 
@@ -36,15 +37,15 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for outcome in outcomes:
-        table.add_row(outcome.query, *_cells(outcome), f"[{_STYLES[outcome.verdict]}]{outcome.verdict}[/]")
+        table.add_row(outcome.query, *_cells(outcome), Text(outcome.verdict, _STYLES[outcome.verdict]))
     console.print(table)
     for outcome in outcomes:
         lines = _lines(outcome)
         if lines:
-            console.print(f"\n{outcome.query}, {outcome.sink}", markup=False, style="bold")
+            console.print(f"\n{outcome.query}, {outcome.sink}", style="bold")
         for line in lines:
-            console.print(f"  {line}", markup=False)
-    console.print(f"\n{_summary(outcomes)}", markup=False)
+            console.print(f"  {line}")
+    console.print(f"\n{_summary(outcomes)}")
 
 
 def _cells(outcome: Outcome) -> list[str]:

@@ -5,13 +5,10 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from contract import durations
 from contract.errors import StreamgaugeError
 from producers.delivery.faults import Faults
-
-out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
 YEARS = range(2010, 2501)
 MOST_SECONDS_BETWEEN = 86_400
@@ -31,11 +28,6 @@ Duplicates = Annotated[float, typer.Option(help="Fraction sent twice.")]
 Corrupt = Annotated[float, typer.Option(help="Fraction of which a damaged copy is sent as well.")]
 Watermark = Annotated[str | None, typer.Option(help="What late is measured by.  [default: the query's watermark]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON on standard output.")]
-
-
-def notice(line: str) -> None:
-    """Prints a line for the user on standard error."""
-    err.print(line, markup=False)
 
 
 def faults(

@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from contract.errors import StreamgaugeError
@@ -14,7 +13,7 @@ from contract.kafka.cluster import KafkaCluster
 from contract.kafka.record_clock import clock_header
 from contract.process.stop_signals import stop_requested
 from contract.process.waiting import AWAY_SECONDS, FINISH_SECONDS
-from producers.delivery import options
+from contract.terminal import err, out
 from producers.delivery.events import Event, Idle
 from producers.delivery.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
 from producers.delivery.pacing import paced, paced_by_event_time
@@ -46,23 +45,23 @@ class Run:
     is_simulated: bool = False
 
 
-def send_all(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
+def send_all(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]]) -> Summary:
     """Sends `events` until they end or a signal arrives. Returns the counts; all records are acknowledged except `undelivered`.
 
     events: for a stream that has to wait, for example for a server, a function that creates the events from an Idle.
     Raises StreamgaugeError when Kafka does not answer, does not have the topic, or rejects a record.
     """
-    with closing(Delivery(run.kafka, lambda line: console.print(line, markup=False))) as delivery:
+    with closing(Delivery(run.kafka, err.print)) as delivery:
         delivery.check(run.topic)
-        return _send_all(delivery, run, events, console)
+        return _send_all(delivery, run, events)
 
 
-def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]], console: Console) -> Summary:
+def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]]) -> Summary:
     tally = Tally(None if run.is_finite else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
     start = time.monotonic()
     is_stopped = stop_requested().is_set
     columns = (TextColumn("sent"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task("sent", total=run.total)
         stream = events(Idle(delivery.wait, is_stopped)) if callable(events) else events
         on_the_clock = _on_the_clock(run, stream, delivery, is_stopped)
@@ -108,11 +107,11 @@ def deliver(
     printed.
     Raises StreamgaugeError as `send_all`, and when records remain unacknowledged.
     """
-    summary = counted(send_all(run, events, options.err))
+    summary = counted(send_all(run, events))
     if as_json:
-        options.out.print(summary.as_json(facts), markup=False)
+        out.print(summary.as_json(facts))
     else:
-        summary.print_table(options.err, facts, meaning)
+        err.print(summary.as_table(facts, meaning))
     if summary.undelivered:
         msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {run.kafka} before the end; check that it is running (`streamgauge up`), and start the producer again"
         raise StreamgaugeError(msg)
@@ -122,7 +121,7 @@ def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:
     """Warns if the stream is too short for the requested too-late records."""
     needed = TOO_LATE_WATERMARKS * faults.watermark_seconds
     if faults.too_late and event_time_seconds <= needed:
-        options.notice(
+        err.print(
             f"warning: the stream is {event_time_seconds:.0f} s long in event time, and a record is held back for {needed:.0f} s to be too late: some will only be late; raise --limit or --speed-up"
         )
 

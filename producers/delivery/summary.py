@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import orjson
-from rich.console import Console
 from rich.table import Table
 
 from producers.delivery.events import MS_PER_SECOND, Fact
@@ -57,8 +56,8 @@ class Summary:
         """The counts as one line of JSON."""
         return orjson.dumps(self.named(facts)).decode()
 
-    def print_table(self, console: Console, facts: str, meaning_of_facts: str) -> None:
-        """Prints the counts as a table with their meanings."""
+    def as_table(self, facts: str, meaning_of_facts: str) -> Table:
+        """The counts as a table with their meanings."""
         meanings = {**_MEANINGS, facts: meaning_of_facts, f"{facts}_too_late": "of these, known by too-late records only"}
         meanings |= {name: meaning for name, (_, meaning) in self.more.items()}
         table = Table(box=None, show_header=False, pad_edge=False)
@@ -67,7 +66,7 @@ class Summary:
         table.add_column(style="dim")
         for name, value in self.named(facts).items():
             table.add_row(f"{value:,}", name, meanings[name])
-        console.print(table)
+        return table
 
 
 class Tally:

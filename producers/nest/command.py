@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from contract.settings import Settings
+from contract.terminal import err
 from producers.delivery import options
 from producers.delivery.options import AsJson, Continue, Corrupt, Duplicates, Late, Limit, Seed, Start, TooLate, Unpaced, Watermark
 
@@ -54,7 +55,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
         events, is_finite = replay(file, limit), True
     else:
         memory_seconds = min(simulation.MEMORY_SECONDS, faults.watermark_seconds / 2)
-        newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms, options.notice) if go_on else None
+        newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms, err.print) if go_on else None
         step = options.seconds_between(speed_up, rate)
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + step, UTC)
         events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds), outages)

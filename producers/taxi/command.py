@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from contract.settings import Settings
+from contract.terminal import err
 from producers.delivery import options
 from producers.delivery.options import AsJson, Continue, Corrupt, Duplicates, Late, Limit, Seed, TooLate, Unpaced, Watermark
 
@@ -51,10 +52,10 @@ def produce(  # noqa: PLR0913 - one parameter an option
         from producers.taxi.files import file_at
 
         options.refuse_options(context, _ONLY_SIMULATED)
-        path = file_at(file, settings.aws_endpoint_url) if file else fetch_month(month or "", settings.cache, options.err)
-        events, is_finite = stream.replay(path, options.notice, limit), True
+        path = file_at(file, settings.aws_endpoint_url) if file else fetch_month(month or "", settings.cache, err)
+        events, is_finite = stream.replay(path, err.print, limit), True
     else:
-        newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, options.notice) if go_on else None
+        newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, err.print) if go_on else None
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
         events, is_finite = stream.simulate(Simulation(begin, seed, limit, odd, newest_ms is None)), limit is not None
         if limit is not None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from contract.settings import Settings
+from contract.terminal import err
 from contract.text import without_credentials
 from producers.delivery import options
 from producers.delivery.options import AsJson, Corrupt, Duplicates, Late, Limit, Seed, Start, TooLate, Unpaced, Watermark
@@ -57,10 +58,10 @@ def produce(  # noqa: PLR0913 - one parameter an option
     if live_or_simulated and address is not None:
         reason, shown = unreachable(address, settings.wikimedia_user_agent, _CONNECT_SECONDS), without_credentials(address)
         if reason is None:
-            options.notice(f"live changes from {shown}")
+            err.print(f"live changes from {shown}")
             faults = Faults(watermark_seconds=faults.watermark_seconds)
         else:
-            options.notice(f"cannot reach {shown} ({reason}): simulated changes")
+            err.print(f"cannot reach {shown} ({reason}): simulated changes")
             address = None
     elif address or file:
         only = _ONLY_SIMULATED | (_ONLY_PACED if address else {})

@@ -14,9 +14,9 @@ from contract.kafka.cluster import KafkaCluster
 from contract.kafka.recent_records import last_records
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
+from contract.terminal import err
 from producers.delivery.events import Event, Idle
 from producers.delivery.faults import Faults
-from producers.delivery.options import notice
 from producers.delivery.resume import when_kafka_answers
 from producers.delivery.run import Run, deliver
 from producers.delivery.summary import Summary
@@ -65,7 +65,7 @@ class WikimediaRun:
                 self.position = Position(self._home / "wikimedia-position.json", order.stream)
                 while_it_runs.callback(self.position.save)
             elif isinstance(order.stream, Path):
-                replay(order.stream, notice)  # raises immediately when the file does not exist
+                replay(order.stream, err.print)  # raises immediately when the file does not exist
             is_finite = isinstance(order.stream, Path) or order.limit is not None
             told = self.position.acknowledged if self.position else None
             run = Run(
@@ -90,12 +90,12 @@ class WikimediaRun:
         return replace(summary, more=more)
 
     def _events(self, idle: Idle) -> Iterator[Event]:
-        encode = encoder(SchemaRegistry(self.settings.registry), WIKIMEDIA.name, self.order.schema, notice, idle)
+        encode = encoder(SchemaRegistry(self.settings.registry), WIKIMEDIA.name, self.order.schema, err.print, idle)
         if encode is None:
             return
         self.changes = Changes(encode, _source(self.order.stream))
         if self.position is not None:
-            self.changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(self.settings.kafka), notice))
+            self.changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(self.settings.kafka), err.print))
             self.changes.needs_no_record = self.position.acknowledged
         yield from islice(self.changes.events(self._arrivals(idle)), self.order.limit)
 
@@ -104,11 +104,11 @@ class WikimediaRun:
         if isinstance(stream, Simulation):
             yield from map(Arrival, simulate(stream))
         elif isinstance(stream, Path):
-            yield from map(Arrival, replay(stream, notice))
+            yield from map(Arrival, replay(stream, err.print))
         elif self.position is not None:
             last_event_id = self.position.last_event_id
             patience = Patience(silence=self.settings.wikimedia_silence_seconds)
-            live = LiveStream(stream, self.settings.wikimedia_user_agent, last_event_id, notice, patience)
+            live = LiveStream(stream, self.settings.wikimedia_user_agent, last_event_id, err.print, patience)
             for message in live.messages(idle):
                 yield Arrival(message.text, self.position.read(message.id))
 

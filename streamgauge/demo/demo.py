@@ -125,7 +125,7 @@ class Demo:
         self._say("stopped; the next start goes on from here")
 
     def _say(self, line: str) -> None:
-        self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}", markup=False)
+        self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}")
 
 
 def _interrupt(*_: object) -> None:

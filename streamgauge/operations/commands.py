@@ -4,17 +4,15 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption
 from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
+from contract.terminal import err, out
 
 if TYPE_CHECKING:
     from contract.storage.checkpoint_names import CheckpointName
-
-out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def doctor(output_format: FormatOption = Format.TABLE) -> None:
@@ -58,22 +56,20 @@ def clean(
     found = cleaning.entries(settings, with_cache=everything)
     in_kafka = own_topics(settings) if topics else {}
     if not found and not in_kafka:
-        out.print(f"nothing to delete in {settings.home}{f' and in Kafka at {settings.kafka}' if topics else ''}", markup=False)
+        out.print(f"nothing to delete in {settings.home}{f' and in Kafka at {settings.kafka}' if topics else ''}")
         return
     for entry in found:
-        out.print(str(entry), markup=False)
+        out.print(str(entry))
     for name, records in in_kafka.items():
-        out.print(f"topic {name} in Kafka at {settings.kafka}  {records:,} records were written to it", markup=False)
+        out.print(f"topic {name} in Kafka at {settings.kafka}  {records:,} records were written to it")
     if settings.kafka_bootstrap_servers and not topics:
-        out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay", markup=False)
+        out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay")
     if settings.lake_uri and settings.lake.exists():
-        out.print(
-            f"the tables in {settings.lake} stay: delete them too before queries run again, or their rows come a second time", markup=False
-        )
+        out.print(f"the tables in {settings.lake} stay: delete them too before queries run again, or their rows come a second time")
     if settings.checkpoint_uri and checkpoints(settings):
-        out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query", markup=False)
+        out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query")
     if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
-        out.print(f"the downloads in {settings.cache} stay", markup=False)
+        out.print(f"the downloads in {settings.cache} stay")
     of_kafka = f" and {len(in_kafka)} topics of {settings.kafka}" if in_kafka else ""
     if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}{of_kafka}?", yes=yes):
         err.print("nothing was deleted")
@@ -97,10 +93,10 @@ def expire(
 
     def work() -> None:
         for found in expiry.expire(settings, dry_run=dry_run):
-            out.print(expiry.sentence(found, dry_run=dry_run), markup=False)
+            out.print(expiry.sentence(found, dry_run=dry_run))
 
     if every is None:
         work()
     else:
         seconds_between = durations.seconds(every, "--every")
-        repeat(work, seconds_between, stop_requested(), lambda line: err.print(line, markup=False), at_once=True)
+        repeat(work, seconds_between, stop_requested(), err.print, at_once=True)

@@ -3,15 +3,14 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, address_towards
+from contract.terminal import out
 
 if TYPE_CHECKING:
     from streamgauge.platform.spark_daemons import Daemon
 
-out = Console(soft_wrap=True, highlight=False)
 WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web page; 0: any that is free")]
 
 
@@ -29,7 +28,7 @@ def fetch(
         for bundle in ("spark", "s3", "kafka"):
             jars.fetch(bundle, settings)
         jars.unpacked("registry", settings)
-        out.print(f"all that jars.lock names is in {settings.cache}", markup=False)
+        out.print(f"all that jars.lock names is in {settings.cache}")
     save_classes(settings)
 
 
@@ -39,7 +38,7 @@ def packages() -> None:
 
     settings = Settings.from_environment()
     artifacts = [artifact for bundle in jars.spark_bundles(settings) for artifact in jars.locked(bundle)]
-    out.print(",".join(str(artifact.coordinate) for artifact in artifacts), markup=False)
+    out.print(",".join(str(artifact.coordinate) for artifact in artifacts))
 
 
 def spark_master(

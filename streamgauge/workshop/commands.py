@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
+from contract.terminal import err, out
 from streamgauge.workshop import labs
 from streamgauge.workshop.grading import Verdict
 from streamgauge.workshop.labs import Lab
 
-out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
 workshop = typer.Typer(help="Learn by doing: labs, and checks that say what came and what was expected.", rich_markup_mode=None)
 Number = Annotated[int, typer.Argument(metavar="N", help="the number of the lab", show_default=False)]
 
@@ -26,7 +25,7 @@ def listed(context: typer.Context) -> None:
         return
     every = labs.all_labs()
     for lab in every:
-        out.print(f"{lab.number:2}  {lab.title:{max(len(lab.title) for lab in every)}}  {lab.state}".rstrip(), markup=False)
+        out.print(f"{lab.number:2}  {lab.title:{max(len(lab.title) for lab in every)}}  {lab.state}".rstrip())
     if following := next((lab for lab in every if lab.state != "done"), None):
         out.print(f"\nnext: streamgauge workshop {'check' if following.state else 'start'} {following.number}")
 
@@ -42,11 +41,8 @@ def start(number: Number) -> None:
     grader.ready(Settings.from_environment()).close()  # Spark starts while the learner reads
     out.print(
         f"lab {lab.number}: {lab.title}" if is_new else f"lab {lab.number}: {lab.title} (started before; your file is as you left it)",
-        markup=False,
     )
-    out.print(
-        f"  read   {_shown(lab, 'README.md')}\n  edit   {lab.exercise}\n  check  streamgauge workshop check {lab.number}", markup=False
-    )
+    out.print(f"  read   {_shown(lab, 'README.md')}\n  edit   {lab.exercise}\n  check  streamgauge workshop check {lab.number}")
 
 
 @workshop.command()
@@ -64,7 +60,7 @@ def check(
     with err.status("checking; the first check starts Spark"):
         verdict = grader.graded(lab, Settings.from_environment(), seconds)
     for line in told(lab, verdict):
-        out.print(line, markup=False)
+        out.print(line)
     if verdict.failure is not None:
         sys.exit(1)
     lab.mark_passed()
@@ -77,7 +73,7 @@ def solution(number: Number) -> None:
 
     lab = labs.lab_of(number)
     out.print(Syntax((lab.folder / "solution.py").read_text().rstrip(), "python", background_color="default"))
-    out.print(f"\nwhy: {_shown(lab, 'discussion.md')}", markup=False)
+    out.print(f"\nwhy: {_shown(lab, 'discussion.md')}")
 
 
 @workshop.command()
@@ -85,7 +81,7 @@ def reset(number: Number) -> None:
     """Put the original exercise of a lab in place of yours, which is kept next to it."""
     lab = labs.lab_of(number)
     kept = lab.reset()
-    out.print(f"{lab.exercise} is as at the start" + (f"; your version is in {kept}" if kept else ""), markup=False)
+    out.print(f"{lab.exercise} is as at the start" + (f"; your version is in {kept}" if kept else ""))
 
 
 @workshop.command(name="break")
@@ -105,10 +101,10 @@ def break_(
         raise StreamgaugeError(msg)
     card = CARDS[number]
     if answer:
-        out.print(f"cause: {card.cause}\n\nsigns: {card.signs}\n\nrepair: {card.repair}", markup=False)
+        out.print(f"cause: {card.cause}\n\nsigns: {card.signs}\n\nrepair: {card.repair}")
         return
     card.play(Settings.from_environment())
-    out.print(f"card {number} is played: something is wrong now. `streamgauge workshop break {number} --answer` says what.", markup=False)
+    out.print(f"card {number} is played: something is wrong now. `streamgauge workshop break {number} --answer` says what.")
 
 
 def told(lab: Lab, verdict: Verdict) -> list[str]:
