@@ -22,6 +22,7 @@ from pipeline.query import Query
 from pipeline.running.reset import checkpoints_held
 from pipeline.spark.errors import first_line
 from pipeline.spark.log import path_of
+from pipeline.spark.session import session_config
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
 ATTEMPTS = 4
@@ -88,7 +89,7 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
     live = _live_files(table, spark)
     # VACUUM adds two entries to the table's log even if it deletes nothing. It deletes only files older than the retention.
     if any(str(file.path) not in live and file.modified < time.time() - retain_seconds for file in _data_files(table.path)):
-        with _retention_check(spark, is_on=retain_seconds >= DELTA_RETENTION_SECONDS):
+        with session_config(spark, {_CHECK: str(retain_seconds >= DELTA_RETENTION_SECONDS).lower()}):
             _run(table, spark, f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
     return Report(table, before, _delta_weight(table, live))
 
@@ -136,15 +137,6 @@ def _run(table: LakeTable, spark: SparkSession, sql: str) -> list[Row]:
 
 def _failure(table: LakeTable, error: Exception) -> StreamgaugeError:
     return StreamgaugeError(f"table {table.name} in {table.path}: Spark failed: {first_line(error)}")
-
-
-@contextlib.contextmanager
-def _retention_check(spark: SparkSession, *, is_on: bool) -> Iterator[None]:
-    spark.conf.set(_CHECK, str(is_on).lower())
-    try:
-        yield
-    finally:
-        spark.conf.unset(_CHECK)
 
 
 def _sql_name(table: LakeTable) -> str:

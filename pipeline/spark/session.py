@@ -176,7 +176,7 @@ def _lake_config(settings: Settings) -> dict[str, str | int]:
 
 @contextlib.contextmanager
 def session_config(spark: SparkSession, config: Mapping[str, str]) -> Iterator[None]:
-    """Changes settings of the session for a query that starts meanwhile: it keeps a copy of them."""
+    """Changes settings of the session meanwhile. A streaming query that starts then keeps a copy of them."""
     before = {name: spark.conf.get(name, None) for name in config}
     for name, value in config.items():
         spark.conf.set(name, value)
