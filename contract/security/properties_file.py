@@ -21,8 +21,6 @@ PROVIDERS = {
 }
 """Provider name in references to the class with which Kafka's Java clients resolve them."""
 REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-_ENTRY = re.compile(r"((?:\\.|[^\\\s=:])+)\s*[=:]?\s*(.*)", re.DOTALL)
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,10 @@ class PropertiesFile:
     def read(cls, path: Path, environment: Mapping[str, str], variable: str) -> Self:
         """Reads the file named by the environment variable `variable`. Raises StreamgaugeError when it cannot be read."""
         try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            msg = f"{variable}={path} cannot be read ({reason}); expected a file of Kafka client properties"
+            texts = _entries(path.read_text())
+        except (OSError, ValueError) as error:
+            msg = f"{variable}={path} cannot be read ({_reason(error)}); expected a file of Kafka client properties"
             raise StreamgaugeError(msg) from error
-        texts = entries(text)
         # Files for Kafka's tools configure the providers. Here they are always available.
         return cls(path, {name: value for name, value in texts.items() if not name.startswith("config.providers")}, environment)
 
@@ -67,15 +63,15 @@ class PropertiesFile:
             if provider == "env":
                 return self.environment[key]
             if provider == "file" and path:
-                return entries(Path(path).read_text())[key]
+                return _entries(Path(path).read_text())[key]
             if provider in {"directory", "dir"} and path:
                 return self._content(name, Path(path) / key)
         except KeyError as error:
             where = "the environment has no variable" if provider == "env" else f"{path} has no property"
             msg = f"{name} refers to {reference[0]}, and {where} {key}; set it, or correct the reference"
             raise self.error(msg) from error
-        except (OSError, UnicodeDecodeError) as error:
-            msg = f"{name} refers to {reference[0]}, which cannot be read ({getattr(error, 'strerror', None) or 'it is not UTF-8 text'})"
+        except (OSError, ValueError) as error:
+            msg = f"{name} refers to {reference[0]}, which cannot be read ({_reason(error)})"
             raise self.error(msg) from error
         msg = f"{name} refers to {reference[0]}; expected ${{env:NAME}}, ${{file:/path:key}} or ${{directory:/path:name}}"
         raise self.error(msg)
@@ -88,34 +84,15 @@ class PropertiesFile:
         return content
 
 
-def entries(text: str) -> dict[str, str]:
-    """Parses a properties file by the rules of java.util.Properties."""
-    found = {}
-    for line in _logical_lines(text):
-        if entry := _ENTRY.match(line):
-            found[_unescaped(entry[1])] = _unescaped(entry[2])
-    return found
+def _entries(text: str) -> dict[str, str]:
+    """Parses a properties file. Raises ValueError for a broken escape."""
+    import javaproperties  # only for those who have such a file: it is slow to import
+
+    return javaproperties.loads(text)
 
 
-def _logical_lines(text: str) -> list[str]:
-    lines: list[str] = []
-    continues = False
-    for natural in text.splitlines():
-        line = natural.lstrip()
-        if not continues and (not line or line[0] in "#!"):
-            continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        part = line[:-1] if backslashes % 2 else line
-        if continues:
-            lines[-1] += part
-        else:
-            lines.append(part)
-        continues = bool(backslashes % 2)
-    return lines
-
-
-def _unescaped(text: str) -> str:
-    def character(found: re.Match[str]) -> str:
-        return chr(int(found[2], 16)) if found[2] else _ESCAPES.get(found[1], found[1])
-
-    return re.sub(r"\\(u([0-9a-fA-F]{4})|.)", character, text)
+def _reason(error: OSError | ValueError) -> str:
+    """Why a file cannot be read, without any of its contents."""
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    return "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "a \\u in it is not followed by four hexadecimal digits"

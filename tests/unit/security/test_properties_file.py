@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 from messages import refused
 
-from contract.security.properties_file import PropertiesFile, entries
+from contract.security.properties_file import PropertiesFile
+
+
+@pytest.fixture
+def properties(tmp_path):
+    def read(text, **environment):
+        path = tmp_path / "client.properties"
+        path.write_text(text)
+        return PropertiesFile.read(path, environment, "KAFKA_CLIENT_PROPERTIES")
+
+    return read
 
 
 @pytest.mark.parametrize(
@@ -21,18 +31,8 @@ from contract.security.properties_file import PropertiesFile, entries
         ('jaas=x required username="u=v" password="p:q";', {"jaas": 'x required username="u=v" password="p:q";'}),
     ],
 )
-def test_reads_what_java_reads(text, expected):
-    assert entries(text) == expected
-
-
-@pytest.fixture
-def properties(tmp_path):
-    def read(text, **environment):
-        path = tmp_path / "client.properties"
-        path.write_text(text)
-        return PropertiesFile.read(path, environment, "KAFKA_CLIENT_PROPERTIES")
-
-    return read
+def test_reads_what_java_reads(properties, text, expected):
+    assert properties(text).texts == expected
 
 
 def test_follows_references_to_the_environment_to_properties_and_to_files(properties, tmp_path):
@@ -70,6 +70,12 @@ def test_a_file_that_ends_with_a_line_break_would_be_another_password_to_java(pr
 def test_the_file_that_is_named_must_be_there():
     with refused("KAFKA_CLIENT_PROPERTIES=/none", "No such file or directory"):
         PropertiesFile.read(Path("/none"), {}, "KAFKA_CLIENT_PROPERTIES")
+
+
+def test_a_broken_escape_is_one_line_without_the_value(properties):
+    with refused("client.properties cannot be read", r"\u", "four hexadecimal digits") as raised:
+        properties(r"a=secret\u12")
+    assert "secret" not in str(raised.value)
 
 
 def test_providers_that_a_file_names_for_kafkas_tools_are_passed_over(properties):
