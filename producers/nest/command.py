@@ -31,7 +31,9 @@ def produce(  # noqa: PLR0913 - one parameter an option
     seed: Seed = 0,
     start: Start = None,
     go_on: Continue = False,
-    file: Annotated[Path | None, typer.Option(help="Replay recorded documents instead, one JSON a line.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, readable=True, help="Replay recorded documents instead, one JSON a line.")
+    ] = None,
     late: Late = 0.0,
     too_late: TooLate = 0.0,
     duplicates: Duplicates = 0.0,

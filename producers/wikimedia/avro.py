@@ -29,9 +29,6 @@ def schema_text(path: Path) -> str:
     try:
         text = path.read_text()
         fastavro.parse_schema(orjson.loads(text))
-    except OSError as error:
-        msg = f"schema {path} cannot be read ({error.strerror}); expected a file with an Avro schema"
-        raise StreamgaugeError(msg) from error
     except (ValueError, TypeError, KeyError, fastavro.schema.SchemaParseException) as error:
         msg = f"schema {path} is not an Avro schema ({error}); expected JSON such as data/schemas/wikimedia-value.avsc"
         raise StreamgaugeError(msg) from error

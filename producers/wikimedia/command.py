@@ -23,8 +23,18 @@ def produce(  # noqa: PLR0913 - one parameter an option
     live_or_simulated: Annotated[
         bool, typer.Option("--live-or-simulated", help="The real stream, without faults, if it comes within seconds; else a simulation.")
     ] = False,
-    file: Annotated[Path | None, typer.Option(help="Replay recorded changes: server-sent events, or one JSON object a line.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, readable=True, help="Replay recorded changes: server-sent events, or one JSON object a line."
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, readable=True, help="The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]"
+        ),
+    ] = None,
     rate: Annotated[float, typer.Option(help="Changes a second, simulated or recorded.")] = 50.0,
     speed_up: Annotated[
         float, typer.Option(help="Seconds of event time a second of --rate: simulated ones are speed-up / rate seconds apart.")

@@ -3,27 +3,13 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from contract.errors import StreamgaugeError
 from contract.text import is_json
 
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
 
 
 def replay(path: Path, notice: Callable[[str], None]) -> Iterator[bytes]:
-    """The text of each event in the file, valid or not. Skips a last event that was cut off, and reports that to `notice`.
-
-    Raises StreamgaugeError immediately when the file cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            file.read(1)
-    except OSError as error:
-        msg = f"--file {path} cannot be read ({error.strerror}); expected recorded changes: server-sent events, or one JSON object per line"
-        raise StreamgaugeError(msg) from error
-    return _texts(path, notice)
-
-
-def _texts(path: Path, notice: Callable[[str], None]) -> Iterator[bytes]:
+    """The text of each event in the file, valid or not. Skips a last event that was cut off, and reports that to `notice`."""
     data: list[bytes] = []
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):

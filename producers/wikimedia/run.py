@@ -64,8 +64,6 @@ class WikimediaRun:
                 while_it_runs.enter_context(_only_one(self._home))
                 self.position = Position(self._home / "wikimedia-position.json", order.stream)
                 while_it_runs.callback(self.position.save)
-            elif isinstance(order.stream, Path):
-                replay(order.stream, err.print)  # raises immediately when the file does not exist
             is_finite = isinstance(order.stream, Path) or order.limit is not None
             told = self.position.acknowledged if self.position else None
             run = Run(

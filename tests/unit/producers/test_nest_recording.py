@@ -2,8 +2,9 @@
 
 import orjson
 import pytest
-from messages import refused
+from running import one_line_error, streamgauge
 
+from contract.settings import Settings
 from producers.delivery.events import Event
 from producers.nest.recording import replay
 
@@ -84,7 +85,7 @@ def test_a_limit_ends_the_replay(recording):
 
 
 def test_a_missing_file_and_a_folder_are_refused_at_once_and_by_name(tmp_path):
-    with refused("nothing.jsonl", "No such file"):
-        replay(tmp_path / "nothing.jsonl")
-    with refused(str(tmp_path), "Is a directory"):
-        replay(tmp_path)
+    for path, problem in ((tmp_path / "nothing.jsonl", "does not exist"), (tmp_path, "is a directory")):
+        line = one_line_error(streamgauge("produce", "nest", "--file", str(path), settings=Settings(home=tmp_path / "home")))
+        assert str(path) in line
+        assert problem in line

@@ -174,11 +174,6 @@ def test_a_bad_line_in_the_middle_is_handed_on(tmp_path):
     assert list(replay(tmp_path / "file", pytest.fail)) == [TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]
 
 
-def test_a_recording_that_is_not_there_is_one_sentence(tmp_path):
-    with refused("No such file"):
-        replay(tmp_path / "none", print)
-
-
 def test_a_registry_that_is_away_is_waited_for_until_a_stop():
     notices, waits = [], []
     registry = SchemaRegistry(RegistryServer("http://127.0.0.1:9/apis/ccompat/v7"))
