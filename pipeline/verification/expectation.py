@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
+from contract.windows import window_of
 from pipeline.checkpoint.contents import Offsets
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.query import Query
@@ -26,7 +27,6 @@ from pipeline.verification.lateness import (
 )
 from pipeline.verification.outcome import Lateness
 from pipeline.verification.prefix import Prefix
-from pipeline.verification.tables import window_edge
 
 
 class Expectation:
@@ -83,7 +83,7 @@ class Expectation:
             # In append mode, Spark writes a window once, after the watermark has passed its end. Not filtered by Spark, which would push the
             # condition below session windows, where it removes events before they join.
             final = datetime.fromtimestamp(final_ms / 1000, UTC)
-            return {key: value for key, value in found.items() if (end := window_edge(key, "end")) is not None and end <= final}
+            return {key: value for key, value in found.items() if (window := window_of(key)) and window.end <= final}
         return found
 
     def untold_keys(self) -> set[bytes]:

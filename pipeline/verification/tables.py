@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
+from contract.windows import window_of
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, RowCounts
 
 Row = Mapping[str, Any]
@@ -129,10 +130,12 @@ class Tables:
     def _may_be_cut(self, key: bytes, excuses: Excuses) -> bool:
         if not excuses.is_cut:
             return False
-        begins, row, gap = window_edge(key, "start"), self._found_row(key), excuses.session_gap
-        if begins is None or not isinstance(row, dict | None):
+        window, row, gap = window_of(key), self._found_row(key), excuses.session_gap
+        if window is None or not isinstance(row, dict | None):
             return False
-        if excuses.newest_cut_ms is not None and begins > datetime.fromtimestamp(excuses.newest_cut_ms / 1000, UTC) + (gap or timedelta()):
+        if excuses.newest_cut_ms is not None and window.start > datetime.fromtimestamp(excuses.newest_cut_ms / 1000, UTC) + (
+            gap or timedelta()
+        ):
             return False
         if row is None:  # with its first events, a session has lost its key
             return gap is not None
@@ -143,28 +146,28 @@ class Tables:
 
     def _is_of_cut_history(self, key: bytes, excuses: Excuses) -> bool:
         """Whether the row has no window, as that of a camera's state, and one of its times is among those of the lost records."""
-        if not excuses.is_cut or window_edge(key, "start") is not None:
+        if not excuses.is_cut or window_of(key) is not None:
             return False
         rows = [self._found_row(key), self.decode_expected(self.expected[key]) if key in self.expected else None]
         times = [time for row in rows if isinstance(row, dict) for time in map(_time, row.values()) if time is not None]
         return excuses.newest_cut_ms is None or any(time.timestamp() * 1000 <= excuses.newest_cut_ms for time in times)
 
     def _has_expired(self, key: bytes, excuses: Excuses, kept_for: timedelta) -> bool:
-        end = window_edge(key, "end")
+        window = window_of(key)
         if self._newest_end is None:
             # Not every found row may determine the newest window: a row written by mistake must not excuse missing ones.
             keys = {*self.expected, *(self._ahead or {}), *(found for found in self.found if self._may_be_cut(found, excuses))}
-            self._newest_end = max((of for one in keys if (of := window_edge(one, "end")) is not None), default=None)
-        return end is not None and self._newest_end is not None and end <= self._newest_end - kept_for
+            self._newest_end = max((of.end for one in keys if (of := window_of(one))), default=None)
+        return window is not None and self._newest_end is not None and window.end <= self._newest_end - kept_for
 
 
 def own_rows(found: Rows, expected: Rows, key: Collection[str]) -> Rows:
     """The rows of `found` with keys of the columns `key`, from the first window of `expected` on: a recount gives none before it."""
-    first = min((start for one in expected if (start := window_edge(one, "start")) is not None), default=datetime.max.replace(tzinfo=UTC))
+    first = min((window.start for one in expected if (window := window_of(one))), default=datetime.max.replace(tzinfo=UTC))
 
     def is_own(one: bytes) -> bool:
-        start = window_edge(one, "start")
-        return start is not None and start >= first and set(json.loads(one)) == set(key)
+        window = window_of(one)
+        return window is not None and window.start >= first and set(json.loads(one)) == set(key)
 
     return {one: value for one, value in found.items() if is_own(one)}
 
@@ -174,12 +177,4 @@ def _time(value: Any) -> datetime | None:  # noqa: ANN401 - whatever a row holds
     try:
         return datetime.fromisoformat(value) if isinstance(value, str) and value.endswith("Z") else None
     except ValueError:
-        return None
-
-
-def window_edge(key: bytes, edge: str) -> datetime | None:
-    """The start or end of the key's window. None if it has none."""
-    try:
-        return datetime.fromisoformat(json.loads(key)["window"][edge])
-    except (ValueError, KeyError, TypeError):
         return None

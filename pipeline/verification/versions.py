@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import orjson
-
 from contract.settings import Settings
+from contract.windows import utc, window_of
 from pipeline.verification.outcome import Beside
 from pipeline.verification.tables import Excuses, Row, Rows, Tables
 from pipeline.verification.topic_table import ends_of, read_table
@@ -22,19 +21,14 @@ def compared(current: "CompactedTopic", found: Rows, decode: Callable[[bytes], R
     """
     there = read_table(settings, ends_of(current.topics, settings)).values
     until = None
-    windows = [spans for rows in (there, found) if (spans := [window for key in rows if (window := _window(key))])]
+    windows = [spans for rows in (there, found) if (spans := [window for key in rows if (window := window_of(key))])]
     if len(windows) == 2:  # noqa: PLR2004 - both versions
-        first = max(min(start for start, _ in spans) for spans in windows)
-        until = min(max(start for start, _ in spans) for spans in windows)
+        first = max(min(window.start for window in spans) for spans in windows)
+        last = min(max(window.start for window in spans) for spans in windows)
         there, found = (
-            {key: row for key, row in rows.items() if (window := _window(key)) and first <= window[0] and window[1] <= until}
+            {key: row for key, row in rows.items() if (window := window_of(key)) and first <= window.start and window.end <= last}
             for rows in (there, found)
         )
+        until = utc(last)
     comparison = Tables(there, found, decode=decode, decode_expected=decode).compare(Excuses())
     return Beside(current.place, until, comparison.counts, comparison.differences)
-
-
-def _window(key: bytes) -> tuple[str, str] | None:
-    """Start and end of the window in a key, ISO 8601 in UTC, which compare as texts."""
-    window = orjson.loads(key).get("window")
-    return (window["start"], window["end"]) if window else None

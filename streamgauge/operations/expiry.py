@@ -12,10 +12,7 @@ rows from its own state, so they are correct while they exist, and the next roun
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
-
-import orjson
+from datetime import datetime, timedelta
 
 from contract import durations
 from contract.domains import TOPICS
@@ -24,18 +21,12 @@ from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import delete_rows
 from contract.settings import Settings
 from contract.topics import Topic
+from contract.windows import utc, window_of
 
 TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.is_compacted and '"window"' in topic.key)
 """The result topics that expire: those with a window in their key."""
 LONGEST_FIXED_WINDOW_SECONDS = 3600
 """The longest query window that no setting changes: one hour, of Nest and taxi."""
-
-
-class Window(NamedTuple):
-    """Start and end of a row's window, UTC."""
-
-    start: datetime
-    end: datetime
 
 
 @dataclass(frozen=True)
@@ -113,16 +104,6 @@ def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
     return Expiry(topic, len(keys), limit, expired, unclear, doubt)
 
 
-def window_of(key: bytes) -> Window | None:
-    """The window in a row's key. None if there is none or it cannot be read."""
-    try:
-        window = orjson.loads(key)["window"]
-        start, end = (datetime.fromisoformat(window[name]) for name in ("start", "end"))
-        return Window(start.astimezone(UTC), end.astimezone(UTC))
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return None
-
-
 def sentence(found: Expiry, *, dry_run: bool) -> str:
     """The message about one round in one table."""
     left = f"; {found.unclear} rows have no window in their key and are left alone" if found.unclear else ""
@@ -134,8 +115,3 @@ def sentence(found: Expiry, *, dry_run: bool) -> str:
         return f"{found.topic}: nothing to delete, the windows of all {found.rows} rows end after {utc(found.cut_off)}{left}"
     verb = "would be deleted" if dry_run else "deleted"
     return f"{found.topic}: {len(found.expired)} of {found.rows} rows {verb}, windows that ended by {utc(found.cut_off)}{left}"
-
-
-def utc(time: datetime) -> str:
-    """ISO 8601 with Z, as in the tables."""
-    return f"{time:%Y-%m-%dT%H:%M:%SZ}"

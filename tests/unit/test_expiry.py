@@ -9,7 +9,8 @@ import pytest
 from messages import absent, refused
 
 from contract.settings import Settings
-from streamgauge.operations.expiry import TABLES, cut_off, expiry_of, retention_seconds, sentence, window_of
+from contract.windows import window_of
+from streamgauge.operations.expiry import TABLES, cut_off, expiry_of, retention_seconds, sentence
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = 86_400.0

@@ -1,0 +1,28 @@
+"""The windows in the keys of result topics."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import orjson
+
+
+class Window(NamedTuple):
+    """Start and end of a row's window, UTC."""
+
+    start: datetime
+    end: datetime
+
+
+def window_of(key: bytes) -> Window | None:
+    """The window in a row's key. None if there is none or it cannot be read."""
+    try:
+        window = orjson.loads(key)["window"]
+        start, end = (datetime.fromisoformat(window[name]) for name in ("start", "end"))
+        return Window(start.astimezone(UTC), end.astimezone(UTC))
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
+
+
+def utc(time: datetime) -> str:
+    """ISO 8601 with Z, as in the keys."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
