@@ -1,4 +1,4 @@
-"""The head of every domain page: its title, the freshness of its tables, and any problem."""
+"""What every domain page has: a head with its title, the freshness of its tables and any problem; figures; and boxes to draw in."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -6,6 +6,7 @@ from functools import wraps
 from threading import Lock
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import Decode
@@ -103,6 +104,15 @@ def snapshots_under(
         else:
             states.show_unreadable(other)
     return snapshots if has_rows else ()
+
+
+def panel(column: DeltaGenerator, title: str, caption: str = "") -> DeltaGenerator:
+    """A box in `column` under a title, to draw in. Boxes side by side are equally high."""
+    box = column.container(border=True, height="stretch", gap="xsmall")
+    box.header(title, anchor=False)
+    if caption:
+        box.caption(caption)
+    return box
 
 
 def show_totals(totals: Iterable[tuple[str, str, str]]) -> None:

@@ -11,7 +11,7 @@ from contract.kafka.result_table import Row, decode_json
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
-from dashboard.page_head import refreshing, show_totals, snapshot_under
+from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
 from dashboard.windows import frame_of, over_time, window_of
@@ -91,21 +91,17 @@ def page() -> None:
         return
     _show_totals(sightings, matching_of(snapshot, filters))
     left, right = st.columns([2, 3])
-    with left.container(border=True, height="stretch", gap="xsmall"):
-        st.header("Busiest zip codes", anchor=False)
-        st.caption("People seen in the newest hour. Pale: the whole hour before. A click chooses the zip code.")
+    with panel(left, "Busiest zip codes", "People seen in the newest hour. Pale: the whole hour before. A click chooses the zip code."):
         alt = "Bars: people seen in the newest hour, by zip code"
         show_clickable(busiest_chart(snapshot, filters), key="busiest", alt=alt, on_click=only("zip", "name"))
-    with right.container(border=True, height="stretch", gap="xsmall"):
-        st.header("Sightings over time", anchor=False)
-        st.caption("People seen per hour and zip code, times in UTC. A click chooses the hour.")
+    with panel(right, "Sightings over time", "People seen per hour and zip code, times in UTC. A click chooses the hour."):
         alt = "Stacked bars: people seen per hour, by zip code"
         show_clickable(over_time_chart(snapshot, filters), key="over-time", alt=alt, on_click=go_to)
     show_cameras(snapshot.kafka, filters.zip_codes)
     left, right = st.columns(2)
-    with left.container(border=True, height="stretch", gap="xsmall"):
+    with panel(left, "Where"):
         _show_map(snapshot, filters)
-    with right.container(border=True, height="stretch", gap="xsmall"):
+    with panel(right, "Counts"):
         _show_table(sightings)
 
 
@@ -159,7 +155,6 @@ def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> None:
 
 
 def _show_map(snapshot: Snapshot, filters: Filters) -> None:
-    st.header("Where", anchor=False)
     hour = choose_hour(chosen_of(snapshot, filters)["start"])
     spec, elsewhere = map_of(snapshot, filters, hour)
     unplaced = f" {formats.several(elsewhere, 'person was', 'people were')} seen at zip codes that are not on the map." if elsewhere else ""
@@ -169,7 +164,6 @@ def _show_map(snapshot: Snapshot, filters: Filters) -> None:
 
 def _show_table(sightings: pd.DataFrame) -> None:
     listed = sightings.sort_values(["start", "count", "zip_code"], ascending=[False, False, True])
-    st.header("Counts", anchor=False)
     shown = listed.head(ROWS_LISTED)
     st.dataframe(
         shown[["start", "end", "zip_code", "count"]],

@@ -11,6 +11,7 @@ from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import Decode, Row, decode_json
 from contract.text import duration
 from dashboard import formats
+from dashboard.page_head import panel
 from dashboard.reading.reader import follow
 
 ROWS_LISTED = 200
@@ -56,15 +57,14 @@ def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:
     if not cameras:
         return
     left, right = st.columns(2)
-    with left.container(border=True, height="stretch", gap="xsmall"):
+    with panel(left, "Cameras offline"):
         _show_offline(pd.DataFrame(cameras))
-    with right.container(border=True, height="stretch", gap="xsmall"):
+    with panel(right, "Camera alerts", "The last alert of each incident, newest first."):
         _show_alerts(pd.DataFrame(alerts, columns=["device_id", "zip_code", "alert", "since", "incident"]))
 
 
 def _show_offline(cameras: pd.DataFrame) -> None:
     offline = offline_now(cameras)
-    st.header("Cameras offline", anchor=False)
     st.caption(f"{formats.count(len(offline))} of {formats.several(len(cameras), 'camera', 'cameras')}, up to the newest change.")
     st.dataframe(
         offline.assign(reason=offline["reason"].map(_REASONS)).head(ROWS_LISTED)[["device_id", "zip_code", "since", "lasts", "reason"]],
@@ -75,8 +75,6 @@ def _show_offline(cameras: pd.DataFrame) -> None:
 
 
 def _show_alerts(alerts: pd.DataFrame) -> None:
-    st.header("Camera alerts", anchor=False)
-    st.caption("The last alert of each incident, newest first.")
     kinds = st.pills("Alerts", _ALERTS, selection_mode="multi", key="nest-alerts", label_visibility="collapsed")
     listed = alerts[alerts["alert"].isin(kinds or _ALERTS)].sort_values("since", ascending=False)
     st.dataframe(

@@ -12,7 +12,7 @@ from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS
 from contract.kafka.result_table import Row, decode_json
 from dashboard import charts, formats, maps
 from dashboard.drill_down import only, show_clickable
-from dashboard.page_head import refreshing, show_totals, snapshot_under
+from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
 from dashboard.windows import frame_of, over_time, window_of
@@ -121,16 +121,13 @@ def _show(snapshot: Snapshot) -> None:
         alt = "Stacked bars: trips per hour, by borough"
         show_clickable(over_time_chart(snapshot, *filters), key="over-time", alt=alt, on_click=go_to)
     left, middle, right = st.columns([4, 3, 3])
-    with left.container(border=True, height="stretch", gap="xsmall"):
+    with panel(left, "Boroughs", "The average trip from each borough."):
         _show_boroughs(averages_of(snapshot, *filters))
-    with middle.container(border=True, height="stretch", gap="xsmall"):
-        st.header("Where", anchor=False)
+    with panel(middle, "Where"):
         hour = choose_hour(chosen["start"])
         st.caption("Trips by borough of pick-up. A click chooses the borough.")
         show_clickable(map_of(snapshot, *filters, hour), key="map", alt="Map: trips by borough", on_click=only("borough", "name"))
-    with right.container(border=True, height="stretch", gap="xsmall"):
-        st.header("Busiest hours", anchor=False)
-        st.caption(f"Trips in an average hour, by hour of the day, {ZONE}.")
+    with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}."):
         st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
 
 
@@ -151,8 +148,6 @@ def _show_totals(rides: pd.DataFrame, newest: pd.Timestamp) -> None:
 
 
 def _show_boroughs(table: pd.DataFrame) -> None:
-    st.header("Boroughs", anchor=False)
-    st.caption("The average trip from each borough.")
     st.dataframe(
         table,
         hide_index=True,

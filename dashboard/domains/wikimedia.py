@@ -200,10 +200,6 @@ def bytes_of(snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> tupl
     return charts.gains_and_losses(minutes, gain="added", loss="removed", title="bytes a minute"), sums
 
 
-def _panel(column: DeltaGenerator) -> DeltaGenerator:
-    return column.container(border=True, height="stretch", gap="xsmall")
-
-
 def _show_totals(edits: pd.DataFrame, settings: Settings) -> None:
     now, last = datetime.now(UTC), edits.iloc[-1]
     fills = (
@@ -236,37 +232,31 @@ def _begun(start: datetime, now: datetime) -> str:
 
 def _show_bots_and_humans(column: DeltaGenerator, snapshot: Snapshot, period: Period) -> None:
     newest = edits_of(snapshot).iloc[-1]
-    with _panel(column):
-        st.header("Bots and humans", anchor=False)
-        st.caption(
-            f"Edits in each window of {(newest['end'] - newest['start']).total_seconds():g} s that is over, at its end, UTC. "
-            "Windows overlap, so neighbours count the same edits: read each by itself."
-        )
+    caption = (
+        f"Edits in each window of {(newest['end'] - newest['start']).total_seconds():g} s that is over, at its end, UTC. "
+        "Windows overlap, so neighbours count the same edits: read each by itself."
+    )
+    with page_head.panel(column, "Bots and humans", caption):
         alt = "Two lines: edits by bots and by humans, window by window"
         st.vega_lite_chart(lines_chart(snapshot, period), width="stretch", alt=alt)
 
 
 def _show_busiest(column: DeltaGenerator, snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> None:
-    with _panel(column):
-        st.header("Busiest wikis", anchor=False)
-        st.caption("Edits in the period. Pale: as long before that. A click chooses the wiki.")
+    with page_head.panel(column, "Busiest wikis", "Edits in the period. Pale: as long before that. A click chooses the wiki."):
         show_clickable(busiest_chart(snapshot, period, names), key="busiest", alt="Bars: edits by wiki", on_click=only("wiki", "name"))
 
 
 def _show_bytes(column: DeltaGenerator, snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> None:
     chart, sums = bytes_of(snapshot, period, names)
-    with _panel(column):
-        st.header("Bytes added and removed", anchor=False)
-        wikis = formats.plain(", ".join(names)) or "All wikis"
-        st.caption(f"{wikis}, by the minute of the edit, UTC: {sums}. A click chooses the minute.")
+    wikis = formats.plain(", ".join(names)) or "All wikis"
+    caption = f"{wikis}, by the minute of the edit, UTC: {sums}. A click chooses the minute."
+    with page_head.panel(column, "Bytes added and removed", caption):
         alt = "Bars: bytes added upwards and removed downwards, by minute"
         show_clickable(chart, key="bytes", alt=alt, on_click=go_to)
 
 
 def _show_windows(column: DeltaGenerator, edits: pd.DataFrame) -> None:
-    with _panel(column):
-        st.header("Windows", anchor=False)
-        st.caption("As in topic wikimedia.processed. The newest still grow.")
+    with page_head.panel(column, "Windows", "As in topic wikimedia.processed. The newest still grow."):
         st.dataframe(
             edits.sort_values("start", ascending=False)[["start", "end", "bots", "humans"]],
             hide_index=True,
