@@ -17,7 +17,7 @@ from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
-from pipeline.sinks.topics import AlertingTopic, CompactedTopic, DeadLetterTopic
+from pipeline.sinks.topics import CompactedTopic, CompactedTopicWithAlerts, DeadLetterTopic
 from pipeline.sources.files import Files
 from pipeline.sources.static_tables import UNKNOWN, StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
@@ -235,7 +235,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             has_timers=True,
             transform=partial(camera_status, limits=limits),
             static_tables=(DEVICE_LOCATIONS,),
-            sink=AlertingTopic(
+            sink=CompactedTopicWithAlerts(
                 NEST_CAMERA_STATUS,
                 key=("device_id",),
                 alerts=NEST_CAMERA_ALERTS,

@@ -137,7 +137,7 @@ class CompactedAvroTopic(CompactedTopic):
 
 
 @dataclass(frozen=True)
-class AlertingTopic(CompactedTopic):
+class CompactedTopicWithAlerts(CompactedTopic):
     """A compacted topic. A row with an `alert` also becomes a record in the compacted topic `alerts`, in the same batch.
 
     alert_key, alert_columns: the columns of an alert's key and value.
