@@ -1,7 +1,6 @@
 """The conventional location of a topic's table, and the schema stored beside it."""
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, write_whole
 from pipeline.ingest.json_types import Notes
+from pipeline.lake.tables import table_name as name_in_sql
 
 SCHEMA_ENDING = ".schema.json"
 DELETIONS = "_deletions"
@@ -66,7 +66,7 @@ class Location:
 
 def table_name(topic: str, *, debug: bool) -> str:
     """The table name for `topic`."""
-    return re.sub(r"\W", "_", topic, flags=re.ASCII) + ("_debug" if debug else "")
+    return name_in_sql([topic]) + ("_debug" if debug else "")
 
 
 def query_name(topic: str, *, debug: bool) -> str:
