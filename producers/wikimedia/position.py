@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 
 from contract.errors import StreamgaugeError
+from contract.storage.paths import write_whole
 from contract.text import without_credentials
 
 SECONDS_BETWEEN_SAVES = 1.0
@@ -54,11 +55,8 @@ class Position:
         self._next_save = time.monotonic() + SECONDS_BETWEEN_SAVES
         if self.last_event_id == self._written:
             return
-        draft = self._path.with_suffix(".new")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(orjson.dumps({"url": self._url, "last_event_id": self.last_event_id}))
-            draft.replace(self._path)
+            write_whole(self._path, orjson.dumps({"url": self._url, "last_event_id": self.last_event_id}).decode())
         except OSError as error:
             msg = f"the position in the stream cannot be saved in {self._path} ({error.strerror}); check that the folder is writable, or choose another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
