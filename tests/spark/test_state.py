@@ -89,6 +89,15 @@ def test_sums_of_one_kind_have_names_of_their_own(stream, state_of):
     assert {name: value[name] for name in ("count", "sum", "sum_4", "sum_6")} == {"count": 1, "sum": 0.0, "sum_4": 7.5, "sum_6": 1.25}
 
 
+def test_keys_that_are_numbers_are_in_their_order(stream, state_of):
+    running = stream(query(taxi, "taxi-zone-sessions"))
+    dropoff = {"lpep_dropoff_datetime": round(at("10:10").timestamp() * 1000), "total_amount": 7.5}
+    running.run([Record({"PULocationID": zone, **dropoff}, timestamp=at("12:00")) for zone in (74, 9, 100)])
+    view = state_of(running).rows(0, [], limit=9)
+    zones = [key["zone_id"] for key in (row[2] for row in view.rows) if "zone_id" in key]
+    assert zones == [9, 74, 100]
+
+
 def test_a_query_without_timers_says_so(camera_stats, state_of):
     with pytest.raises(StreamgaugeError, match="no timers"):
         state_of(camera_stats).timers(2, [], limit=9)
