@@ -228,7 +228,7 @@ class Settings:
     trigger_seconds: float = _setting(
         "STREAMGAUGE_TRIGGER_SECONDS",
         0.0,
-        "minimum time between the starts of two batches of a query; 0: a batch starts as soon as there is new data. The demo uses 1",
+        "minimum time between the starts of two batches of a query; 0: a batch starts as soon as there is new data. The demo uses 3",
         SECONDS,
     )
     starting_offsets: str = _setting(

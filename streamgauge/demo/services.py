@@ -13,7 +13,8 @@ from streamgauge.demo.live import RESULTS, LiveFigures
 from streamgauge.platform.processes import GuardedProcess
 from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
 
-TRIGGER_SECONDS = 1.0
+TRIGGER_SECONDS = 3.0
+"""A pause that leaves two cores time for something else: ten queries without one keep both busy."""
 COMMAND = (sys.executable, "-m", "streamgauge.cli")
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
