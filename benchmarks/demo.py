@@ -1,7 +1,7 @@
 """Measures `streamgauge demo` on this machine: `PYTHONPATH=tests python -m benchmarks.demo`. Everything is fetched before, so that no download is timed.
 
-Prints the seconds from the command to the first row of each domain's result topic, what all its processes hold in memory half a minute
-later, and the seconds that it takes to end after Ctrl-C.
+Prints the seconds from the command to the first row of each domain's result topic; three minutes later, when Java has compiled most of
+Spark, the cores that all its processes use and what they hold in memory; and the seconds that it takes to end after Ctrl-C.
 """
 
 import signal
@@ -14,7 +14,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from running import environment
 
-from benchmarks.measuring import ME, MIB, family, messages, own_settings, resident_bytes, say, say_machine
+from benchmarks.measuring import ME, MIB, cpu_seconds, family, messages, own_settings, resident_bytes, say, say_machine
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
@@ -22,7 +22,7 @@ from contract.java import jars
 from contract.settings import Settings
 
 FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
-SETTLE_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 30, 300, 8
+SETTLE_SECONDS, BUSY_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 180, 60, 300, 8
 
 
 def main() -> None:
@@ -58,11 +58,14 @@ def wait_for_rows(settings: Settings, demo: "subprocess.Popen[bytes]", started: 
 
 
 def weigh(pid: int) -> None:
-    """Says what the demo holds in memory: all of it, and its largest processes."""
+    """Says how many cores the demo uses, and what it holds in memory: all of it, and its largest processes."""
+    used, since = cpu_seconds(pid), time.monotonic()
+    time.sleep(BUSY_SECONDS)
+    say(f"demo: {(cpu_seconds(pid) - used) / (time.monotonic() - since):.2f} cores, {SETTLE_SECONDS} s later")
     processes = family(pid)
     rss = sum(process.memory_info().rss for process in processes)
     say(
-        f"demo: {resident_bytes(processes) / 2**30:.2f} GiB resident (shared pages once; {rss / 2**30:.2f} as the sum of RSS) in {len(processes)} processes, {SETTLE_SECONDS} s later"
+        f"demo: {resident_bytes(processes) / 2**30:.2f} GiB resident (shared pages once; {rss / 2**30:.2f} as the sum of RSS) in {len(processes)} processes"
     )
     for process in sorted(processes, key=lambda one: -one.memory_info().rss)[:LARGEST_SHOWN]:
         say(f"      {process.memory_info().rss / MIB:,.0f} MiB  {' '.join(process.cmdline())[-80:]}")
