@@ -112,11 +112,11 @@ class ProgressToKafka(JsonListener):
         """Publishes that a query has ended, and the error if there was one."""
         failure = failure_of(event.exception) if event.exception else None
         shown = None if event.exception and is_none_of_its_own(event.exception) else failure
-        with self._lock:
-            self._states.ended(str(event.runId), shown, datetime.now(UTC))
-            self._lock.notify_all()
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
-        self._publish("terminated", str(event.runId), fields)
+        with self._lock:  # as a whole: `close` must not come between the end and its record
+            self._states.ended(str(event.runId), shown, datetime.now(UTC))
+            self._publish("terminated", str(event.runId), fields)
+            self._lock.notify_all()
 
     def stands_at(self, query: str, offsets: Offsets) -> None:
         """Records the offsets from which a query is about to resume, because its first batch may take long."""

@@ -1,10 +1,12 @@
 """What is published of queries never gets in their way: the broker is really stopped under a query that runs."""
 
 import threading
+from uuid import uuid4
 
 import orjson
 import pytest
 from plain import folded, read_topic
+from pyspark.sql.streaming.listener import QueryStartedEvent, QueryTerminatedEvent
 from running import eventually, settings_on_free_ports
 
 from pipeline.monitoring.progress import ProgressToKafka
@@ -63,3 +65,22 @@ def test_closing_waits_for_nobody_when_the_broker_is_away(platform, spark, tmp_p
     closing.start()
     eventually(lambda: not closing.is_alive(), "the listener to be closed without a broker")
     spark.streams.removeListener(listener)
+
+
+def test_closing_does_not_come_between_the_end_of_a_query_and_its_record(platform, monkeypatch):
+    platform.start(detached=False)
+    listener, run = ProgressToKafka(platform.settings), uuid4()
+    closing = threading.Thread(target=listener.close, daemon=True)
+    publish = listener._publish
+
+    def closed_meanwhile(event, run_id, fields):
+        if event == "terminated":
+            closing.start()
+            closing.join(2)  # it must wait for this record, so there is nothing else to wait for
+        publish(event, run_id, fields)
+
+    monkeypatch.setattr(listener, "_publish", closed_meanwhile)
+    listener.onQueryStarted(QueryStartedEvent(run, run, "ends", "2026-01-01T00:00:00Z", set()))
+    listener.onQueryTerminated(QueryTerminatedEvent(run, run, None, None))
+    eventually(lambda: not closing.is_alive(), "the listener to be closed")
+    assert folded(platform.settings, "query-states")[b"ends"]["state"] == "stopped"
