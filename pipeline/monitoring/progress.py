@@ -6,20 +6,11 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message
-from py4j.java_gateway import JavaObject
-from pyspark import SparkContext
-from pyspark.sql.streaming.listener import (
-    JStreamingQueryListener,
-    QueryIdleEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from contract.kafka.cluster import close_producer
 from contract.kafka.errors import forbidden, is_forbidden
@@ -32,29 +23,11 @@ from pipeline.checkpoint.contents import Offsets
 from pipeline.monitoring.measures import Failure, failure_of, measures
 from pipeline.monitoring.query_states import QueryStates
 from pipeline.running.failures import is_none_of_its_own
+from pipeline.spark.json_listener import JsonListener
 
 ENDS_SECONDS = 1
 LAST_EVENTS_SECONDS = 10
 LAST_RECORDS_SECONDS = 2
-
-
-class _AsJson(JStreamingQueryListener):
-    def onQueryProgress(self, jevent: JavaObject) -> None:  # noqa: N802 - Spark's name
-        self.pylistener.onQueryProgress(jevent.progress().json())
-
-    class Java:
-        implements = JStreamingQueryListener.Java.implements
-
-
-class JsonListener(StreamingQueryListener):
-    """A listener whose `onQueryProgress` takes the progress as JSON.
-
-    PySpark copies it field by field: hundreds of calls of the JVM, which took a sixth of the CPU time of ten queries.
-    """
-
-    @cached_property
-    def _jlistener(self) -> JavaObject:
-        return SparkContext._jvm.PythonStreamingQueryListenerWrapper(_AsJson(self))  # type: ignore[union-attr]
 
 
 class ProgressToKafka(JsonListener):
@@ -94,7 +67,7 @@ class ProgressToKafka(JsonListener):
         self._publish("started", str(event.runId), {})
 
     def onQueryProgress(self, event: str) -> None:  # type: ignore[override] # noqa: N802
-        """Publishes the measures of a micro-batch, from its progress as JSON."""
+        """Publishes the measures of a micro-batch."""
         progress, now = orjson.loads(event), datetime.now(UTC)
         with self._lock:
             published = self._states.progressed(progress["runId"], measures(progress, now, self._topic_ends.ends), now)
@@ -113,7 +86,7 @@ class ProgressToKafka(JsonListener):
         failure = failure_of(event.exception) if event.exception else None
         shown = None if event.exception and is_none_of_its_own(event.exception) else failure
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
-        with self._lock:  # as a whole: `close` must not come between the end and its record
+        with self._lock:  # `close` must not come between the end and its record
             self._states.ended(str(event.runId), shown, datetime.now(UTC))
             self._publish("terminated", str(event.runId), fields)
             self._lock.notify_all()

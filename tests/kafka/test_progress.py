@@ -15,7 +15,7 @@ from streamgauge.platform.platform import Platform
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory):
-    """A broker for both tests: the first one leaves it running, the last one stops it."""
+    """A broker for all tests: the first ones leave it running, the last one stops it."""
     platform = Platform(settings_on_free_ports(tmp_path_factory.mktemp("home")), with_registry=False)
     platform.start(detached=False)
     yield platform
@@ -53,22 +53,7 @@ def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwar
     assert before < max(event["batch_id"] for event in events if event["event"] == "progress")
 
 
-def test_closing_waits_for_nobody_when_the_broker_is_away(platform, spark, tmp_path):
-    listener = ProgressToKafka(platform.settings)
-    spark.streams.addListener(listener)
-    platform.stop()
-    rows = spark.readStream.format("rate").load()
-    query = rows.writeStream.queryName("rate").format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    eventually(lambda: query.lastProgress, "a batch without a broker")
-    query.stop()
-    closing = threading.Thread(target=listener.close, daemon=True)
-    closing.start()
-    eventually(lambda: not closing.is_alive(), "the listener to be closed without a broker")
-    spark.streams.removeListener(listener)
-
-
 def test_closing_does_not_come_between_the_end_of_a_query_and_its_record(platform, monkeypatch):
-    platform.start(detached=False)
     listener, run = ProgressToKafka(platform.settings), uuid4()
     closing = threading.Thread(target=listener.close, daemon=True)
     publish = listener._publish
@@ -84,3 +69,17 @@ def test_closing_does_not_come_between_the_end_of_a_query_and_its_record(platfor
     listener.onQueryTerminated(QueryTerminatedEvent(run, run, None, None))
     eventually(lambda: not closing.is_alive(), "the listener to be closed")
     assert folded(platform.settings, "query-states")[b"ends"]["state"] == "stopped"
+
+
+def test_closing_waits_for_nobody_when_the_broker_is_away(platform, spark, tmp_path):
+    listener = ProgressToKafka(platform.settings)
+    spark.streams.addListener(listener)
+    platform.stop()
+    rows = spark.readStream.format("rate").load()
+    query = rows.writeStream.queryName("rate").format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    eventually(lambda: query.lastProgress, "a batch without a broker")
+    query.stop()
+    closing = threading.Thread(target=listener.close, daemon=True)
+    closing.start()
+    eventually(lambda: not closing.is_alive(), "the listener to be closed without a broker")
+    spark.streams.removeListener(listener)

@@ -7,7 +7,7 @@ import threading
 import orjson
 from py4j.clientserver import ClientServerConnection
 
-from pipeline.monitoring.progress import JsonListener
+from pipeline.spark.json_listener import JsonListener
 
 
 class Counting(JsonListener):
