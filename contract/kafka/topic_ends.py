@@ -1,4 +1,4 @@
-"""The topics of a Kafka, and the end offsets of their partitions, which Spark does not report."""
+"""The topics of a Kafka cluster, and the end offsets of their partitions, which Spark does not report."""
 
 import contextlib
 from collections.abc import Iterable

@@ -155,7 +155,7 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": settings.shuffle_partitions,
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
         "spark.sql.streaming.stopTimeout": "10s",
-        # How often an idle query asks for new records. With the default of 10 ms, ten of them keep a quarter of a core busy, most of it Kafka's.
+        # How long an idle query waits before it asks for new records again. With the default, 10 ms, ten of them cost a fifth of a core.
         "spark.sql.streaming.pollingDelay": "100ms",
         "spark.sql.warehouse.dir": str(settings.home.absolute() / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",

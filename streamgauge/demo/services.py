@@ -14,7 +14,7 @@ from streamgauge.platform.processes import GuardedProcess
 from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
 
 TRIGGER_SECONDS = 3.0
-"""A pause that leaves two cores time for something else: ten queries without one keep both busy."""
+"""With one second, the queries of all domains keep two cores busy."""
 COMMAND = (sys.executable, "-m", "streamgauge.cli")
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
