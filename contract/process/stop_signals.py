@@ -1,5 +1,6 @@
 """SIGTERM and SIGINT as an event that a program checks where it can stop cleanly."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -31,7 +32,8 @@ def end_at_once() -> None:
 
     def end(*_: object) -> None:
         for process in psutil.Process().children(recursive=True):
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         os._exit(0)
 
     for number in (signal.SIGTERM, signal.SIGINT):

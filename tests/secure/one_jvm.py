@@ -5,6 +5,7 @@ Takes {name: [arguments, settings as environment variables]} as JSON, and prints
 of this process and its children.
 """
 
+import contextlib
 import json
 import sys
 
@@ -25,5 +26,8 @@ for name, (arguments, variables) in commands.items():
     done = streamgauge(*arguments, settings=Settings.from_environment(variables), without_spark=True)
     told[name] = [done.returncode, done.stdout, done.stderr]
 me = psutil.Process()
-told["command lines"] = [" ".join(process.cmdline()) for process in (me, *me.children(recursive=True))]
+told["command lines"] = []
+for process in (me, *me.children(recursive=True)):
+    with contextlib.suppress(psutil.NoSuchProcess):  # a child may end meanwhile
+        told["command lines"].append(" ".join(process.cmdline()))
 json.dump(told, sys.stdout)
