@@ -34,7 +34,7 @@ NEST_CAMERA_STATUS = Topic(
     key='canonical JSON {"device_id"}',
     value=(
         'JSON {"device_id", "zip_code", "state": "online" | "offline", "reason": "is_online is false" | "silent" | null, "since", "last_seen", '
-        '"last_sighting", "alert": "offline" | "back" | "flapping" | null, "incident"}: the camera when its state last changed, times in UTC'
+        '"last_sighting", "alert": "offline" | "back" | "flapping" | null, "incident", "first_seen"}: the camera when its state last changed, times in UTC'
     ),
     config=COMPACTED,
 )

@@ -244,6 +244,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             ),
             mode="update",
             trigger_seconds=5,
+            version=2,
         ),
         query(
             "nest-archive",

@@ -21,7 +21,12 @@ PYTHON_IS_SLOW = ("Python worker failed to connect back",)
 _KAFKA_AWAY = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
 DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
-_OTHER_STATE = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
+_OTHER_STATE = (
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
+    "STREAMING_STATEFUL_OPERATOR_NOT_MATCH",
+)
 _DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incomplete log file")
 _NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|AmbiguousNames|DatabaseRefuses): (.+)")
 _DATABASE_AWAY = re.compile(r"\bDatabaseAway: (.+)")

@@ -41,6 +41,8 @@ ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     # A batch writes what it has changed, not all that it keeps.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A later version of the code may add fields to the state's values.
+    "spark.sql.streaming.stateStore.encodingFormat": "avro",
 }
 """The state store of transformWithState. Other queries keep the default, which is faster for small states."""
 

@@ -14,10 +14,14 @@ from pipeline.state.offline import OFFLINE, ONLINE, Camera, Change, Limits, Seen
 
 _SEEN = "at_ms bigint, is_online boolean, sighting_ms bigint"
 _STATUS = (
-    "is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, incident_ms bigint, gone_ms array<bigint>"
+    "is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, incident_ms bigint, gone_ms array<bigint>, "
+    "first_ms bigint"
 )
 _CAMERA = f"status struct<{_STATUS}>, waiting array<struct<{_SEEN}>>, timer_ms bigint"
-CHANGES = "device_id string, is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, alert string, incident_ms bigint"
+CHANGES = (
+    "device_id string, is_online boolean, is_silent boolean, since_ms bigint, seen_ms bigint, sighting_ms bigint, alert string, "
+    "incident_ms bigint, first_ms bigint"
+)
 """The columns of a change: those of Status, and its alert."""
 
 
@@ -61,7 +65,8 @@ class OfflineCameras(StatefulProcessor):
             self._state.clear()
         else:
             # Spark takes plain tuples and lists only.
-            status = None if camera.status is None else (*camera.status[:-1], list(camera.status.gone_ms))
+            known = camera.status
+            status = None if known is None else (*known[:-2], list(known.gone_ms), known.first_ms)
             self._state.update((status, [tuple(seen) for seen in camera.waiting], camera.timer_ms))
         return (Row(**_row(device_id, change)) for change in changes)
 
@@ -86,14 +91,21 @@ def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits, unt
 
     heard: device_id, at, is_online, sighting. locations: device_id, zip_code; unique by device_id. until_ms: see Query.has_timers.
     Returns device_id, zip_code, state (online, offline), reason (of being offline), since (for a silent camera: when it was last seen),
-    last_seen, last_sighting, alert (offline, back, flapping; null: none), incident (when it went offline after it had been steady). Of a
-    camera that is forgotten, all but device_id are null.
+    last_seen, last_sighting, alert (offline, back, flapping; null: none), incident (when it went offline after it had been steady),
+    first_seen (since it was forgotten; null if a version without this column already knew it). Of a camera that is forgotten, all but
+    device_id are null.
     """
     changes = changes_of(heard, limits) if until_ms is None else replayed(heard, limits, until_ms)
     is_known = F.col("is_online").isNotNull()
     reason = F.when(F.col("is_silent"), "silent").when(~F.col("is_online"), "is_online is false")
-    times = {"since": "since_ms", "last_seen": "seen_ms", "last_sighting": "sighting_ms", "incident": "incident_ms"}
-    since, last_seen, last_sighting, incident = (F.timestamp_millis(of).alias(name) for name, of in times.items())
+    times = {
+        "since": "since_ms",
+        "last_seen": "seen_ms",
+        "last_sighting": "sighting_ms",
+        "incident": "incident_ms",
+        "first_seen": "first_ms",
+    }
+    since, last_seen, last_sighting, incident, first_seen = (F.timestamp_millis(of).alias(name) for name, of in times.items())
     return changes.join(F.broadcast(locations), "device_id", how="left").select(
         "device_id",
         F.when(is_known, F.coalesce("zip_code", F.lit(UNKNOWN))).alias("zip_code"),
@@ -104,6 +116,7 @@ def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits, unt
         last_sighting,
         "alert",
         incident,
+        first_seen,
     )
 
 

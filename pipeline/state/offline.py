@@ -22,7 +22,10 @@ class Seen(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What is known of a camera. incident_ms: when it went offline after it had been steady. gone_ms: when it went offline lately."""
+    """What is known of a camera. incident_ms: when it went offline after it had been steady. gone_ms: when it went offline lately.
+
+    first_ms: when it was first heard of since it was forgotten; None if a version without this field already knew it.
+    """
 
     is_online: bool
     is_silent: bool
@@ -31,6 +34,7 @@ class Status(NamedTuple):
     sighting_ms: int | None
     incident_ms: int | None = None
     gone_ms: tuple[int, ...] = ()
+    first_ms: int | None = None
 
 
 class Camera(NamedTuple):
@@ -79,7 +83,8 @@ def _heard(before: Status | None, seen: Seen, changes: list[Change]) -> Status:
     sighting_ms = max((time_ms for time_ms in (before and before.sighting_ms, seen.sighting_ms) if time_ms is not None), default=None)
     if before is not None and before.is_online == seen.is_online:
         return before._replace(is_silent=False, seen_ms=seen.at_ms, sighting_ms=sighting_ms)
-    status = Status(seen.is_online, is_silent=False, since_ms=seen.at_ms, seen_ms=seen.at_ms, sighting_ms=sighting_ms)
+    first_ms = seen.at_ms if before is None else before.first_ms
+    status = Status(seen.is_online, is_silent=False, since_ms=seen.at_ms, seen_ms=seen.at_ms, sighting_ms=sighting_ms, first_ms=first_ms)
     return _changed(before, status, seen.at_ms, changes)
 
 

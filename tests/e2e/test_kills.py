@@ -13,7 +13,7 @@ import pytest
 from plain import START, counts_of, folded, one_camera, results, sightings_of, write_topic
 from running import environment, eventually, one_line_error, streamgauge
 
-from contract.storage.checkpoint_names import CheckpointName
+from pipeline.catalog import known
 from pipeline.checkpoint.contents import Checkpoint
 
 
@@ -41,16 +41,16 @@ with running_session(settings) as spark:
 
 def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry, postgres):
     fresh_registry = replace(fresh_registry, database_url=postgres.new_database())
-    modes = {
-        "nest-camera-stats": "update",
-        "nest-camera-stats-database": "append",
-        "nest-camera-status": "update",
-        "wikimedia-edit-stats": "update",
-        "nest-dead-letters": "append",
-        "nest-archive": "append",
-        "nest-archive-delta": "append",
-        "ingest-nest-logs": "append",
-    }
+    names = [
+        "nest-camera-stats",
+        "nest-camera-stats-database",
+        "nest-camera-status",
+        "wikimedia-edit-stats",
+        "nest-dead-letters",
+        "nest-archive",
+        "nest-archive-delta",
+        "ingest-nest-logs",
+    ]
     # More than any query gets through before the last one has started: each has a batch to be killed in.
     # Every twenty minutes forty cameras fall silent, and forty others are back.
     documents = [one_camera(f"cam-{number // 1200 % 2}-{number % 40}", START + timedelta(seconds=number)) for number in range(24_300)]
@@ -62,7 +62,8 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     write_topic(fresh_registry, "nest-logs", rest, partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number + 10))
     produced = streamgauge("produce", "wikimedia", "--unpaced", "--limit", "12000", settings=fresh_registry)
     assert produced.returncode == 0, produced.stderr
-    checkpoints = {name: Checkpoint(CheckpointName(name, 1, mode).folder(fresh_registry)) for name, mode in modes.items()}
+    queries = [query for query in known(fresh_registry) if query.name in names]
+    checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(fresh_registry)) for query in queries}
 
     def are_all_in_a_batch():
         return all(0 <= checkpoint.last_committed < checkpoint.planned[-1] for checkpoint in checkpoints.values())
@@ -79,18 +80,18 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
         driver.resume()
         return None
 
-    command = [sys.executable, "-c", RUN_ALL_SINKS, *list(modes)[:-1]]
+    command = [sys.executable, "-c", RUN_ALL_SINKS, *names[:-1]]
     with subprocess.Popen(command, env=environment(fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="90")) as pipeline:
         eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
         pipeline.kill()
     interrupted = {name: checkpoint.planned[-1] for name, checkpoint in checkpoints.items()}
 
-    for command in (("run", *list(modes)[:-1]), ("ingest", "nest-logs")):
+    for command in (("run", *names[:-1]), ("ingest", "nest-logs")):
         done = streamgauge(*command, "--once", settings=fresh_registry)
         assert done.returncode == 0, done.stderr
     assert all(checkpoint.last_committed >= interrupted[name] for name, checkpoint in checkpoints.items())
-    verified = json.loads(streamgauge("verify", *modes, "--format", "json", settings=fresh_registry).stdout)
-    assert {one["query"]: one["verdict"] for one in verified} == dict.fromkeys(modes, "right"), verified
+    verified = json.loads(streamgauge("verify", *names, "--format", "json", settings=fresh_registry).stdout)
+    assert {one["query"]: one["verdict"] for one in verified} == dict.fromkeys(names, "right"), verified
     assert results(fresh_registry) == counts_of(set().union(*map(sightings_of, documents)))
     # Of twenty changes from one forty to the other, the watermark has passed the silence of nineteen, and has not passed the last return.
     alerts = folded(fresh_registry, "nest-camera-alerts").values()

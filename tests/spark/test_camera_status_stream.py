@@ -60,6 +60,7 @@ def test_what_a_camera_says_of_itself_and_its_newest_sighting(stream):
             "last_sighting": "2026-01-01T09:58:00Z",
             "alert": "offline",
             "incident": "2026-01-01T10:02:00Z",
+            "first_seen": "2026-01-01T10:00:00Z",
         }
     ]
 

@@ -45,6 +45,11 @@ def test_a_camera_that_says_so_is_offline_at_once_and_its_silence_changes_nothin
     assert changes(seen(0), seen(1, online=False), until=60) == [("online", 0, None), ("offline", 1, OFFLINE)]
 
 
+def test_a_camera_keeps_when_it_was_first_heard_of_until_it_is_forgotten():
+    _, found = advance(Camera(waiting=frozenset([seen(3), seen(4, online=False), seen(2000)])), 2000 * MINUTE, LIMITS)
+    assert [change.status and change.status.first_ms / MINUTE for change in found] == [3, 3, None, 2000]
+
+
 def test_a_camera_that_begins_offline_is_told():
     assert changes(seen(0, online=False), until=0) == [("offline", 0, OFFLINE)]
 
