@@ -4,7 +4,7 @@ The topic is compacted, so reading it is fast: it has one row per query, however
 topic `streaming-metrics` holds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -44,7 +44,8 @@ class QueryStatus:
     since: when it entered that state. heard_at: time of its last report. batch_at: when its last batch ended.
     rates: rows/s of the last batch; 0 when idle, None when not running. lag: records in the source beyond that batch.
     worst_partition: the partition with the largest lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
-    state_rows, state_bytes: its state in memory. late_rows: late records dropped since it started. error: its last failure, kept after a
+    state_rows, state_bytes: its state in memory. state_operators: the same by stateful operator (operator, rows, bytes), and the timers that
+    wait (timers; None: it has none, or Spark does not tell). late_rows: late records dropped since it started. error: its last failure, kept after a
     restart; error_detail has more lines.
     """
 
@@ -66,6 +67,7 @@ class QueryStatus:
     watermark_age_ms: int | None = None
     state_rows: int | None = None
     state_bytes: int | None = None
+    state_operators: Sequence[Row] = ()
     late_rows: int | None = None
     error: str | None = None
     error_at: datetime | None = None
@@ -174,6 +176,7 @@ def _measured(progress: Row | None, status: str, now: datetime) -> dict[str, Any
         "watermark_age_ms": None if watermark is None else round((now - watermark).total_seconds() * 1000),
         "state_rows": progress["state_rows"],
         "state_bytes": progress["state_bytes"],
+        "state_operators": progress["state_operators"],
         "late_rows": progress["rows_dropped_by_watermark_total"],
     }
 
@@ -184,7 +187,16 @@ def _decoded_progress(progress: Row | None) -> Row | None:
     for name in _NUMBERS:
         _expect(progress[name], int | float | None, name)
     _expect_counts(progress["source_lag"], "source_lag")
-    return progress | {"time": _moment(progress["time"]), "watermark": _moment_or_none(progress["watermark"])}
+    operators = progress.get("state_operators", [])  # absent from rows of earlier versions
+    for operator in operators:
+        _expect(operator["operator"], str, "operator")
+        for name in ("rows", "bytes", "timers"):
+            _expect(operator[name], int | None, name)
+    return progress | {
+        "time": _moment(progress["time"]),
+        "watermark": _moment_or_none(progress["watermark"]),
+        "state_operators": operators,
+    }
 
 
 def _expect_counts(by_partition: Mapping[str, object], name: str) -> None:

@@ -24,13 +24,14 @@ class QueryTopics:
         self._producer.produce(self.names[kind], key=key, value=value, headers=headers)
         assert self._producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
-    def state(self, query="counts", state="running", **fields):
+    def state(self, query="counts", state="running", operators=(), **fields):
         measured = {
             "input_rows_per_second": 80.0,
             "processed_rows_per_second": 100.0,
             "batch_ms": 400,
             "state_rows": 10,
             "state_bytes": 1_500_000,
+            "state_operators": operators,
         }
         progress = measured | {
             "time": ago(seconds=1),

@@ -90,11 +90,13 @@ class Batch:
 
     rows: those that the query wrote, in order of their keys where the sink has keys: as its topic holds them in JSON, or with the columns as
     they are for any other sink; {} for a tombstone. late: how many rows were dropped as late. watermark: after the batch; None before the first event.
+    timers: how many wait after the batch, as the pipeline publishes it; None for a query without.
     """
 
     rows: list[Row]
     late: int
     watermark: datetime | None
+    timers: int | None
 
 
 class Stream:
@@ -206,9 +208,10 @@ def _failure_of(running: StreamingQuery) -> StreamingQueryException | None:
 def _batch(number: int, found: Mapping[int, list[Row]], told: Mapping[int, Mapping[str, Any]]) -> Batch:
     """Spark's batch `number`, and the one without records that follows it, as one."""
     both = (number, number + 1)
-    watermark = told[number + 1]["watermark"]
+    watermark, operators = told[number + 1]["watermark"], told[number + 1]["state_operators"]
     return Batch(
         rows=[row for one in both for row in found[one]],
         late=sum(told[one]["rows_dropped_by_watermark"] for one in both),
         watermark=datetime.fromisoformat(watermark) if watermark else None,
+        timers=next((operator["timers"] for operator in operators), None),
     )

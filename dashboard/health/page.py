@@ -172,6 +172,7 @@ def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
         placeholder="",
         column_config={"Query": st.column_config.TextColumn(width=165), "State": st.column_config.TextColumn(width=70)},
     )
+    _show_state(found)
     recovered = [status for status in found if not status.is_trouble and status.error]
     if recovered:
         label = f"{formats.several(len(recovered), 'query has', 'queries have')} failed and recovered automatically"
@@ -180,6 +181,27 @@ def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
                 failed = "" if status.error_at is None else f", failed {duration(now - status.error_at)} ago"
                 st.text(f"{status.query}{failed}, {status.state} since")
                 st.code(status.error, language=None, wrap_lines=True)
+
+
+def _show_state(found: Sequence[QueryStatus]) -> None:
+    rows = [
+        {
+            "Query": status.query,
+            "Operator": operator["operator"],
+            "Rows": operator["rows"],
+            "MB": operator["bytes"] / 1e6,
+            "Timers": operator["timers"],
+        }
+        for status in found
+        for operator in status.state_operators
+    ]
+    if not rows:
+        return
+    with st.expander("State by operator", icon=":material/memory:"):
+        st.caption("Rows and timers that each stateful operator keeps between batches, and its memory.")
+        frame = pd.DataFrame(rows).astype({"Timers": "Int64"})
+        styled = frame.style.format(thousands=",", na_rep="").format("{:,.1f}", subset=["MB"])
+        st.dataframe(styled, hide_index=True, height="content", placeholder="")
 
 
 def _show_history(snapshot: Snapshot) -> None:

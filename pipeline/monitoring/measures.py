@@ -42,10 +42,25 @@ def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, i
         "watermark_age_ms": None if watermark == _NOT_YET else round((now - datetime.fromisoformat(watermark)).total_seconds() * 1000),
         "state_rows": sum(operator["numRowsTotal"] for operator in operators),
         "state_bytes": sum(operator["memoryUsedBytes"] for operator in operators),
+        "state_operators": [_operator_state(operator) for operator in operators],
         "rows_dropped_by_watermark": sum(operator["numRowsDroppedByWatermark"] for operator in operators),
         "source_lag": lag_of(progress["sources"], topic_ends),
         "source_offsets": {name: offset for source in progress["sources"] for name, offset in _partitions(source.get("endOffset")).items()},
         "sink_rows": sink_rows if sink_rows >= 0 else None,
+    }
+
+
+def _operator_state(operator: dict[str, Any]) -> dict[str, Any]:
+    """What a stateful operator keeps. bytes: in memory. timers: those that wait; None if it has none, or Spark does not tell how many."""
+    told = operator.get("customMetrics", {})
+    # Spark keeps each timer in two internal tables, and counts the rows of all internal tables. Lists and times to live have some too.
+    has_others = any(count and ("List" in name or "TTLVars" in name) for name, count in told.items())
+    timers = None if has_others or not told.get("rocksdbNumInternalColumnFamilies") else told["rocksdbNumInternalColFamiliesKeys"] // 2
+    return {
+        "operator": operator["operatorName"],
+        "rows": operator["numRowsTotal"],
+        "bytes": operator["memoryUsedBytes"],
+        "timers": timers,
     }
 
 

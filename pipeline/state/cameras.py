@@ -59,6 +59,8 @@ class OfflineCameras(StatefulProcessor):
         camera, changes = advance(camera, watermark_ms, self._limits)
         next_ms = next_change_ms(camera, self._limits)
         if next_ms is not None and (camera.timer_ms is None or next_ms < camera.timer_ms):
+            if camera.timer_ms is not None:  # a camera is back long before it would be forgotten
+                self._handle.deleteTimer(camera.timer_ms)
             self._handle.registerTimer(next_ms)
             camera = camera._replace(timer_ms=next_ms)
         if camera.status is None and not camera.waiting:

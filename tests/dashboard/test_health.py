@@ -60,6 +60,16 @@ def test_a_query_that_runs_is_shown_with_its_measures_and_nothing_is_red(kafka, 
     assert not page.warning
 
 
+def test_the_state_is_shown_by_operator_with_the_timers_that_wait(kafka, page_with):
+    kafka.state("counts", operators=[{"operator": "dedupe", "rows": 1234, "bytes": 2_500_000, "timers": None}])
+    kafka.state("cameras", operators=[{"operator": "processor", "rows": 40, "bytes": 9, "timers": 35}])
+    kafka.state("archive")
+    page = page_with(lambda page: metrics(page).get("Queries running") == "3 of 3")
+    assert "State by operator" in [expander.label for expander in page.expander]
+    listed = page.expander[0].dataframe[0].value.fillna({"Timers": -1}).to_dict("records")
+    assert [tuple(row.values()) for row in listed] == [("cameras", "processor", 40, 9e-6, 35), ("counts", "dedupe", 1234, 2.5, -1)]
+
+
 def test_a_failed_query_stands_on_top_with_its_error_as_text(kafka, page_with):
     kafka.state("counts")
     kafka.state(MARKUP, "failed", error=f"boom {MARKUP}", error_detail=f"boom {MARKUP}\nby a bomb", error_at=ago(seconds=5))

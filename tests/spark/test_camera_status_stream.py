@@ -42,6 +42,7 @@ def test_a_camera_goes_offline_when_the_watermark_says_that_nothing_was_heard(st
     assert states(quiet.rows) == [("cam-1", "online", "10:00"), ("cam-2", "online", "10:05")]
     assert states(offline.rows) == [("cam-1", "offline", "10:00")]
     assert alerts(offline.rows) == [("cam-1", "offline", "10:00")]
+    assert [batch.timers for batch in (first, quiet, offline, back)] == [2, 2, 2, 2]
     assert states(back.rows) == [("cam-1", "online", "10:41"), ("cam-2", "offline", "10:20")]
 
 

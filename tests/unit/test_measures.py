@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from pipeline.monitoring.measures import LARGEST_DETAIL_CHARACTERS, LARGEST_ERROR_CHARACTERS, failure_of, lag_of, measures
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -9,8 +11,8 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def progress(**fields):
     operators = [
-        {"numRowsTotal": 7, "memoryUsedBytes": 1000, "numRowsDroppedByWatermark": 2},
-        {"numRowsTotal": 3, "memoryUsedBytes": 500, "numRowsDroppedByWatermark": 1},
+        {"operatorName": "dedupe", "numRowsTotal": 7, "memoryUsedBytes": 1000, "numRowsDroppedByWatermark": 2},
+        {"operatorName": "stateStoreSave", "numRowsTotal": 3, "memoryUsedBytes": 500, "numRowsDroppedByWatermark": 1},
     ]
     source = {"numInputRows": 40, "endOffset": {"a-b": {"0": 10, "1": 20}}, "latestOffset": {"a-b": {"0": 15, "1": 20}}}
     return {
@@ -41,11 +43,26 @@ def test_a_batch_is_measured():
         "watermark_age_ms": 600_000,
         "state_rows": 10,
         "state_bytes": 1500,
+        "state_operators": [
+            {"operator": "dedupe", "rows": 7, "bytes": 1000, "timers": None},
+            {"operator": "stateStoreSave", "rows": 3, "bytes": 500, "timers": None},
+        ],
         "rows_dropped_by_watermark": 3,
         "source_lag": {"a-b-0": 5, "a-b-1": 1},
         "source_offsets": {"a-b-0": 10, "a-b-1": 20},
         "sink_rows": 6,
     }
+
+
+@pytest.mark.parametrize(
+    ("variables", "timers"),
+    [({"numValueStateVars": 2}, 5), ({"numListStateVars": 2}, None), ({"numValueStateVars": 2, "numMapStateWithTTLVars": 2}, None)],
+)
+def test_timers_are_counted_where_spark_keeps_nothing_else_beside_them(variables, timers):
+    told = {"rocksdbNumInternalColumnFamilies": 4, "rocksdbNumInternalColFamiliesKeys": 10, "numListStateVars": 0} | variables
+    operator = {"operatorName": "processor", "numRowsTotal": 7, "memoryUsedBytes": 9, "numRowsDroppedByWatermark": 0, "customMetrics": told}
+    (found,) = measures(progress(stateOperators=[operator]), NOON, {})["state_operators"]
+    assert found == {"operator": "processor", "rows": 7, "bytes": 9, "timers": timers}
 
 
 def test_what_spark_does_not_know_is_none():

@@ -15,6 +15,9 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ERROR = {"error": "boom", "error_detail": "boom\nby a bomb", "error_at": "2026-11-21T11:58:00.000Z"}
 
 
+OPERATOR = {"operator": "dedupe", "rows": 10, "bytes": 1_500_000, "timers": None}
+
+
 def text(seconds_before_noon):
     return f"{NOON - timedelta(seconds=seconds_before_noon):%Y-%m-%dT%H:%M:%S}.000Z"
 
@@ -28,6 +31,7 @@ def progress(**fields):
         "watermark": text(600),
         "state_rows": 10,
         "state_bytes": 1_500_000,
+        "state_operators": [OPERATOR],
         "rows_dropped_by_watermark_total": 3,
         "source_lag": {"a-0": 5, "a-1": 1},
         **fields,
@@ -78,11 +82,18 @@ def test_a_query_that_runs():
         "watermark_age_ms": 600_000,
         "state_rows": 10,
         "state_bytes": 1_500_000,
+        "state_operators": [OPERATOR],
         "late_rows": 3,
         "error": None,
         "error_at": None,
         "error_detail": None,
     }
+
+
+def test_a_row_of_an_earlier_version_has_no_operators():
+    earlier = progress()
+    del earlier["state_operators"]
+    assert status(progress=earlier).state_operators == []
 
 
 def test_lag_counts_to_the_end_that_the_topic_has_now():
@@ -160,6 +171,7 @@ def test_the_partitions_to_ask_for():
         value(error=7),
         value(progress=progress(batch_ms="long")),
         value(progress=progress(source_lag={"a-0": None})),
+        value(progress=progress(state_operators=[OPERATOR | {"rows": "many"}])),
         value(progress={}),
         value(source_offsets={"a-0": "ten"}),
     ],
