@@ -28,8 +28,8 @@ CHANGES = (
 class OfflineCameras(StatefulProcessor):
     """Spark's calls, a camera at a time: one value to read and one to write, and a timer for its next change.
 
-    A timer is not moved when a document comes: it fires at the old time, finds that nothing has changed, and is set anew. So a camera that
-    is heard costs no timer.
+    A timer is not postponed when a document comes: it fires at the old time, finds that nothing has changed, and is set anew. So a camera
+    that is heard costs no timer.
     """
 
     def __init__(self, limits: Limits) -> None:
