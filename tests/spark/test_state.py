@@ -98,6 +98,20 @@ def test_keys_that_are_numbers_are_in_their_order(stream, state_of):
     assert zones == [9, 74, 100]
 
 
+def test_timers_and_values_of_a_processor_are_read(stream, state_of):
+    running = stream(query(nest, "nest-camera-status"), settings=Settings(watermark="10 minutes"))
+    documents = [Record({"devices": {"cameras": {"no-1": {}}}}, timestamp=at(time)) for time in ("10:00", "10:11")]
+    told = running.run(*([document] for document in documents))
+    state = state_of(running)
+    (timer,) = state.timers(3, [], limit=9).rows
+    assert timer[2:] == ["2026-01-01T10:10:00.000Z", {"device_id": "no-1"}]
+    assert told[-1].timers == 1
+    ((_, label, _, value),) = state.rows(3, ["no-1"], limit=9).rows
+    assert label == "transformWithStateInPySparkExec.camera"
+    assert value["status"]["seen_ms"] == at("10:00").timestamp() * 1000
+    assert [one["at_ms"] for one in value["waiting"]] == [at("10:11").timestamp() * 1000]
+
+
 def test_a_query_without_timers_says_so(camera_stats, state_of):
     with pytest.raises(StreamgaugeError, match="no timers"):
         state_of(camera_stats).timers(2, [], limit=9)
