@@ -1,9 +1,11 @@
 """kill -9 of the pipeline in the middle of its work: started again, it gives the same result."""
 
 import json
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -21,22 +23,42 @@ def named_below(process, name):
     return next((child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == name), None)
 
 
-RUN_ALL_SINKS = """
+RUN_WITHOUT_PAUSES = """
 import sys
 from dataclasses import replace
-from pipeline.catalog import chosen
-from pipeline.ingest.queries import queries_of
+from pipeline.catalog import known
 from pipeline.running.runner import Runner
 from pipeline.spark.session import running_session
 from contract.settings import Settings
 
 settings = Settings.from_environment()
-names = sys.argv[1:]
-queries = [*(query for query in chosen(names, settings) if query.name in names), queries_of("nest-logs")[0]]
+queries = [replace(query, trigger_seconds=0) for query in known(settings) if query.name in sys.argv[1:]]
 with running_session(settings) as spark:
-    Runner(spark, settings).run([replace(query, trigger_seconds=0) for query in queries])
+    Runner(spark, settings).run(queries)
 """
-"""Every kind of sink at once, each batch right after the one before it, so that all of them can be killed in the middle of a batch."""
+"""Each batch right after the one before it, so that a query can be killed in the middle of a batch."""
+
+
+def kill_in_a_batch(names, is_in_a_batch, settings, *, within_seconds=0.0):
+    """Runs queries in batches of 90 records, and kills them when `is_in_a_batch`: at once, or at a random moment within some seconds."""
+
+    def frozen_in_a_batch():
+        """Leaves the JVM frozen in a batch."""
+        assert pipeline.poll() is None, "the pipeline ended before it could be killed"
+        driver = named_below(pipeline, "java")
+        if driver is None or not is_in_a_batch():
+            return None
+        time.sleep(random.uniform(0, within_seconds))
+        driver.suspend()
+        if is_in_a_batch():
+            return driver
+        driver.resume()
+        return None
+
+    command = [sys.executable, "-c", RUN_WITHOUT_PAUSES, *names]
+    with subprocess.Popen(command, env=environment(settings, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="90")) as pipeline:
+        eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
+        pipeline.kill()
 
 
 def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry, postgres):
@@ -68,22 +90,7 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     def are_all_in_a_batch():
         return all(0 <= checkpoint.last_committed < checkpoint.planned[-1] for checkpoint in checkpoints.values())
 
-    def frozen_in_a_batch():
-        """Leaves the JVM frozen once every query has planned a batch that it has not committed."""
-        assert pipeline.poll() is None, "the pipeline ended before it could be killed"
-        driver = named_below(pipeline, "java")
-        if driver is None or not are_all_in_a_batch():
-            return None
-        driver.suspend()
-        if are_all_in_a_batch():
-            return driver
-        driver.resume()
-        return None
-
-    command = [sys.executable, "-c", RUN_ALL_SINKS, *names[:-1]]
-    with subprocess.Popen(command, env=environment(fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="90")) as pipeline:
-        eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
-        pipeline.kill()
+    kill_in_a_batch(names, are_all_in_a_batch, fresh_registry)
     interrupted = {name: checkpoint.planned[-1] for name, checkpoint in checkpoints.items()}
 
     for command in (("run", *names[:-1]), ("ingest", "nest-logs")):
@@ -96,6 +103,37 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     # Of twenty changes from one forty to the other, the watermark has passed the silence of nineteen, and has not passed the last return.
     alerts = folded(fresh_registry, "nest-camera-alerts").values()
     assert Counter(alert["alert"] for alert in alerts) == {"back": 18 * 40, "offline": 40}
+
+
+@pytest.mark.long
+def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doubled(fresh):
+    status, seconds = "nest-camera-status", 9000
+    # Each second a new camera is heard, once: ten minutes later its timer is due.
+    documents = [one_camera(f"cam-{number}", START + timedelta(seconds=number)) for number in range(seconds)]
+    write_topic(fresh, "nest-logs", documents, partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number))
+    (query,) = (query for query in known(fresh) if query.name == status)
+    checkpoint = Checkpoint(query.checkpoint_name.folder(fresh))
+    killed_in: list[int] = []
+
+    def timers_due(number):
+        silent_ms = START.timestamp() * 1000 + 600_000
+        return checkpoint.batch(number).watermark_ms - max(checkpoint.batch(number - 1).watermark_ms, silent_ms)
+
+    def is_in_a_new_batch_with_timers_due():
+        planned = checkpoint.planned[-1:]
+        return checkpoint.last_committed < max(planned, default=-1) > max(killed_in, default=0) and timers_due(*planned) > 0
+
+    for _ in range(20):
+        kill_in_a_batch([status], is_in_a_new_batch_with_timers_due, fresh, within_seconds=6)
+        killed_in.append(checkpoint.planned[-1])
+    done = streamgauge("run", status, "--once", settings=fresh)
+    assert done.returncode == 0, done.stderr
+    (verified,) = json.loads(streamgauge("verify", status, "--format", "json", settings=fresh).stdout)
+    assert verified["verdict"] == "right", verified
+    # The watermark is ten minutes behind the partition that is least far, and a camera is silent after another ten.
+    silent = {f"cam-{number}": "offline" for number in range(seconds - 2 - 1200)}
+    assert {alert["device_id"]: alert["alert"] for alert in folded(fresh, "nest-camera-alerts").values()} == silent
+    assert len(folded(fresh, "nest-camera-alerts")) == len(silent)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
