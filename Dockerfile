@@ -19,10 +19,12 @@ RUN --mount=type=cache,target=/root/.cache/uv \
 FROM packages AS jars
 ARG STREAMGAUGE_MAVEN_URL
 COPY . .
-# What was fetched is kept between builds: a change of the code fetches nothing anew.
+# What was fetched is kept between builds: a change of the code fetches nothing anew. Kafka and the registry have images of their own, so their
+# classes are not saved.
 RUN --mount=type=cache,target=/fetched \
     mkdir /opt/streamgauge/cache && cp -r /fetched/. /opt/streamgauge/cache/ \
-    && STREAMGAUGE_CACHE=/opt/streamgauge/cache /opt/streamgauge/venv/bin/python -m streamgauge.cli fetch \
+    && KAFKA_BOOTSTRAP_SERVERS=kafka:9092 SCHEMA_REGISTRY_URL=http://registry:8080 STREAMGAUGE_CACHE=/opt/streamgauge/cache \
+       /opt/streamgauge/venv/bin/python -m streamgauge.cli fetch \
     && cp -r /opt/streamgauge/cache/maven /opt/streamgauge/cache/unpacked /fetched/ \
     && rm -r /opt/streamgauge/cache/maven/io/apicurio \
     && chmod -R a+rX /opt/streamgauge/cache

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from databases import BINARIES, Postgres, running_postgres
 from object_store import CREDENTIALS, ObjectStore
-from ports import free_ports
 from pyspark.sql import SparkSession
 from running import OBJECT_STORE, forget_surroundings, running_platform, running_registry, shared_spark, stop_shared_spark
 from topic_reset import delete_subjects, empty_topics
 
+from contract.process.ports import free_ports
 from contract.settings import Settings
 
 

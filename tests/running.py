@@ -18,8 +18,8 @@ from unittest.mock import patch
 
 import pytest
 from object_store import CREDENTIALS, ObjectStore
-from ports import free_ports
 
+from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from streamgauge.platform.platform import Platform

@@ -1,10 +1,9 @@
-"""The demo's hourly maintenance: deletes old results, compacts tables, saves Spark's classes once. Nothing runs between rounds."""
+"""The demo's hourly maintenance: deletes old results, compacts tables, saves Java's classes once. Nothing runs between rounds."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from contract.errors import StreamgaugeError
-from contract.java.class_data import archives
 from contract.process.waiting import STOP_SECONDS, Say
 from contract.settings import Settings
 from pipeline.lake.folders import table_folders
@@ -54,12 +53,12 @@ class Upkeep:
 
 
 def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
-    """Expiry of results, maintenance of Delta tables once there are any, and Spark's classes, saved for its next start."""
+    """Expiry of results, maintenance of Delta tables once there are any, and the classes of Spark and the servers, saved for their next start."""
     small = {"STREAMGAUGE_DRIVER_MEMORY": "512m"}  # of a Spark next to the pipeline's
     return [
         Upkeep(["expire"], settings, say),
         Upkeep(["maintain"], settings, say, environment=small, is_needed=lambda: _has_delta_tables(settings)),
-        Upkeep(["fetch", "--no-download"], settings, say, environment=small, is_needed=lambda: not archives(settings.cache)),
+        Upkeep(["fetch", "--no-download"], settings, say, environment=small),
     ]
 
 

@@ -15,12 +15,13 @@ WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web pa
 
 
 def fetch(
-    download: Annotated[bool, typer.Option(help="Without it, only save Spark's classes.")] = True,  # noqa: FBT002 - an option
+    download: Annotated[bool, typer.Option(help="Without it, only save the classes.")] = True,  # noqa: FBT002 - an option
 ) -> None:
-    """Download the jars of Spark, S3, Kafka and the schema registry, so that later starts need no network. Save Spark's classes, so that it starts faster."""
+    """Download the jars of Spark, S3, Kafka and the schema registry, so that later starts need no network. Save the classes that they load, so that they start faster."""
     from contract.java import jars
     from contract.java.runtime import java_home
     from pipeline.spark.classes import save_classes
+    from streamgauge.platform.platform import save_server_classes
 
     settings = Settings.from_environment()
     java_home(settings)
@@ -30,6 +31,7 @@ def fetch(
         jars.unpacked("registry", settings)
         out.print(f"all that jars.lock names is in {settings.cache}")
     save_classes(settings)
+    save_server_classes(settings)
 
 
 def packages() -> None:

@@ -55,14 +55,14 @@ class EmbeddedKafka(EmbeddedServer):
 
     def _prepare(self) -> Launch:
         java = str(java_home(self.settings) / "bin" / "java")
-        class_path = jars.class_path(jars.fetch("kafka", self.settings))
+        class_path = jars.fetch("kafka", self.settings)
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._server_properties().items()))
         if not self._node.exists():
             self._name_node()
         flags = [*_JAVA_FLAGS, f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dstreamgauge.log={self.log}"]
-        command = [java, *flags, "-cp", class_path, "kafka.Kafka", str(properties)]
-        return Launch(command, {}, self.log.with_name("kafka.out"))
+        command = [java, *flags, "-cp", jars.class_path(class_path), "kafka.Kafka", str(properties)]
+        return Launch(command, {}, self.log.with_name("kafka.out"), class_path)
 
     def _name_node(self) -> None:
         """Writes the node and cluster ids, as `kafka-storage format` would. The broker creates the rest at its first start."""

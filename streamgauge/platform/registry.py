@@ -47,7 +47,7 @@ class EmbeddedRegistry(EmbeddedServer):
         program = jars.unpacked("registry", self.settings)
         (runner,) = program.glob("*-runner.jar")
         java = str(java_home(self.settings) / "bin" / "java")
-        return Launch([java, *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log)
+        return Launch([java, *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log, [runner])
 
     def _has_a_rule(self) -> bool:
         url = f"{self.address}/config"

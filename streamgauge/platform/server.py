@@ -12,18 +12,32 @@ import psutil
 from filelock import FileLock, Timeout
 
 from contract.errors import StreamgaugeError
+from contract.java import class_data
 from contract.process.waiting import PORT_SECONDS, REQUEST_SECONDS, SERVER_STOP_SECONDS, STALL_SECONDS, Say, waiting
+from contract.settings import Settings
 from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_detached, stop_process
 
 HOST = "127.0.0.1"
 
 
 class Launch(NamedTuple):
-    """How to start a server: the command, the variables to add to its environment, and the file for its output."""
+    """How to start a server: the command, the variables to add to its environment, and the file for its output.
+
+    class_path: the jars of a server whose command starts with the path of Java.
+    """
 
     command: Sequence[str]
     environment: Mapping[str, str]
     output: Path
+    class_path: Sequence[Path] = ()
+
+    def archive(self, cache: Path) -> Path:
+        """The archive of the server's classes, whether it exists or not."""
+        return class_data.archive_for(Path(self.command[0]), self.class_path, cache)
+
+    def with_java_options(self, options: Sequence[str]) -> "Launch":
+        """The same, with more options for Java."""
+        return self._replace(command=[self.command[0], *options, *self.command[1:]])
 
 
 class EmbeddedServer(ABC):
@@ -34,6 +48,7 @@ class EmbeddedServer(ABC):
     """
 
     name: str
+    settings: Settings
     folder: Path
     log: Path
     pid_file: PidFile
@@ -73,10 +88,11 @@ class EmbeddedServer(ABC):
         self.wait_until_ready(say)
         return was_started
 
-    def launch(self, *, detached: bool, say: Say = lambda _: None) -> bool:
+    def launch(self, *, detached: bool, say: Say = lambda _: None, listed_classes: Path | None = None) -> bool:
         """Starts the server's process without waiting until it is ready. False if it was already running.
 
-        detached: the server outlives this process (`up`); otherwise it ends with it (`demo`). Raises StreamgaugeError when a port is taken.
+        detached: the server outlives this process (`up`); otherwise it ends with it (`demo`). listed_classes: a file for the names of the
+        classes that it loads. Raises StreamgaugeError when a port is taken.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / "start.lock")
@@ -88,7 +104,12 @@ class EmbeddedServer(ABC):
             if self.process is not None:
                 return False
             self.check_ports()
-            command, environment, output = self._prepare()
+            launch = self._prepare()
+            if listed_classes is not None:
+                launch = launch.with_java_options([f"-XX:DumpLoadedClassList={listed_classes}"])
+            elif launch.class_path:
+                launch = launch.with_java_options(class_data.options(launch.archive(self.settings.cache)))
+            command, environment, output, _ = launch
             if detached:
                 self.pid_file.write(start_detached(command, log=output, environment=environment).pid)
             else:
@@ -99,6 +120,20 @@ class EmbeddedServer(ABC):
             return True
         finally:
             lock.release()
+
+    def save_classes(self) -> None:
+        """Creates the archive of the classes that the server loads, unless it exists: starts the server, which lists them, and stops it.
+
+        Raises StreamgaugeError when the server does not start, or Java does not create the archive.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        launch, loaded = self._prepare(), self.folder / "classes"
+        archive = launch.archive(self.settings.cache)
+        if not archive.exists():
+            self.launch(detached=False, listed_classes=loaded)
+            self.wait_until_ready()
+            self.stop()
+            class_data.create(archive, Path(launch.command[0]), launch.class_path, loaded)
 
     def wait_until_ready(self, say: Say = lambda _: None) -> None:
         """Waits until the server is ready, as long as its process makes progress.

@@ -6,7 +6,6 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from ports import free_ports
 from running import RETRY_SECONDS
 
 from contract.domains.nest import NEST_CAMERA_STATS
@@ -14,6 +13,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import create_topics
 from contract.kafka.result_table import read_to_end
+from contract.process.ports import free_ports
 from dashboard.reading.reader import Follower, Snapshot, per_snapshot
 from streamgauge.platform.platform import Platform
 

@@ -8,11 +8,11 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import one_camera, write_topic
-from ports import free_ports
 from running import one_line_error, streamgauge
 
 from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import delete_rows
+from contract.process.ports import free_ports
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TWO_IN_AN_HOUR = "select window.start as hour, sum(count) as people from live_nest_camera_stats group by hour order by hour"

@@ -15,12 +15,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from ports import free_ports
 from running import environment, eventually, kafka_client_threads, settings_on_free_ports, streamgauge
 
 from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
+from contract.process.ports import free_ports
 from contract.topics import LARGEST_RECORD_BYTES
 from producers.delivery.sending import Delivery
 from producers.nest.simulation import Simulation, simulate

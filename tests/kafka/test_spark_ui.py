@@ -7,8 +7,9 @@ import sys
 import psutil
 import requests
 from plain import START, one_camera, write_topic
-from ports import free_ports
 from running import RETRY_SECONDS, environment, eventually
+
+from contract.process.ports import free_ports
 
 ANSWER_SECONDS = 60
 

@@ -17,11 +17,11 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-from ports import free_ports
 from rights import Right
 from running import SHORT_LIVED
 
 from contract.kafka.create_topics import create_topics
+from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 

@@ -10,15 +10,14 @@ from brokers import EmbeddedKafka
 from kerberos import REALM, Kdc, missing, whole_java
 from messages import absent
 from plain import read_topic
-from ports import free_ports
 from running import RETRY_SECONDS, environment, one_line_error, streamgauge
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.java.runtime import java_home
 from contract.kafka.create_topics import create_topics
+from contract.process.ports import free_ports
 from contract.settings import Settings
-from streamgauge.platform.server import Launch
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 COPIER = Path(__file__).with_name("copy_by_ticket.py")
@@ -45,8 +44,7 @@ class KerberizedKafka(EmbeddedKafka):
         self._keytab = kdc.keytab("broker", "kafka/localhost", "kafka/127.0.0.1")
 
     def _prepare(self):
-        command, environment, output = super()._prepare()
-        return Launch([command[0], f"-Djava.security.krb5.conf={self._kdc.config}", *command[1:]], environment, output)
+        return super()._prepare().with_java_options([f"-Djava.security.krb5.conf={self._kdc.config}"])
 
     def _server_properties(self):
         own = super()._server_properties()

@@ -87,7 +87,8 @@ def small_stream(settings, folder, option):
 
 
 def test_without_downloads_fetch_needs_no_network(own, tmp_path):
-    other = replace(own, cache=tmp_path, maven_url="http://127.0.0.1:9")
+    elsewhere = {"kafka_bootstrap_servers": "127.0.0.1:9", "schema_registry_url": "http://127.0.0.1:9"}  # no embedded servers
+    other = replace(own, cache=tmp_path, maven_url="http://127.0.0.1:9", **elsewhere)
     archive = class_data.archive_for(java(other), fixed_class_path(other), other.cache)
     archive.parent.mkdir()
     archive.touch()

@@ -4,11 +4,11 @@ import socket
 import sys
 
 import pytest
-from ports import free_ports
 from running import eventually
 
 from contract.errors import StreamgaugeError
 from contract.process import waiting
+from contract.process.ports import free_ports
 from streamgauge.platform import server as servers
 from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import EmbeddedServer, Launch, refuse_a_taken_port

@@ -2,8 +2,8 @@
 
 import pytest
 from object_store import CREDENTIALS, ObjectStore
-from ports import free_ports
 
+from contract.process.ports import free_ports
 from contract.storage.paths import StoreAway, files_below, folders_in, names_in, remote_folder, text_of, write_new, write_whole
 
 

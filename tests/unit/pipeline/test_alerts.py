@@ -6,11 +6,11 @@ from http.server import BaseHTTPRequestHandler
 from threading import Event
 
 import pytest
-from ports import free_ports
 from running import eventually
 from web_server import Quiet, answering
 
 from contract.errors import StreamgaugeError
+from contract.process.ports import free_ports
 from contract.settings import Settings
 from pipeline.monitoring.alerts import Alerts
 

@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 from databases import PASSWORD
 from messages import absent, refused
-from ports import free_ports
 from pyspark.sql import types as T  # noqa: N812
 
+from contract.process.ports import free_ports
 from contract.settings import Settings
 from pipeline.database.connection import Database, DatabaseAway, DatabaseRefuses
 from pipeline.database.keyed_table import IS_DELETED, KeyedTable

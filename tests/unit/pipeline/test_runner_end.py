@@ -3,8 +3,7 @@
 import threading
 from types import SimpleNamespace
 
-from ports import free_ports
-
+from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from pipeline.running.runner import Runner

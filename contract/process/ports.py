@@ -1,4 +1,4 @@
-"""Finds free ports for servers that run next to existing ones."""
+"""Finds free ports for servers that run next to others."""
 
 import random
 import socket
@@ -8,7 +8,7 @@ from contextlib import ExitStack
 def free_ports(count: int) -> list[int]:
     """`count` consecutive free ports below the range of outgoing connections, any of which could otherwise take one."""
     while True:
-        first = random.randrange(20_000, 32_000)
+        first = random.randrange(20_000, 32_000)  # noqa: S311 - no secret
         with ExitStack() as sockets:
             try:
                 for port in range(first, first + count):
