@@ -1,28 +1,34 @@
 """Measures `streamgauge demo` on this machine: `PYTHONPATH=tests python -m benchmarks.demo`. Everything is fetched before, so that no download is timed.
 
-Prints the seconds from the command to the first row of each domain's result topic; three minutes later, when Java has compiled most of
-Spark, the cores that all its processes use and what they hold in memory; and the seconds that it takes to end after Ctrl-C.
+Prints the seconds and the CPU from the command to the first row of each domain's result topic; in the fifth minute after that, when Java has
+compiled most of Spark, the cores that all its processes use, what they hold in memory, and how long batches take; and the seconds that it
+takes to end after Ctrl-C.
 """
 
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import orjson
 from confluent_kafka import KafkaException
 from running import environment
 
-from benchmarks.measuring import ME, MIB, cpu_seconds, family, messages, own_settings, resident_bytes, say, say_machine
+from benchmarks.measuring import ME, MIB, cpu_seconds, family, messages, own_settings, resident_bytes, say, say_machine, unit_seconds
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.java import jars
 from contract.settings import Settings
+from contract.text import utc_text
+from contract.topics import STREAMING_METRICS
 
 FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
-SETTLE_SECONDS, BUSY_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 180, 60, 300, 8
+SETTLE_SECONDS, BUSY_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 240, 60, 300, 8
 
 
 def main() -> None:
@@ -38,6 +44,7 @@ def main() -> None:
                 wait_for_rows(settings, demo, started)
                 time.sleep(SETTLE_SECONDS)
                 weigh(demo.pid)
+                say_batches(settings)
             finally:
                 asked = time.monotonic()
                 demo.send_signal(signal.SIGINT)
@@ -52,7 +59,8 @@ def wait_for_rows(settings: Settings, demo: "subprocess.Popen[bytes]", started: 
         if demo.poll() is not None or time.monotonic() - started > PATIENCE_SECONDS:
             sys.exit(f"no row in {', '.join(waited_for)} after {time.monotonic() - started:.0f} s; see `streamgauge demo`")
         for name in [name for name in waited_for if has_a_row(settings, name)]:
-            say(f"demo: first row of {name} after {time.monotonic() - started:.1f} s")
+            units = cpu_seconds(demo.pid) / unit_seconds()
+            say(f"demo: first row of {name} after {time.monotonic() - started:.1f} s, {units:.0f} CPU units")
             waited_for.remove(name)
         time.sleep(0.5)
 
@@ -69,6 +77,20 @@ def weigh(pid: int) -> None:
     )
     for process in sorted(processes, key=lambda one: -one.memory_info().rss)[:LARGEST_SHOWN]:
         say(f"      {process.memory_info().rss / MIB:,.0f} MiB  {' '.join(process.cmdline())[-80:]}")
+
+
+def say_batches(settings: Settings) -> None:
+    """Says how long the batches of each query took in the last minute."""
+    since = utc_text(datetime.now(UTC) - timedelta(seconds=BUSY_SECONDS))
+    taken: dict[str, list[int]] = {}
+    for message in messages(settings, STREAMING_METRICS.name):
+        report = orjson.loads(message.value() or b"{}")
+        if report["event"] == "progress" and report["time"] > since:
+            taken.setdefault(report["query"], []).append(report["batch_ms"])
+    for query, milliseconds in sorted(taken.items()):
+        say(
+            f"demo: {len(milliseconds)} batches of {query}: median {statistics.median(milliseconds):.0f} ms, longest {max(milliseconds)} ms"
+        )
 
 
 def has_a_row(settings: Settings, topic: str) -> bool:
