@@ -8,10 +8,13 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dashboard import formats
 from dashboard.page_head import is_standing_still
 
 RANGE, OLDEST, NEWEST, ALL = "range", "oldest", "newest", "all"
 _PERIOD, _HOUR, _PLAY = "period", "hour", "play"
+MOST_STRAYS = 0.1
+"""The largest share of the windows that can be strays."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +32,37 @@ class Period:
 def choose_period(column: DeltaGenerator, windows: pd.DataFrame, choices: Mapping[str, timedelta | None], default: str) -> Period:
     """Draws the choices into `column`, and below them a slider if RANGE is chosen.
 
-    windows: start, end. choices: how far back from the newest window each one reaches; None: as far as there is one. Such a period moves on
-    with the newest window; a range stays where it is, unless one of its ends is OLDEST or NEWEST.
+    windows: start, end. choices: how far back from the newest window each one reaches; None: as far as there is one, without strays, which are
+    told of. Such a period moves on with the newest window; a range stays where it is, unless one of its ends is OLDEST or NEWEST.
     """
     chosen = column.segmented_control("Period", [*choices, RANGE], default=default, required=True, key=_PERIOD, bind="query-params")
     first, last = windows["start"].min(), windows["end"].max()
     if chosen != RANGE:
         length = choices[chosen or default]
-        return Period(first if length is None else last - length, last)
+        if length is not None:
+            return Period(last - length, last)
+        start = windows["start"].drop_duplicates().sort_values(ignore_index=True)
+        strays = strays_of(start)
+        if strays:
+            told = formats.several(strays, "older window is", "older windows are")
+            column.caption(f"{told} left out, far before {formats.day(start[strays])}. Choose *{RANGE}* to see all.")
+        return Period(start[strays], last)
     moments = pd.concat([windows["start"], windows["end"]]).dt.floor("min").drop_duplicates().sort_values()
     start, end = _choose_range([OLDEST, *map(_label, moments), NEWEST])
     return Period(first if start == OLDEST else _moment(start), last if end == NEWEST else _moment(end))
+
+
+def strays_of(starts: pd.Series) -> int:
+    """How many of the first windows are strays: few, and before a gap longer than all that comes after it. Charts would show little else.
+
+    starts: of the windows, different and in order.
+    """
+    gaps = starts.diff()[1:]
+    if gaps.empty:
+        return 0
+    strays = int(gaps.idxmax())
+    is_mostly_gap = gaps[strays] > starts.iloc[-1] - starts[strays]
+    return strays if is_mostly_gap and strays <= MOST_STRAYS * len(starts) else 0
 
 
 def _choose_range(ends: list[str]) -> tuple[str, str]:

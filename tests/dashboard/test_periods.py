@@ -9,7 +9,7 @@ from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from dashboard import windows
-from dashboard.periods import Period
+from dashboard.periods import Period, strays_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -66,6 +66,34 @@ def test_a_choice_counts_back_from_the_newest_window_and_moves_on_with_it(page):
     assert shown(drawn(page)) == [3, 4]
     page.segmented_control(key="period").set_value("all")
     assert shown(drawn(page)) == [0, 1, 2, 3, 4]
+
+
+def test_all_leaves_out_a_few_windows_of_long_ago_and_says_so(page):
+    page.session_state["table"] = hours(-140_000, -139_000, *range(30))
+    drawn(page).segmented_control(key="period").set_value("all")
+    assert shown(drawn(page)) == [*range(30)]
+    assert [one.value for one in page.caption] == ["2 older windows are left out, far before 21 November 2026. Choose *range* to see all."]
+    page.segmented_control(key="period").set_value("range")
+    assert shown(drawn(page)) == [-140_000, -139_000, *range(30)]
+    assert not page.caption
+
+
+@pytest.mark.parametrize(
+    ("starts", "strays"),
+    [
+        ([], 0),
+        ([0], 0),
+        ([-1000, 0], 0),  # a half is not few
+        ([*range(20)], 0),
+        ([-1000, *range(20)], 1),
+        ([-1000, -999, *range(20)], 2),
+        ([-20, *range(20)], 1),
+        ([-19, *range(20)], 0),  # the gap is as long as what comes after it
+        ([*range(20), 1000], 0),  # the newest window is never a stray
+    ],
+)
+def test_strays_are_few_and_before_a_gap_longer_than_the_rest(starts, strays):
+    assert strays_of(hours(*starts)["start"]) == strays
 
 
 def test_a_range_of_the_url_stays_while_newer_windows_come(page):
