@@ -60,8 +60,8 @@ def strays_of(starts: pd.Series) -> int:
     gaps = starts.diff()[1:]
     if gaps.empty:
         return 0
-    strays = int(gaps.idxmax())
-    is_mostly_gap = gaps[strays] > starts.iloc[-1] - starts[strays]
+    strays = int(gaps.argmax()) + 1
+    is_mostly_gap = gaps.max() > starts.iloc[-1] - starts.iloc[strays]
     return strays if is_mostly_gap and strays <= MOST_STRAYS * len(starts) else 0
 
 
