@@ -41,12 +41,12 @@ def choose_period(column: DeltaGenerator, windows: pd.DataFrame, choices: Mappin
         length = choices[chosen or default]
         if length is not None:
             return Period(last - length, last)
-        start = windows["start"].drop_duplicates().sort_values(ignore_index=True)
-        strays = strays_of(start)
+        starts = windows["start"].drop_duplicates().sort_values(ignore_index=True)
+        strays = strays_of(starts)
         if strays:
             told = formats.several(strays, "older window is", "older windows are")
-            column.caption(f"{told} left out, far before {formats.day(start[strays])}. Choose *{RANGE}* to see all.")
-        return Period(start[strays], last)
+            column.caption(f"{told} left out, far before {formats.day(starts[strays])}. Choose *{RANGE}* to see all.")
+        return Period(starts[strays], last)
     moments = pd.concat([windows["start"], windows["end"]]).dt.floor("min").drop_duplicates().sort_values()
     start, end = _choose_range([OLDEST, *map(_label, moments), NEWEST])
     return Period(first if start == OLDEST else _moment(start), last if end == NEWEST else _moment(end))
