@@ -12,9 +12,10 @@ from datetime import timedelta
 
 import psutil
 import pytest
-from plain import START, counts_of, folded, one_camera, results, sightings_of, write_topic
+from plain import START, counts_of, folded, one_camera, read_topic, results, sightings_of, write_topic
 from running import environment, eventually, one_line_error, streamgauge
 
+from contract.kafka.topic_ends import TopicEnds
 from pipeline.catalog import known
 from pipeline.checkpoint.contents import Checkpoint
 
@@ -57,8 +58,10 @@ def kill_in_a_batch(names, is_in_a_batch, settings, *, within_seconds=0.0):
 
     command = [sys.executable, "-c", RUN_WITHOUT_PAUSES, *names]
     with subprocess.Popen(command, env=environment(settings, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="90")) as pipeline:
-        eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
-        pipeline.kill()
+        try:
+            eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
+        finally:
+            pipeline.kill()
 
 
 def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry, postgres):
@@ -113,7 +116,7 @@ def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doub
     write_topic(fresh, "nest-logs", documents, partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number))
     (query,) = (query for query in known(fresh) if query.name == status)
     checkpoint = Checkpoint(query.checkpoint_name.folder(fresh))
-    killed_in: list[int] = []
+    alerts, ends, ends_when_begun, killed_in = "nest-camera-alerts-0", TopicEnds(fresh.kafka), {}, []
 
     def timers_due(number):
         silent_ms = START.timestamp() * 1000 + 600_000
@@ -123,17 +126,28 @@ def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doub
         planned = checkpoint.planned[-1:]
         return checkpoint.last_committed < max(planned, default=-1) > max(killed_in, default=0) and timers_due(*planned) > 0
 
-    for _ in range(20):
+    def has_written_alerts():
+        if not is_in_a_new_batch_with_timers_due():
+            return False
+        ends.ask([alerts])
+        return ends.ends[alerts] > ends_when_begun.setdefault(checkpoint.planned[-1], ends.ends[alerts])
+
+    for _ in range(10):
         kill_in_a_batch([status], is_in_a_new_batch_with_timers_due, fresh, within_seconds=6)
         killed_in.append(checkpoint.planned[-1])
+        kill_in_a_batch([status], has_written_alerts, fresh)
+        killed_in.append(checkpoint.planned[-1])
+    ends.close()
     done = streamgauge("run", status, "--once", settings=fresh)
     assert done.returncode == 0, done.stderr
     (verified,) = json.loads(streamgauge("verify", status, "--format", "json", settings=fresh).stdout)
     assert verified["verdict"] == "right", verified
     # The watermark is ten minutes behind the partition that is least far, and a camera is silent after another ten.
     silent = {f"cam-{number}": "offline" for number in range(seconds - 2 - 1200)}
-    assert {alert["device_id"]: alert["alert"] for alert in folded(fresh, "nest-camera-alerts").values()} == silent
-    assert len(folded(fresh, "nest-camera-alerts")) == len(silent)
+    by_key = folded(fresh, "nest-camera-alerts")
+    assert {alert["device_id"]: alert["alert"] for alert in by_key.values()} == silent
+    assert len(by_key) == len(silent)
+    assert len(read_topic(fresh, "nest-camera-alerts")) > len(silent), "no kill hit a batch that had written alerts"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
