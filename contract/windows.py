@@ -14,9 +14,10 @@ class Window(NamedTuple):
 
 
 def window_of(key: bytes) -> Window | None:
-    """The window in a row's key. None if there is none or it cannot be read."""
+    """The window in a row's key. If the key says only when something started, that moment. None if there is neither or it cannot be read."""
     try:
-        window = orjson.loads(key)["window"]
+        row = orjson.loads(key)
+        window = {"start": row["started"], "end": row["started"]} if "started" in row else row["window"]
         start, end = (datetime.fromisoformat(window[name]) for name in ("start", "end"))
         return Window(start.astimezone(UTC), end.astimezone(UTC))
     except (ValueError, KeyError, TypeError, OverflowError):

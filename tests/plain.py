@@ -108,6 +108,18 @@ def camera_changes(documents: Iterable[tuple[int, bool]], until_ms: int, silence
     return changes
 
 
+def sessions_of(times: Iterable[int], gap: int) -> list[tuple[int, int, int]]:
+    """(first, last, how many) of each session of events at these times, in any order."""
+    sessions: list[tuple[int, int, int]] = []
+    for time in sorted(times):
+        if sessions and time <= sessions[-1][1] + gap:
+            first, _, number = sessions.pop()
+            sessions.append((first, time, number + 1))
+        else:
+            sessions.append((time, time, 1))
+    return sessions
+
+
 def results(settings: Settings) -> dict[tuple[str, str], int]:
     """What topic nest-camera-stats holds, as `counts_of` gives it; checks that windows are an hour and keys canonical on the way."""
     table = {}

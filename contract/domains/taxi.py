@@ -28,13 +28,22 @@ TAXI_ZONE_SESSIONS = Topic(
     config=COMPACTED,
 )
 
+TAXI_ZONE_SESSIONS_EARLY = Topic(
+    name="taxi-zone-sessions-early",
+    partitions=1,
+    key='canonical JSON {"started","zone_id"}, UTC; started is the first drop-off of the session',
+    value='JSON {"started", "zone_id", "borough", "zone", "window": {"start", "end"}, "trips", "fare_amount_sum", "total_amount_sum"}: the session so far, the whole row',
+    config=COMPACTED,
+)
+
 DOMAIN = Domain(
     name="taxi",
     title="NYC green taxi",
-    topics=(NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS),
+    topics=(NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY),
     reports={
         "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
         "taxi-zone-sessions": Report(TAXI_ZONE_SESSIONS, group=("zone_id",), counted="trips"),
+        "taxi-zone-sessions-early": Report(TAXI_ZONE_SESSIONS_EARLY, group=("zone_id",), counted="trips"),
     },
     demo=("--continue", "--start", "2024-03-01T00:00:00Z", "--speed-up", "600", "--odd", "0.005"),
 )

@@ -10,7 +10,8 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS
+from contract import durations
+from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
@@ -19,6 +20,7 @@ from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 from pipeline.sources.static_tables import StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
+from pipeline.state.early_sessions import early_sessions
 
 ZONES = StaticTable("taxi_zone_lookup.csv", schema="LocationID int, Borough string, Zone string", unique="LocationID")
 UNKNOWN = "Unknown"
@@ -35,6 +37,7 @@ TRIP = (
 )
 """The columns of a trip. Amounts are decimals, so sums are exact to the cent."""
 MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
+_OF_SESSIONS = ("fare_amount", "total_amount")
 _TIMES = ("lpep_pickup_datetime", "lpep_dropoff_datetime")
 _EVENT_KEY = ("dropoff", "fingerprint")
 _CORRUPT = "_corrupt"
@@ -95,13 +98,45 @@ def zone_sessions(rides: DataFrame, zones: DataFrame) -> DataFrame:
     """
     sessions = (
         rides.dropDuplicates(list(_EVENT_KEY))
-        .withColumn("zone_id", F.coalesce("PULocationID", F.lit(UNKNOWN_ZONE)))
-        .groupBy("zone_id", F.session_window("dropoff", SESSION_GAP).alias("window"))
-        .agg(F.count("*").alias("trips"), *(F.sum(name).alias(f"{name}_sum") for name in ("fare_amount", "total_amount")))
+        .groupBy(_zone_id(), F.session_window("dropoff", SESSION_GAP).alias("window"))
+        .agg(F.count("*").alias("trips"), *(F.sum(name).alias(f"{name}_sum") for name in _OF_SESSIONS))
     )
+    return _with_names(sessions, zones).select("zone_id", "borough", "zone", "window", "trips", *(f"{name}_sum" for name in _OF_SESSIONS))
+
+
+def zone_sessions_early(rides: DataFrame, zones: DataFrame, until_ms: int | None = None) -> DataFrame:
+    """The sessions of `zone_sessions`, each from its first trip on and again with each batch that changes it.
+
+    rides, zones: as for zone_sessions. until_ms: see Query.has_timers; with early results, no row waits for the watermark.
+    Returns started (the window's start), and the columns of zone_sessions. If a trip joins a session to an earlier one, or is earlier than
+    its first, then all columns but started and zone_id are null for the start that is gone.
+    """
+    if until_ms is not None:
+        return zone_sessions(rides, zones).select(F.col("window.start").alias("started"), "*")
+    at_ms, totals = F.unix_millis("dropoff").alias("at_ms"), F.array(*_OF_SESSIONS).alias("totals")
+    trips = rides.select(_zone_id(), "dropoff", at_ms, F.col("fingerprint").alias("id"), totals)
+    gap_ms = round(durations.seconds(SESSION_GAP, "SESSION_GAP") * 1000)
+    sessions = _with_names(early_sessions(trips, "zone_id", gap_ms), zones)
+    started, end = F.timestamp_millis("start_ms"), F.timestamp_millis(F.col("last_ms") + gap_ms)
+    is_there = F.col("events").isNotNull()
+    return sessions.select(
+        started.alias("started"),
+        "zone_id",
+        *(F.when(is_there, F.col(name)).alias(name) for name in ("borough", "zone")),
+        F.when(is_there, F.struct(started.alias("start"), end.alias("end"))).alias("window"),
+        F.col("events").alias("trips"),
+        *(F.col("totals")[number].alias(f"{name}_sum") for number, name in enumerate(_OF_SESSIONS)),
+    )
+
+
+def _zone_id() -> Column:
+    return F.coalesce("PULocationID", F.lit(UNKNOWN_ZONE)).alias("zone_id")
+
+
+def _with_names(sessions: DataFrame, zones: DataFrame) -> DataFrame:
+    """Adds borough and zone to `zone_id`."""
     located = sessions.join(F.broadcast(zones), sessions["zone_id"] == zones["LocationID"], how="left")
-    names = (F.coalesce(name, F.lit(UNKNOWN)).alias(name.lower()) for name in ("Borough", "Zone"))
-    return located.select("zone_id", *names, "window", "trips", "fare_amount_sum", "total_amount_sum")
+    return located.withColumns({name.lower(): F.coalesce(name, F.lit(UNKNOWN)) for name in ("Borough", "Zone")})
 
 
 def with_zones(rides: DataFrame, zones: DataFrame) -> DataFrame:
@@ -186,6 +221,21 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
             mode="append",
+            on_request=True,
+        ),
+        Query(
+            "taxi-zone-sessions-early",
+            source=KafkaTopic(NYC_TAXI.name),
+            decode=decode,
+            event_time="dropoff",
+            event_key=_EVENT_KEY,
+            growing=("trips",),
+            transform=zone_sessions_early,
+            session_gap=SESSION_GAP,
+            has_timers=True,
+            static_tables=(ZONES,),
+            sink=CompactedTopic(TAXI_ZONE_SESSIONS_EARLY, key=("started", "zone_id")),
+            mode="update",
             on_request=True,
         ),
         Query(

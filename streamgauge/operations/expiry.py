@@ -7,7 +7,8 @@ This is safe while queries write. A query changes only windows that end after it
 STREAMGAUGE_PARTITION_SKEW plus the watermark's delay behind the newest event, and that event is at most one window length before the end of
 the newest window. The retention is longer than the three together, so no new event can change a deleted row. One batch may still write
 expired rows: a batch that covers a long time, such as the first one over a year of data, or one that reruns after a kill. It writes whole
-rows from its own state, so they are correct while they exist, and the next round deletes them again.
+rows from its own state, so they are correct while they exist, and the next round deletes them again. The same holds for a session that goes on for as long
+as the retention: its key says only when it started.
 """
 
 from collections.abc import Iterator
@@ -23,8 +24,8 @@ from contract.settings import Settings
 from contract.topics import Topic
 from contract.windows import utc, window_of
 
-TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.is_compacted and '"window"' in topic.key)
-"""The result topics that expire: those with a window in their key."""
+TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.is_compacted and ('"window"' in topic.key or '"started"' in topic.key))
+"""The result topics that expire: those with a window, or the start of a session, in their key."""
 LONGEST_FIXED_WINDOW_SECONDS = 3600
 """The longest query window that no setting changes: one hour, of Nest and taxi."""
 
@@ -95,7 +96,7 @@ def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
     limit = cut_off(newest.end, retention)
     expired = tuple(key for key, window in windows.items() if window.end <= limit)
     # All windows of one event contain it, so each overlaps every other.
-    is_alone = all(window.end > newest.start for window in windows.values() if window.end > limit)
+    is_alone = all(window == newest or window.end > newest.start for window in windows.values() if window.end > limit)
     doubt = (
         f"nothing newer than {utc(limit)} would stay but the window that ends at {utc(newest.end)}, as after one record with a wrong clock; when others follow it, the old ones go"
         if expired and is_alone

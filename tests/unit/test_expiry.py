@@ -31,7 +31,7 @@ def expired(keys, retention=2 * DAY):
 
 def test_the_tables_are_those_with_a_window():
     windows = {"nest-camera-stats", "nest-crowds", "nest-temperatures", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats"}
-    assert {table.name for table in TABLES} == {*windows, "taxi-zone-sessions", "wikimedia-editor-sessions"}
+    assert {table.name for table in TABLES} == {*windows, "taxi-zone-sessions", "taxi-zone-sessions-early", "wikimedia-editor-sessions"}
 
 
 def test_the_cut_off_is_the_newest_end_less_the_retention():
@@ -86,6 +86,12 @@ def test_nor_does_one_that_counts_in_several_windows():
     minute = timedelta(minutes=1)
     wrong = [key(datetime(2099, 1, 1, tzinfo=UTC) + timedelta(seconds=back), length=minute) for back in (0, 30)]
     assert expiry_of("a-table", [*hours(0, 48), *wrong], DAY).doubt is not None
+
+
+def test_the_start_of_a_session_in_a_key_is_when_it_expires_and_one_wrong_clock_empties_nothing():
+    sessions = [orjson.dumps({"started": f"2026-11-{day:02}T12:00:00Z", "zone_id": 7}) for day in (18, 19, 20, 21)]
+    assert expired(sessions) == tuple(sessions[:2])
+    assert expiry_of("a-table", [*sessions, orjson.dumps({"started": "2099-01-01T00:00:00Z", "zone_id": 7})], DAY).doubt is not None
 
 
 def test_after_a_long_silence_the_second_window_settles_it():

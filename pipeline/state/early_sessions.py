@@ -1,0 +1,79 @@
+"""Sessions that are told before they are over: a stateful processor over `sessions.grown`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
+
+from pipeline.state.sessions import Event, Known, Session, changes, grown, still_open
+
+_SESSION = "start_ms bigint, last_ms bigint, events bigint"
+# Each total is a struct of its own: Spark 4.1 stores no null as Avro among the elements of an array.
+_KNOWN = f"sessions array<struct<{_SESSION}, totals array<struct<total decimal(22, 2)>>>>, seen array<struct<at_ms bigint, id string>>"
+
+
+class EarlySessions(StatefulProcessor):
+    """Spark's calls: a key at a time, one value to read and one to write, and a timer for the session that ends first.
+
+    A timer waits exactly as long as there is a value. It is not postponed when events come: it finds what is still open, and is set anew.
+    """
+
+    def __init__(self, key: str, gap_ms: int) -> None:
+        self._key, self._gap_ms = key, gap_ms
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declares the state."""
+        self._handle, self._state = handle, handle.getValueState("known", _KNOWN)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803
+        """Takes the events of one batch, in any order, and tells which sessions they have changed."""
+        before = self._read()
+        after = grown(before, (Event(row.at_ms, row.id, tuple(row.totals)) for row in rows), self._gap_ms)
+        self._write(after, is_timed=bool(before.sessions))
+        return (self._row(key[0], start_ms, session) for start_ms, session in changes(before.sessions, after.sessions).items())
+
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803
+        """Removes the sessions that are over. Their rows stay as they are."""
+        self._write(still_open(self._read(), timerValues.getCurrentWatermarkInMs(), self._gap_ms), is_timed=False)
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _read(self) -> Known:
+        value = self._state.get()
+        if value is None:
+            return Known()
+        sessions, seen = value
+        return Known(
+            tuple(Session(start, last, events, tuple(total for (total,) in totals)) for start, last, events, totals in sessions),
+            frozenset(tuple(one) for one in seen),
+        )
+
+    def _write(self, known: Known, *, is_timed: bool) -> None:
+        if not known.sessions:
+            self._state.clear()
+            return
+        # Spark takes plain tuples and lists only.
+        sessions = [(*session[:-1], [(total,) for total in session.totals]) for session in known.sessions]
+        self._state.update((sessions, list(known.seen)))
+        if not is_timed:
+            self._handle.registerTimer(known.sessions[0].last_ms + self._gap_ms + 1)
+
+    def _row(self, key: Any, start_ms: int, session: Session | None) -> Row:  # noqa: ANN401 - of any type
+        if session is None:
+            return Row(**{self._key: key, "start_ms": start_ms, "last_ms": None, "events": None, "totals": None})
+        return Row(**{self._key: key, **session._asdict(), "totals": list(session.totals)})
+
+
+def early_sessions(events: DataFrame, key: str, gap_ms: int) -> DataFrame:
+    """The sessions of each key in a stream, whenever a batch has changed them.
+
+    events: `key`, at_ms (long), id (string; two events with equal times and ids are one), totals (array of decimals with two digits: what to add
+    up), and a column with a watermark.
+    Returns `key`, start_ms, last_ms, events (long) and totals. Of a session that has become part of an earlier one, only the first two.
+    """
+    return events.groupBy(key).transformWithState(
+        EarlySessions(key, gap_ms), f"{key} {dict(events.dtypes)[key]}, {_SESSION}, totals array<decimal(22, 2)>", "Update", "EventTime"
+    )
