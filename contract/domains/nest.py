@@ -47,6 +47,14 @@ NEST_CAMERA_ALERTS = Topic(
     config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)},
 )
 
+NEST_CAMERA_ACTIVITY = Topic(
+    name="nest-camera-activity",
+    partitions=1,
+    key='canonical JSON {"device_id"}',
+    value='JSON {"device_id", "zip_code", "first_activity", "last_activity", "sightings"}: a camera since it last saw nobody for long, times in UTC',
+    config=COMPACTED,
+)
+
 NEST_TEMPERATURES = Topic(
     name="nest-temperatures",
     partitions=1,
@@ -61,7 +69,7 @@ NEST_TEMPERATURES = Topic(
 DOMAIN = Domain(
     name="nest",
     title="Nest cameras",
-    topics=(NEST_LOGS, NEST_CAMERA_STATS, NEST_CROWDS, NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS, NEST_TEMPERATURES),
+    topics=(NEST_LOGS, NEST_CAMERA_STATS, NEST_CROWDS, NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS, NEST_CAMERA_ACTIVITY, NEST_TEMPERATURES),
     reports={
         "nest-camera-stats": Report(NEST_CAMERA_STATS, group=("zip_code",), counted="count"),
         "nest-temperatures": Report(NEST_TEMPERATURES, group=("structure_id",), counted="readings"),

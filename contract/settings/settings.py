@@ -214,6 +214,12 @@ class Settings:
     offline_after: str = _setting(
         "STREAMGAUGE_OFFLINE_AFTER", "10 minutes", "how long, in event time, a Nest camera may be silent before it is offline", DURATION
     )
+    inactive_after: str = _setting(
+        "STREAMGAUGE_INACTIVE_AFTER",
+        "1 day",
+        "how long, in event time, a Nest camera may see nobody before its activity is over; reset `nest-camera-activity` after a change",
+        DURATION,
+    )
     crowd: int = _setting(
         "STREAMGAUGE_CROWD", 1000, "how many people seen in a zip code and hour are a crowd; reset `nest-crowds` after a change", COUNT
     )

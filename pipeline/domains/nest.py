@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract import durations
-from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_CROWDS, NEST_LOGS
+from contract.domains.nest import NEST_CAMERA_ACTIVITY, NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_CROWDS, NEST_LOGS
 from contract.settings import Settings
 from pipeline.domains import nest_devices
 from pipeline.formats.dead_letters import dead_letters, json_reason
@@ -22,6 +22,7 @@ from pipeline.sources.files import Files
 from pipeline.sources.static_tables import UNKNOWN, StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
 from pipeline.state.cameras import camera_status
+from pipeline.state.early_sessions import early_sessions
 from pipeline.state.offline import Limits
 
 DEVICE_LOCATIONS = StaticTable("device_locations.csv", schema="device_id string, zip_code string", unique="device_id")
@@ -95,6 +96,37 @@ def crowds(seen: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
         .agg(F.get(times, F.lit(crowd - 1)).alias("reached_at"))
         .where(F.col("reached_at").isNotNull())
         .select("zip_code", "window", F.lit(crowd).alias("crowd"), "reached_at")
+    )
+
+
+def camera_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int, until_ms: int | None = None) -> DataFrame:
+    """When each camera began to see people, and when it last did; the beginning is the first sighting after `timeout_ms` without one.
+
+    seen, locations: as for camera_stats. until_ms: see Query.has_timers.
+    Returns device_id, zip_code, first_activity, last_activity (timestamps, whole ms), sightings (long). If a camera has seen nobody for
+    longer than `timeout_ms`, all columns but device_id are null.
+    """
+    at_ms = F.unix_millis("start_time")
+    if until_ms is None:
+        event_id, totals = F.unix_micros("start_time").cast("string"), F.array().cast("array<decimal(22, 2)>")
+        sightings = seen.select("device_id", "start_time", at_ms.alias("at_ms"), event_id.alias("id"), totals.alias("totals"))
+        newest = early_sessions(sightings, "device_id", timeout_ms, newest_only=True)
+    else:
+        once = seen.dropDuplicates(list(_EVENT_KEY))
+        sessions = once.groupBy("device_id", F.session_window(F.timestamp_millis(at_ms), f"{timeout_ms} milliseconds").alias("window"))
+        spans = sessions.agg(F.min(at_ms).alias("start_ms"), F.max(at_ms).alias("last_ms"), F.count("*").alias("events"))
+        newest = (
+            spans.groupBy("device_id").agg(F.max(F.struct("start_ms", "last_ms", "events")).alias("newest")).select("device_id", "newest.*")
+        )
+        newest = newest.where(F.col("last_ms") + timeout_ms >= until_ms)
+    is_there = F.col("events").isNotNull()
+    first, last = (F.timestamp_millis(F.when(is_there, F.col(name))) for name in ("start_ms", "last_ms"))
+    return newest.join(F.broadcast(locations), "device_id", how="left").select(
+        "device_id",
+        F.when(is_there, F.coalesce("zip_code", F.lit(UNKNOWN))).alias("zip_code"),
+        first.alias("first_activity"),
+        last.alias("last_activity"),
+        F.col("events").alias("sightings"),
     )
 
 
@@ -202,6 +234,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         silence_ms=round(durations.seconds(settings.offline_after, "STREAMGAUGE_OFFLINE_AFTER") * 1000),
         forget_ms=round(durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION") * 1000),
     )
+    timeout_ms = round(durations.seconds(settings.inactive_after, "STREAMGAUGE_INACTIVE_AFTER") * 1000)
     query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else KafkaTopic(NEST_LOGS.name))
     return (
         query(
@@ -245,6 +278,19 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             mode="update",
             trigger_seconds=5,
             version=2,
+        ),
+        query(
+            "nest-camera-activity",
+            decode=partial(sightings, future=settings.future),
+            event_time="start_time",
+            event_key=_EVENT_KEY,
+            transform=partial(camera_activity, timeout_ms=timeout_ms),
+            session_gap=settings.inactive_after,
+            has_timers=True,
+            static_tables=(DEVICE_LOCATIONS,),
+            sink=CompactedTopic(NEST_CAMERA_ACTIVITY, key=("device_id",)),
+            mode="update",
+            on_request=True,
         ),
         query(
             "nest-archive",

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from pipeline.state.sessions import Event, Known, Session, changes, grown, still_open
+from pipeline.state.sessions import Event, Known, Session, changes, grown, newest_change, still_open
 
 _SESSION = "start_ms bigint, last_ms bigint, events bigint"
 # Each total is a struct of its own: Spark 4.1 stores no null as Avro among the elements of an array.
@@ -19,24 +19,30 @@ class EarlySessions(StatefulProcessor):
     A timer waits exactly as long as there is a value. It is not postponed when events come: it finds what is still open, and is set anew.
     """
 
-    def __init__(self, key: str, gap_ms: int) -> None:
-        self._key, self._gap_ms = key, gap_ms
+    def __init__(self, key: str, gap_ms: int, *, newest_only: bool) -> None:
+        self._key, self._gap_ms, self._newest_only = key, gap_ms, newest_only
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declares the state."""
         self._handle, self._state = handle, handle.getValueState("known", _KNOWN)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, N802, N803
         """Takes the events of one batch, in any order, and tells which sessions they have changed."""
         before = self._read()
-        after = grown(before, (Event(row.at_ms, row.id, tuple(row.totals)) for row in rows), self._gap_ms)
+        after = grown(
+            before, (Event(row.at_ms, row.id, tuple(row.totals)) for row in rows), timerValues.getCurrentWatermarkInMs(), self._gap_ms
+        )
         self._write(after, is_timed=bool(before.sessions))
-        return (self._row(key[0], start_ms, session) for start_ms, session in changes(before.sessions, after.sessions).items())
+        tell = newest_change if self._newest_only else changes
+        return (self._row(key[0], start_ms, session) for start_ms, session in tell(before.sessions, after.sessions).items())
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803
-        """Removes the sessions that are over. Their rows stay as they are."""
-        self._write(still_open(self._read(), timerValues.getCurrentWatermarkInMs(), self._gap_ms), is_timed=False)
-        return iter(())
+        """Removes the sessions that are over. Their rows stay as they are, unless each key has but one."""
+        before = self._read()
+        after = still_open(before, timerValues.getCurrentWatermarkInMs(), self._gap_ms)
+        self._write(after, is_timed=False)
+        gone = newest_change(before.sessions, after.sessions) if self._newest_only else {}
+        return (self._row(key[0], start_ms, session) for start_ms, session in gone.items())
 
     def close(self) -> None:
         """Nothing to close."""
@@ -67,13 +73,18 @@ class EarlySessions(StatefulProcessor):
         return Row(**{self._key: key, **session._asdict(), "totals": list(session.totals)})
 
 
-def early_sessions(events: DataFrame, key: str, gap_ms: int) -> DataFrame:
+def early_sessions(events: DataFrame, key: str, gap_ms: int, *, newest_only: bool = False) -> DataFrame:
     """The sessions of each key in a stream, whenever a batch has changed them.
 
     events: `key`, at_ms (long), id (string; two events with equal times and ids are one), totals (array of decimals with two digits: what to add
     up), and a column with a watermark.
-    Returns `key`, start_ms, last_ms, events (long) and totals. Of a session that has become part of an earlier one, only the first two.
+    newest_only: of each key, the newest session until it is over.
+    Returns `key`, start_ms, last_ms, events (long) and totals. Of a session that has become part of an earlier one, or with newest_only is
+    over, only the first two.
     """
     return events.groupBy(key).transformWithState(
-        EarlySessions(key, gap_ms), f"{key} {dict(events.dtypes)[key]}, {_SESSION}, totals array<decimal(22, 2)>", "Update", "EventTime"
+        EarlySessions(key, gap_ms, newest_only=newest_only),
+        f"{key} {dict(events.dtypes)[key]}, {_SESSION}, totals array<decimal(22, 2)>",
+        "Update",
+        "EventTime",
     )

@@ -4,7 +4,7 @@ An event is a session of its own until it is joined with others. So the sessions
 batches they come.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -33,16 +33,17 @@ class Known(NamedTuple):
     seen: frozenset[tuple[int, str]] = frozenset()
 
 
-def grown(known: Known, events: Iterable[Event], gap_ms: int) -> Known:
-    """Takes events into the state; those that it has seen change nothing."""
+def grown(known: Known, events: Iterable[Event], watermark_ms: int, gap_ms: int) -> Known:
+    """Takes events into the state. Those that it has seen change nothing; none up to the watermark comes again."""
     new = {event[:2]: Session(event.at_ms, event.at_ms, totals=event.totals) for event in events if event[:2] not in known.seen}
-    return Known(joined([*known.sessions, *new.values()], gap_ms), known.seen | new.keys())
+    return Known(
+        joined([*known.sessions, *new.values()], gap_ms), frozenset(one for one in known.seen | new.keys() if one[0] >= watermark_ms)
+    )
 
 
 def still_open(known: Known, watermark_ms: int, gap_ms: int) -> Known:
-    """Keeps the sessions that an event after the watermark can still join, and the events that can come again."""
-    sessions = tuple(session for session in known.sessions if session.last_ms + gap_ms >= watermark_ms)
-    return Known(sessions, frozenset(one for one in known.seen if one[0] >= watermark_ms))
+    """Keeps the sessions that an event after the watermark can still join."""
+    return known._replace(sessions=tuple(session for session in known.sessions if session.last_ms + gap_ms >= watermark_ms))
 
 
 def joined(sessions: Iterable[Session], gap_ms: int) -> tuple[Session, ...]:
@@ -62,6 +63,13 @@ def changes(before: Iterable[Session], after: Iterable[Session]) -> dict[int, Se
     found = {session.start_ms: session for session in after}
     gone = dict.fromkeys(known.keys() - found.keys())
     return gone | {start_ms: session for start_ms, session in found.items() if known.get(start_ms) != session}
+
+
+def newest_change(before: Sequence[Session], after: Sequence[Session]) -> dict[int, Session | None]:
+    """By start, the newest session of `after` unless it is that of `before`; None for the start of the last one when none is left."""
+    if not after:
+        return {session.start_ms: None for session in before[-1:]}
+    return {} if after[-1:] == before[-1:] else {after[-1].start_ms: after[-1]}
 
 
 def _one_of(first: Session, second: Session) -> Session:

@@ -159,3 +159,14 @@ def test_crowds_run_by_name_and_verify_proves_them(fresh):
     (outcome,) = json.loads(found.stdout)
     assert outcome["rows"]["equal"] == outcome["rows"]["compared"] == len(folded(fresh, "nest-crowds")) > 0
     assert {row["crowd"] for row in folded(fresh, "nest-crowds").values()} == {20}
+
+
+def test_the_activity_of_cameras_runs_by_name_and_verify_proves_it_with_its_tombstones(fresh):
+    hour = {"STREAMGAUGE_INACTIVE_AFTER": "1 hour"}
+    for start in ("10", "13"):
+        produced(fresh, "--limit", "1500", "--speed-up", "100", "--start", f"2026-01-01T{start}:00:00Z", *FAULTS)
+        run_once(fresh, "nest-camera-activity", STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="600", **hour)
+    (outcome,) = json.loads(streamgauge("verify", "nest-camera-activity", "--format", "json", settings=fresh, **hour).stdout)
+    table = folded(fresh, "nest-camera-activity")
+    assert outcome["rows"]["equal"] == outcome["rows"]["compared"] == len(table) > 0
+    assert {row["first_activity"][:13] for row in table.values()} == {"2026-01-01T13"}, "who was active at ten only is gone"
