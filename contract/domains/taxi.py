@@ -20,6 +20,14 @@ TAXI_BOROUGH_STATS = Topic(
     config=COMPACTED,
 )
 
+TAXI_FLOWS = Topic(
+    name="taxi-flows",
+    partitions=1,
+    key='canonical JSON {"dropoff_borough","pickup_borough","window":{"end","start"}}, UTC',
+    value='JSON {"pickup_borough", "dropoff_borough", "window": {"start", "end"}, "trips"}: the whole row',
+    config=COMPACTED,
+)
+
 TAXI_ZONE_SESSIONS = Topic(
     name="taxi-zone-sessions",
     partitions=1,
@@ -39,9 +47,10 @@ TAXI_ZONE_SESSIONS_EARLY = Topic(
 DOMAIN = Domain(
     name="taxi",
     title="NYC green taxi",
-    topics=(NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY),
+    topics=(NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY),
     reports={
         "taxi-borough-stats": Report(TAXI_BOROUGH_STATS, group=("borough",), counted="trips"),
+        "taxi-flows": Report(TAXI_FLOWS, group=("pickup_borough", "dropoff_borough"), counted="trips"),
         "taxi-zone-sessions": Report(TAXI_ZONE_SESSIONS, group=("zone_id",), counted="trips"),
         "taxi-zone-sessions-early": Report(TAXI_ZONE_SESSIONS_EARLY, group=("zone_id",), counted="trips"),
     },

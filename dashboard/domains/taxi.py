@@ -8,21 +8,24 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
-from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS
+from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
 from contract.kafka.result_table import Row, decode_json
+from contract.settings import Settings
 from dashboard import charts, formats, maps
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
-from dashboard.reading.reader import Snapshot, per_snapshot
+from dashboard.reading.reader import Snapshot, follow, per_snapshot
+from dashboard.reading.states import show_unreadable
 from dashboard.windows import frame_of, over_time, window_of
 
-TOPIC = TAXI_BOROUGH_STATS.name
+TOPIC, FLOWS = TAXI_BOROUGH_STATS.name, TAXI_FLOWS.name
 ZONE = "New York time"
 UNKNOWN, NOT_APPLICABLE = "Unknown", "N/A"
 """TLC has a zone for "unknown" and one for "N/A". To a reader both are unknown."""
 SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum", "total_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
+FLOW_COLUMNS = ("pickup", "dropoff", "start", "end", "trips")
 _PERIODS = {"24 hours": timedelta(hours=24), "48 hours": timedelta(hours=48), "7 days": timedelta(days=7), "all": None}
 _WAITING = (
     "As soon as the pipeline has counted a trip, the numbers appear here by themselves. `streamgauge demo` starts taxis, pipeline and all."
@@ -35,8 +38,21 @@ def decode(value: bytes) -> Row:
     if not isinstance(row["borough"], str) or not isinstance(row["trips"], int):
         msg = f"expected borough as a text and trips as a whole number, found {type(row['borough']).__name__} and {type(row['trips']).__name__}"
         raise TypeError(msg)
-    borough = UNKNOWN if row["borough"] == NOT_APPLICABLE else row["borough"]
-    return {"borough": borough, **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
+    return {"borough": _known(row["borough"]), **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
+
+
+def decode_flow(value: bytes) -> Row:
+    """FLOW_COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
+    row = decode_json(value)
+    boroughs = {name: row[f"{name}_borough"] for name in ("pickup", "dropoff")}
+    if not all(isinstance(name, str) for name in boroughs.values()) or not isinstance(row["trips"], int):
+        msg = f"expected two boroughs as texts and trips as a whole number, found {boroughs} and {row['trips']!r}"
+        raise TypeError(msg)
+    return {**{end: _known(name) for end, name in boroughs.items()}, **window_of(row), "trips": row["trips"]}
+
+
+def _known(borough: str) -> str:
+    return UNKNOWN if borough == NOT_APPLICABLE else borough
 
 
 @per_snapshot
@@ -80,6 +96,16 @@ def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: 
     return maps.boroughs(shown, largest=int(largest))
 
 
+@per_snapshot
+def flows_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
+    """Trips from borough to borough: a row per pick-up, a column per drop-off, both with the most trips first. snapshot: of FLOWS."""
+    flows = period.of(frame_of(snapshot.rows, FLOW_COLUMNS))
+    chosen = flows[flows["pickup"].isin(boroughs or flows["pickup"])]
+    matrix = chosen.pivot_table("trips", "pickup", "dropoff", aggfunc="sum", fill_value=0)
+    pickups, dropoffs = (one.sum(axis="columns").sort_values(ascending=False).index for one in (matrix, matrix.T))
+    return matrix.reindex(index=pickups, columns=dropoffs)
+
+
 def by_borough(rides: pd.DataFrame) -> pd.DataFrame:
     """One row per borough, largest first: borough, trips, and fare, tip (dollars) and distance (miles) of the average trip."""
     totals = rides.groupby("borough")[["trips", *SUMS]].sum().sort_values("trips", ascending=False).reset_index()
@@ -98,10 +124,10 @@ def page() -> None:
     """Draws the page."""
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING, is_recorded=True)
     if snapshot is not None:
-        _show(snapshot)
+        _show(snapshot, follow(Settings.from_environment().kafka, FLOWS, decode_flow).snapshot)
 
 
-def _show(snapshot: Snapshot) -> None:
+def _show(snapshot: Snapshot, flows: Snapshot) -> None:
     rides = rides_of(snapshot)
     start, end = rides["start"].max(), rides["end"].max()
     st.caption(f"The stream plays {start:%A}, {formats.day(start)}, {formats.hours(start, end)}. All times are {ZONE}.")
@@ -129,6 +155,23 @@ def _show(snapshot: Snapshot) -> None:
         show_clickable(map_of(snapshot, *filters, hour), key="map", alt="Map: trips by borough", on_click=only("borough", "name"))
     with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}."):
         st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
+    with panel(st.container(), "From borough to borough"):
+        _show_flows(flows, flows_of(flows, *filters))
+
+
+def _show_flows(flows: Snapshot, table: pd.DataFrame) -> None:
+    show_unreadable(flows)
+    if table.empty:
+        nothing = "No trips are counted from borough to borough in this period. `streamgauge run taxi-flows` counts them."
+        st.caption(nothing if flows.error is None else f"Topic {flows.topic} cannot be read: {flows.error}")
+        return
+    st.caption("Trips by borough of pick-up, in rows, and of drop-off, in columns.")
+    largest = int(table.to_numpy().max())
+    bars = {
+        name: st.column_config.ProgressColumn(name, format="%d", min_value=0, max_value=largest, color="primary")
+        for name in map(str, table)
+    }
+    st.dataframe(table, column_config={"pickup": st.column_config.TextColumn("Pick-up", pinned=True), **bars})
 
 
 def _show_totals(rides: pd.DataFrame, newest: pd.Timestamp) -> None:

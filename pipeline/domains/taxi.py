@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract import durations
-from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
+from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
@@ -84,6 +84,22 @@ def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> 
         .agg(F.count("*").alias("trips"), F.avg("passenger_count").alias("passenger_count_avg"), *totals)
         .select("borough", "window", "trips", "passenger_count_avg", *columns)
     )
+
+
+def flows(rides: DataFrame, zones: DataFrame) -> DataFrame:
+    """Trips from each borough to each, per hour of drop-off.
+
+    rides: columns of `trips`. Trips have no id, so two records with identical bytes count as one trip.
+    zones: LocationID, Borough.
+    Returns pickup_borough, dropoff_borough, window{start, end}, trips (long).
+    """
+    boroughs = F.broadcast(zones).select("LocationID", "Borough")
+    located = rides.dropDuplicates(list(_EVENT_KEY))
+    for end, location in (("pickup", "PULocationID"), ("dropoff", "DOLocationID")):
+        of_end = boroughs.select(F.col("LocationID").alias(location), F.col("Borough").alias(f"{end}_name"))
+        located = located.join(of_end, location, how="left")
+    ends = [F.coalesce(f"{end}_name", F.lit(UNKNOWN)).alias(f"{end}_borough") for end in ("pickup", "dropoff")]
+    return located.groupBy(*ends, F.window("dropoff", "1 hour").alias("window")).agg(F.count("*").alias("trips"))
 
 
 def zone_sessions(rides: DataFrame, zones: DataFrame) -> DataFrame:
@@ -208,6 +224,19 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
             mode="update",
+        ),
+        Query(
+            "taxi-flows",
+            source=KafkaTopic(NYC_TAXI.name),
+            decode=decode,
+            event_time="dropoff",
+            event_key=_EVENT_KEY,
+            growing=("trips",),
+            transform=flows,
+            static_tables=(ZONES,),
+            sink=CompactedTopic(TAXI_FLOWS, key=("pickup_borough", "dropoff_borough", "window")),
+            mode="update",
+            on_request=True,
         ),
         Query(
             "taxi-zone-sessions",

@@ -14,24 +14,31 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
-from contract.domains.taxi import TAXI_BOROUGH_STATS
+from contract.domains.taxi import TAXI_BOROUGH_STATS, TAXI_FLOWS
 from contract.kafka.create_topics import create_topics
 from dashboard.domains import taxi
+from dashboard.periods import Period
+from dashboard.reading.reader import Snapshot
 
 FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
+
+
+def window_at(start):
+    return {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 @pytest.fixture
 def write(settings, monkeypatch):
     """Writes a row, as the pipeline does, to a topic that the page reads."""
-    name = f"{TAXI_BOROUGH_STATS.name}-{uuid.uuid4()}"
-    create_topics(settings.kafka, [dataclasses.replace(TAXI_BOROUGH_STATS, name=name)])
+    name, flows = (f"{topic.name}-{uuid.uuid4()}" for topic in (TAXI_BOROUGH_STATS, TAXI_FLOWS))
+    create_topics(settings.kafka, [dataclasses.replace(TAXI_BOROUGH_STATS, name=name), dataclasses.replace(TAXI_FLOWS, name=flows)])
     monkeypatch.setattr(taxi, "TOPIC", name)
+    monkeypatch.setattr(taxi, "FLOWS", flows)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
 
     def row(borough, trips, /, start=FRIDAY, **fields):
-        window = {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
+        window = window_at(start)
         amounts = {
             "trip_distance_sum": 2.5 * trips,
             "fare_amount_sum": 10.0 * trips,
@@ -42,6 +49,12 @@ def write(settings, monkeypatch):
         producer.produce(name, key=json.dumps({"borough": borough, "window": window}), value=json.dumps(value))
         assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
+    def flow(pickup, dropoff, trips):
+        value = {"pickup_borough": pickup, "dropoff_borough": dropoff, "window": window_at(FRIDAY), "trips": trips}
+        producer.produce(flows, key=f"{pickup} {dropoff}", value=json.dumps(value))
+        assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
+
+    row.flow = flow
     yield row
     st.cache_resource.clear()
 
@@ -78,6 +91,41 @@ def test_a_borough_can_be_chosen(write, until):
     page = page_with(until, lambda page: metrics(page).get("Trips") == "40")
     page.multiselect(key="borough").set_value(["Queens"]).run()
     assert metrics(page)["Trips"] == "10"
+
+
+def test_what_counts_trips_from_borough_to_borough_is_said_until_it_has(write, until):
+    def is_said(page):
+        return any("streamgauge run taxi-flows" in caption.value for caption in page.caption)
+
+    write("Manhattan", 30)
+    page = page_with(until, lambda page: metrics(page).get("Trips") == "30")
+    assert is_said(page)
+    write.flow("Manhattan", "Queens", 20)
+    until(lambda: drawn(page), lambda page: not is_said(page), "the flows should be drawn")
+    assert not page.exception
+
+
+def test_flows_add_up_the_hours_of_the_period_and_know_one_unknown_borough():
+    values = [
+        {"pickup_borough": pickup, "dropoff_borough": dropoff, "window": window_at(FRIDAY + timedelta(hours=hour)), "trips": trips}
+        for pickup, dropoff, hour, trips in [
+            ("Queens", "Bronx", 0, 1),
+            ("Queens", "Bronx", 1, 2),
+            ("N/A", "Unknown", 0, 4),
+            ("Unknown", "N/A", 0, 8),
+            ("Queens", "Bronx", 2, 16),
+        ]
+    ]
+    snapshot = Snapshot("kafka", "topic", rows=tuple(taxi.decode_flow(json.dumps(value).encode()) for value in values))
+    period = Period(pd.Timestamp(FRIDAY), pd.Timestamp(FRIDAY + timedelta(hours=2)))
+
+    assert taxi.flows_of(snapshot, period, ()).to_dict("index") == {
+        "Unknown": {"Unknown": 12, "Bronx": 0},
+        "Queens": {"Unknown": 0, "Bronx": 3},
+    }
+    assert list(taxi.flows_of(snapshot, period, ()).index) == ["Unknown", "Queens"], "the most trips first"
+    assert taxi.flows_of(snapshot, period, ("Queens",)).to_dict("index") == {"Queens": {"Bronx": 3}}
+    assert taxi.flows_of(snapshot, period, ("Bronx",)).empty
 
 
 def test_odd_rows_of_long_ago_do_not_stretch_the_picture(write, until):

@@ -1,4 +1,4 @@
-"""Session queries, which run by name: from the producer to `verify`, `report` and `reset`."""
+"""Queries of taxi and Wikimedia that run by name: from the producer to `verify`, `report` and `reset`."""
 
 import json
 
@@ -19,12 +19,13 @@ def ok(done):
 @pytest.mark.parametrize(
     ("domain", "query", "counted"),
     [
+        ("taxi", "taxi-flows", "trips"),
         ("taxi", "taxi-zone-sessions", "trips"),
         ("taxi", "taxi-zone-sessions-early", "trips"),
         ("wikimedia", "wikimedia-editor-sessions", "edits"),
     ],
 )
-def test_sessions_of_two_runs_are_right_reported_and_reset(fresh_registry, domain, query, counted):
+def test_rows_of_two_runs_are_right_reported_and_reset(fresh_registry, domain, query, counted):
     for hour in (0, 6):
         start = f"2026-01-01T{hour:02}:00:00Z"
         ok(streamgauge("produce", domain, "--limit", "3000", "--unpaced", "--start", start, *FAULTS, settings=fresh_registry))

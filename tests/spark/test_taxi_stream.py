@@ -55,6 +55,19 @@ def test_a_trip_from_the_future_does_not_make_the_others_late(borough_stats):
     assert (second.late, hours(second.rows)) == (0, {"10:00": 2})
 
 
+def test_a_flow_counts_the_trips_from_a_borough_to_another_once(stream):
+    (flows,) = (query for query in taxi.queries(Settings()) if query.name == "taxi-flows")
+    counting = stream(flows)
+    home, away = trip("10:10", DOLocationID=74), trip("10:20", DOLocationID=7)
+    counting.run([home, away], [away, trip("10:30", DOLocationID=7), trip("11:00", DOLocationID=7), trip("11:10", DOLocationID=9999)])
+    assert {(row["pickup_borough"], row["dropoff_borough"], row["window"]["start"][11:16]): row["trips"] for row in counting.table} == {
+        ("Manhattan", "Manhattan", "10:00"): 1,
+        ("Manhattan", "Queens", "10:00"): 2,
+        ("Manhattan", "Queens", "11:00"): 1,
+        ("Manhattan", "Unknown", "11:00"): 1,
+    }
+
+
 def test_the_setting_of_the_slide_reaches_the_query(borough_stats, settings_of):
     (only,) = borough_stats(settings_of(STREAMGAUGE_TAXI_SLIDE="15 minutes")).run([trip("10:50")])
     assert hours(only.rows) == {"10:00": 1, "10:15": 1, "10:30": 1, "10:45": 1}

@@ -31,7 +31,13 @@ def expired(keys, retention=2 * DAY):
 
 def test_the_tables_are_those_with_a_window():
     windows = {"nest-camera-stats", "nest-crowds", "nest-temperatures", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats"}
-    assert {table.name for table in TABLES} == {*windows, "taxi-zone-sessions", "taxi-zone-sessions-early", "wikimedia-editor-sessions"}
+    assert {table.name for table in TABLES} == {
+        *windows,
+        "taxi-flows",
+        "taxi-zone-sessions",
+        "taxi-zone-sessions-early",
+        "wikimedia-editor-sessions",
+    }
 
 
 def test_the_cut_off_is_the_newest_end_less_the_retention():
