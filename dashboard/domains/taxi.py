@@ -12,6 +12,7 @@ from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
 from contract.kafka.result_table import Row, decode_json
 from contract.settings import Settings
 from dashboard import charts, formats, maps
+from dashboard.domains.taxi_sessions import show_sessions
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
@@ -157,6 +158,7 @@ def _show(snapshot: Snapshot, flows: Snapshot) -> None:
         st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
     with panel(st.container(), "From borough to borough"):
         _show_flows(flows, flows_of(flows, *filters))
+    show_sessions(snapshot.kafka, {*boroughs, NOT_APPLICABLE} if UNKNOWN in boroughs else boroughs, ZONE)
 
 
 def _show_flows(flows: Snapshot, table: pd.DataFrame) -> None:

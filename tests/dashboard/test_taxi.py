@@ -14,9 +14,9 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
-from contract.domains.taxi import TAXI_BOROUGH_STATS, TAXI_FLOWS
+from contract.domains.taxi import TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.create_topics import create_topics
-from dashboard.domains import taxi
+from dashboard.domains import taxi, taxi_sessions
 from dashboard.periods import Period
 from dashboard.reading.reader import Snapshot
 
@@ -57,6 +57,24 @@ def write(settings, monkeypatch):
     row.flow = flow
     yield row
     st.cache_resource.clear()
+
+
+@pytest.fixture
+def write_session(settings, monkeypatch):
+    """Writes a session of a zone, as the pipeline does, to a topic that the page reads; without trips, a tombstone."""
+    name = f"{TAXI_ZONE_SESSIONS_EARLY.name}-{uuid.uuid4()}"
+    create_topics(settings.kafka, [dataclasses.replace(TAXI_ZONE_SESSIONS_EARLY, name=name)])
+    monkeypatch.setattr(taxi_sessions, "TOPIC", name)
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
+
+    def row(zone, borough, start, end, trips):
+        started, ended = (f"2024-03-08T{time}:00Z" for time in (start, end))
+        value = {"zone": zone, "borough": borough, "window": {"start": started, "end": ended}, "trips": trips, "fare_amount_sum": 12.5}
+        key = json.dumps({"started": started, "zone_id": zone})
+        producer.produce(name, key=key, value=json.dumps(value) if trips else None)
+        assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
+
+    return row
 
 
 def page_with(until, shows):
@@ -134,6 +152,25 @@ def test_odd_rows_of_long_ago_do_not_stretch_the_picture(write, until):
     page = page_with(until, lambda page: metrics(page).get("Trips") == "30")
     page.segmented_control(key="period").set_value("all").run()
     assert metrics(page)["Trips"] == "31"
+
+
+def sessions(page):
+    frames = [frame.value for frame in page.dataframe if "zone" in frame.value.columns]
+    return list(frames[0][["zone", "trips", "fares"]].itertuples(index=False, name=None)) if frames else []
+
+
+def test_sessions_are_listed_newest_first_without_those_that_are_gone_and_follow_the_borough(write, write_session, until):
+    write("Manhattan", 30)
+    write("Queens", 10)
+    write_session("Alhambra", "Manhattan", "17:00", "17:12", 3)
+    write_session("Astoria", "Queens", "17:05", "17:20", 2)
+    write_session("Astoria", "Queens", "17:09", "17:14", 1)
+    write_session("Astoria", "Queens", "17:09", "17:14", None)
+    page = page_with(until, lambda page: len(sessions(page)) == 2)
+    assert sessions(page) == [("Astoria", 2, 12.5), ("Alhambra", 3, 12.5)]
+    page.multiselect(key="borough").set_value(["Manhattan"]).run()
+    assert sessions(page) == [("Alhambra", 3, 12.5)]
+    assert not page.exception
 
 
 @pytest.mark.usefixtures("write")
