@@ -114,7 +114,8 @@ def zone_sessions(rides: DataFrame, zones: DataFrame) -> DataFrame:
     """
     sessions = (
         rides.dropDuplicates(list(_EVENT_KEY))
-        .groupBy(_zone_id(), F.session_window("dropoff", SESSION_GAP).alias("window"))
+        .withColumn("zone_id", _zone_id())
+        .groupBy("zone_id", F.session_window("dropoff", SESSION_GAP).alias("window"))
         .agg(F.count("*").alias("trips"), *(F.sum(name).alias(f"{name}_sum") for name in _OF_SESSIONS))
     )
     return _with_names(sessions, zones).select("zone_id", "borough", "zone", "window", "trips", *(f"{name}_sum" for name in _OF_SESSIONS))
