@@ -90,16 +90,13 @@ def flows(rides: DataFrame, zones: DataFrame) -> DataFrame:
     """Trips from each borough to each, per hour of drop-off.
 
     rides: columns of `trips`. Trips have no id, so two records with identical bytes count as one trip.
-    zones: LocationID, Borough.
+    zones: LocationID, Borough, Zone.
     Returns pickup_borough, dropoff_borough, window{start, end}, trips (long).
     """
-    boroughs = F.broadcast(zones).select("LocationID", "Borough")
-    located = rides.dropDuplicates(list(_EVENT_KEY))
-    for end, location in (("pickup", "PULocationID"), ("dropoff", "DOLocationID")):
-        of_end = boroughs.select(F.col("LocationID").alias(location), F.col("Borough").alias(f"{end}_name"))
-        located = located.join(of_end, location, how="left")
-    ends = [F.coalesce(f"{end}_name", F.lit(UNKNOWN)).alias(f"{end}_borough") for end in ("pickup", "dropoff")]
-    return located.groupBy(*ends, F.window("dropoff", "1 hour").alias("window")).agg(F.count("*").alias("trips"))
+    located = with_zones(rides.dropDuplicates(list(_EVENT_KEY)), zones)
+    ends = {"pickup_borough": "PUBorough", "dropoff_borough": "DOBorough"}
+    boroughs = [F.coalesce(borough, F.lit(UNKNOWN)).alias(name) for name, borough in ends.items()]
+    return located.groupBy(*boroughs, F.window("dropoff", "1 hour").alias("window")).agg(F.count("*").alias("trips"))
 
 
 def zone_sessions(rides: DataFrame, zones: DataFrame) -> DataFrame:
@@ -212,65 +209,42 @@ def _timestamp(milliseconds: str) -> Column:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this domain, with the window slide and the future limit from `settings`."""
+    query = partial(Query, source=KafkaTopic(NYC_TAXI.name))
     decode = partial(trips, future=settings.future)
+    counting = partial(query, decode=decode, event_time="dropoff", event_key=_EVENT_KEY, growing=("trips",), static_tables=(ZONES,))
     return (
-        Query(
+        counting(
             "taxi-borough-stats",
-            source=KafkaTopic(NYC_TAXI.name),
-            decode=decode,
-            event_time="dropoff",
-            event_key=_EVENT_KEY,
-            growing=("trips",),
             transform=partial(borough_stats, slide=settings.taxi_slide),
-            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
             mode="update",
         ),
-        Query(
+        counting(
             "taxi-flows",
-            source=KafkaTopic(NYC_TAXI.name),
-            decode=decode,
-            event_time="dropoff",
-            event_key=_EVENT_KEY,
-            growing=("trips",),
             transform=flows,
-            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_FLOWS, key=("pickup_borough", "dropoff_borough", "window")),
             mode="update",
             on_request=True,
         ),
-        Query(
+        counting(
             "taxi-zone-sessions",
-            source=KafkaTopic(NYC_TAXI.name),
-            decode=decode,
-            event_time="dropoff",
-            event_key=_EVENT_KEY,
-            growing=("trips",),
             transform=zone_sessions,
             session_gap=SESSION_GAP,
-            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
             mode="append",
             on_request=True,
         ),
-        Query(
+        counting(
             "taxi-zone-sessions-early",
-            source=KafkaTopic(NYC_TAXI.name),
-            decode=decode,
-            event_time="dropoff",
-            event_key=_EVENT_KEY,
-            growing=("trips",),
             transform=zone_sessions_early,
             session_gap=SESSION_GAP,
             has_timers=True,
-            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS_EARLY, key=("started", "zone_id")),
             mode="update",
             on_request=True,
         ),
-        Query(
+        query(
             "taxi-archive",
-            source=KafkaTopic(NYC_TAXI.name),
             decode=decode,
             transform=with_zones,
             static_tables=(ZONES,),
@@ -278,9 +252,8 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             mode="append",
             trigger_seconds=30,
         ),
-        Query(
+        query(
             "taxi-dead-letters",
-            source=KafkaTopic(NYC_TAXI.name),
             decode=partial(unusable, future=settings.future),
             sink=DeadLetterTopic(),
             mode="append",
