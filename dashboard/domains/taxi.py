@@ -10,8 +10,8 @@ import streamlit as st
 
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
 from contract.kafka.result_table import Row, decode_json
-from contract.settings import Settings
 from dashboard import charts, formats, maps
+from dashboard.domains.taxi_boroughs import known
 from dashboard.domains.taxi_sessions import show_sessions
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
@@ -22,8 +22,6 @@ from dashboard.windows import frame_of, over_time, window_of
 
 TOPIC, FLOWS = TAXI_BOROUGH_STATS.name, TAXI_FLOWS.name
 ZONE = "New York time"
-UNKNOWN, NOT_APPLICABLE = "Unknown", "N/A"
-"""TLC has a zone for "unknown" and one for "N/A". To a reader both are unknown."""
 SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum", "total_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
 FLOW_COLUMNS = ("pickup", "dropoff", "start", "end", "trips")
@@ -39,7 +37,7 @@ def decode(value: bytes) -> Row:
     if not isinstance(row["borough"], str) or not isinstance(row["trips"], int):
         msg = f"expected borough as a text and trips as a whole number, found {type(row['borough']).__name__} and {type(row['trips']).__name__}"
         raise TypeError(msg)
-    return {"borough": _known(row["borough"]), **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
+    return {"borough": known(row["borough"]), **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
 
 
 def decode_flow(value: bytes) -> Row:
@@ -49,11 +47,7 @@ def decode_flow(value: bytes) -> Row:
     if not all(isinstance(name, str) for name in boroughs.values()) or not isinstance(row["trips"], int):
         msg = f"expected two boroughs as texts and trips as a whole number, found {boroughs} and {row['trips']!r}"
         raise TypeError(msg)
-    return {**{end: _known(name) for end, name in boroughs.items()}, **window_of(row), "trips": row["trips"]}
-
-
-def _known(borough: str) -> str:
-    return UNKNOWN if borough == NOT_APPLICABLE else borough
+    return {**{end: known(name) for end, name in boroughs.items()}, **window_of(row), "trips": row["trips"]}
 
 
 @per_snapshot
@@ -125,10 +119,10 @@ def page() -> None:
     """Draws the page."""
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING, is_recorded=True)
     if snapshot is not None:
-        _show(snapshot, follow(Settings.from_environment().kafka, FLOWS, decode_flow).snapshot)
+        _show(snapshot)
 
 
-def _show(snapshot: Snapshot, flows: Snapshot) -> None:
+def _show(snapshot: Snapshot) -> None:
     rides = rides_of(snapshot)
     start, end = rides["start"].max(), rides["end"].max()
     st.caption(f"The stream plays {start:%A}, {formats.day(start)}, {formats.hours(start, end)}. All times are {ZONE}.")
@@ -157,8 +151,9 @@ def _show(snapshot: Snapshot, flows: Snapshot) -> None:
     with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}."):
         st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
     with panel(st.container(), "From borough to borough"):
+        flows = follow(snapshot.kafka, FLOWS, decode_flow).snapshot
         _show_flows(flows, flows_of(flows, *filters))
-    show_sessions(snapshot.kafka, {*boroughs, NOT_APPLICABLE} if UNKNOWN in boroughs else boroughs, ZONE)
+    show_sessions(snapshot.kafka, boroughs, ZONE)
 
 
 def _show_flows(flows: Snapshot, table: pd.DataFrame) -> None:

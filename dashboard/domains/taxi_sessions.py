@@ -7,6 +7,7 @@ import streamlit as st
 from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import Row, decode_json
+from dashboard.domains.taxi_boroughs import known
 from dashboard.page_head import panel
 from dashboard.reading.reader import follow
 from dashboard.windows import frame_of, window_of
@@ -19,7 +20,8 @@ COLUMNS = ("zone", "borough", "start", "end", "trips", "fares")
 def decode(value: bytes) -> Row:
     """COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
-    return {**{name: row[name] for name in ("zone", "borough", "trips")}, **window_of(row), "fares": float(row["fare_amount_sum"] or 0)}
+    names = {"zone": row["zone"], "borough": known(row["borough"])}
+    return {**names, **window_of(row), "trips": row["trips"], "fares": float(row["fare_amount_sum"] or 0)}
 
 
 def show_sessions(kafka: KafkaCluster, boroughs: Collection[str], zone: str) -> None:

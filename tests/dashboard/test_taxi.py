@@ -192,3 +192,8 @@ def test_the_average_trip_is_weighted_by_trips():
     )
     (row,) = taxi.by_borough(rides).to_dict("records")
     assert row == {"borough": "Queens", "trips": 4, "fare": 15.0, "tip": 0.75, "distance": 2.0}
+
+
+def test_a_session_at_an_unknown_place_is_from_the_one_unknown_borough():
+    value = {"zone": "N/A", "borough": "N/A", "window": window_at(FRIDAY), "trips": 1, "fare_amount_sum": None}
+    assert taxi_sessions.decode(json.dumps(value).encode())["borough"] == "Unknown"
