@@ -4,10 +4,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from contract.errors import StreamgaugeError
+from contract.java.class_data import archives
 from contract.process.waiting import STOP_SECONDS, Say
 from contract.settings import Settings
 from pipeline.lake.folders import table_folders
 from streamgauge.demo.services import COMMAND
+from streamgauge.platform.platform import Platform
 from streamgauge.platform.processes import GuardedProcess, log_tail
 
 FIRST_SECONDS = 600
@@ -58,8 +60,12 @@ def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
     return [
         Upkeep(["expire"], settings, say),
         Upkeep(["maintain"], settings, say, environment=small, is_needed=lambda: _has_delta_tables(settings)),
-        Upkeep(["fetch", "--no-download"], settings, say, environment=small),
+        Upkeep(["fetch", "--no-download"], settings, say, environment=small, is_needed=lambda: _lacks_archives(settings)),
     ]
+
+
+def _lacks_archives(settings: Settings) -> bool:
+    return not archives(settings.cache) or any(not server.archive.exists() for server in Platform(settings).servers)
 
 
 def _has_delta_tables(settings: Settings) -> bool:

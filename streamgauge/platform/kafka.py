@@ -8,7 +8,6 @@ from confluent_kafka import KafkaException
 
 from contract.errors import StreamgaugeError
 from contract.java import jars
-from contract.java.runtime import java_home
 from contract.kafka.cluster import KafkaCluster
 from contract.settings import Settings
 from contract.storage.paths import write_whole
@@ -37,8 +36,7 @@ class EmbeddedKafka(EmbeddedServer):
     name = "Kafka broker"
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__()
-        self.settings = settings
+        super().__init__(settings)
         self.folder = settings.home.absolute() / "kafka"
         self._node = self.folder / "data" / "meta.properties"
         self.log = settings.logs.absolute() / "kafka.log"
@@ -53,16 +51,20 @@ class EmbeddedKafka(EmbeddedServer):
         """Whether the broker answers a metadata request."""
         return answers(KafkaCluster(self.address))
 
+    @property
+    def class_path(self) -> list[Path]:
+        """Its jars, whether they are in the cache or not."""
+        return jars.paths("kafka", self.settings)
+
     def _prepare(self) -> Launch:
-        java = str(java_home(self.settings) / "bin" / "java")
-        class_path = jars.fetch("kafka", self.settings)
+        jars.fetch("kafka", self.settings)
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._server_properties().items()))
         if not self._node.exists():
             self._name_node()
         flags = [*_JAVA_FLAGS, f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dstreamgauge.log={self.log}"]
-        command = [java, *flags, "-cp", jars.class_path(class_path), "kafka.Kafka", str(properties)]
-        return Launch(command, {}, self.log.with_name("kafka.out"), class_path)
+        command = [str(self.java), *flags, "-cp", jars.class_path(self.class_path), "kafka.Kafka", str(properties)]
+        return Launch(command, {}, self.log.with_name("kafka.out"))
 
     def _name_node(self) -> None:
         """Writes the node and cluster ids, as `kafka-storage format` would. The broker creates the rest at its first start."""

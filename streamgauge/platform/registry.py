@@ -1,9 +1,10 @@
 """The embedded schema registry: Apicurio Registry with Confluent's API, on loopback. It keeps its ids in a file."""
 
+from pathlib import Path
+
 import requests
 
 from contract.java import jars
-from contract.java.runtime import java_home
 from contract.registry.http import registry_session
 from contract.registry.server import RegistryServer
 from contract.settings import Settings
@@ -26,8 +27,7 @@ class EmbeddedRegistry(EmbeddedServer):
     name = "schema registry"
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__()
-        self.settings = settings
+        super().__init__(settings)
         self.folder = settings.home.absolute() / "registry"
         self.log = settings.logs.absolute() / "registry.log"
         self.pid_file = PidFile(self.folder / "registry.pid")
@@ -43,11 +43,14 @@ class EmbeddedRegistry(EmbeddedServer):
         """Whether the registry can be used. Sets the compatibility rule if the registry is new."""
         return super().is_ready() and self._has_a_rule()
 
+    @property
+    def class_path(self) -> list[Path]:
+        """The jar that names all others. Downloads and unpacks them if they are missing."""
+        return list(jars.unpacked("registry", self.settings).glob("*-runner.jar"))
+
     def _prepare(self) -> Launch:
-        program = jars.unpacked("registry", self.settings)
-        (runner,) = program.glob("*-runner.jar")
-        java = str(java_home(self.settings) / "bin" / "java")
-        return Launch([java, *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log, [runner])
+        (runner,) = self.class_path
+        return Launch([str(self.java), *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log)
 
     def _has_a_rule(self) -> bool:
         url = f"{self.address}/config"

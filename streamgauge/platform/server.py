@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from contract.errors import StreamgaugeError
 from contract.java import class_data
+from contract.java.runtime import java_home
 from contract.process.waiting import PORT_SECONDS, REQUEST_SECONDS, SERVER_STOP_SECONDS, STALL_SECONDS, Say, waiting
 from contract.settings import Settings
 from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_detached, stop_process
@@ -21,22 +22,14 @@ HOST = "127.0.0.1"
 
 
 class Launch(NamedTuple):
-    """How to start a server: the command, the variables to add to its environment, and the file for its output.
-
-    class_path: the jars of a server whose command starts with the path of Java.
-    """
+    """How to start a server: the command, the variables to add to its environment, and the file for its output."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     output: Path
-    class_path: Sequence[Path] = ()
-
-    def archive(self, cache: Path) -> Path:
-        """The archive of the server's classes, whether it exists or not."""
-        return class_data.archive_for(Path(self.command[0]), self.class_path, cache)
 
     def with_java_options(self, options: Sequence[str]) -> "Launch":
-        """The same, with more options for Java."""
+        """The same, with more options for Java, which the command starts with."""
         return self._replace(command=[self.command[0], *options, *self.command[1:]])
 
 
@@ -48,7 +41,6 @@ class EmbeddedServer(ABC):
     """
 
     name: str
-    settings: Settings
     folder: Path
     log: Path
     pid_file: PidFile
@@ -56,7 +48,8 @@ class EmbeddedServer(ABC):
     port_advice: str
     address: str
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.guarded: GuardedProcess | None = None
 
     @abstractmethod
@@ -66,6 +59,21 @@ class EmbeddedServer(ABC):
     def is_ready(self) -> bool:
         """Whether the server can be used: it listens, answers, and is fully configured."""
         return accepts_connections(HOST, self.ports[0]) and self.answers()
+
+    @property
+    @abstractmethod
+    def class_path(self) -> Sequence[Path]:
+        """Its jars."""
+
+    @property
+    def java(self) -> Path:
+        """The Java that runs it."""
+        return java_home(self.settings) / "bin" / "java"
+
+    @property
+    def archive(self) -> Path:
+        """The archive of its classes, whether it exists or not."""
+        return class_data.archive_for(self.java, self.class_path, self.settings.cache)
 
     @abstractmethod
     def _prepare(self) -> Launch:
@@ -104,12 +112,9 @@ class EmbeddedServer(ABC):
             if self.process is not None:
                 return False
             self.check_ports()
-            launch = self._prepare()
-            if listed_classes is not None:
-                launch = launch.with_java_options([f"-XX:DumpLoadedClassList={listed_classes}"])
-            elif launch.class_path:
-                launch = launch.with_java_options(class_data.options(launch.archive(self.settings.cache)))
-            command, environment, output, _ = launch
+            prepared = self._prepare()
+            of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
+            command, environment, output = prepared.with_java_options(of_classes)
             if detached:
                 self.pid_file.write(start_detached(command, log=output, environment=environment).pid)
             else:
@@ -126,14 +131,13 @@ class EmbeddedServer(ABC):
 
         Raises StreamgaugeError when the server does not start, or Java does not create the archive.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        launch, loaded = self._prepare(), self.folder / "classes"
-        archive = launch.archive(self.settings.cache)
-        if not archive.exists():
-            self.launch(detached=False, listed_classes=loaded)
-            self.wait_until_ready()
-            self.stop()
-            class_data.create(archive, Path(launch.command[0]), launch.class_path, loaded)
+        if self.archive.exists():
+            return
+        loaded = self.folder / "classes"
+        self.launch(detached=False, listed_classes=loaded)
+        self.wait_until_ready()
+        self.stop()
+        class_data.create(self.archive, self.java, self.class_path, loaded)
 
     def wait_until_ready(self, say: Say = lambda _: None) -> None:
         """Waits until the server is ready, as long as its process makes progress.

@@ -9,6 +9,7 @@ from running import eventually
 from contract.errors import StreamgaugeError
 from contract.process import waiting
 from contract.process.ports import free_ports
+from contract.settings import Settings
 from streamgauge.platform import server as servers
 from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import EmbeddedServer, Launch, refuse_a_taken_port
@@ -20,10 +21,10 @@ STALL_SECONDS = 1
 
 
 class Script(EmbeddedServer):
-    name, port_advice = "test server", "choose another"
+    name, port_advice, class_path = "test server", "choose another", ()
 
     def __init__(self, folder, code):
-        super().__init__()
+        super().__init__(Settings())
         self.ports = tuple(free_ports(1))
         self.folder, self.log, self.pid_file = folder, folder / "log", PidFile(folder / "pid")
         self.address, self.code = f"127.0.0.1:{self.ports[0]}", code.format(port=self.ports[0], seconds=3 * STALL_SECONDS)
