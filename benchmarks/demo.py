@@ -14,18 +14,28 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import orjson
 from confluent_kafka import KafkaException
 from running import environment
 
-from benchmarks.measuring import ME, MIB, cpu_seconds, family, messages, own_settings, resident_bytes, say, say_machine, unit_seconds
+from benchmarks.measuring import (
+    ME,
+    MIB,
+    batches,
+    cpu_seconds,
+    family,
+    messages,
+    own_settings,
+    resident_bytes,
+    say,
+    say_machine,
+    unit_seconds,
+)
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.java import jars
 from contract.settings import Settings
 from contract.text import utc_text
-from contract.topics import STREAMING_METRICS
 
 FIRST_OF = (NEST_CAMERA_STATS, TAXI_BOROUGH_STATS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS)
 SETTLE_SECONDS, BUSY_SECONDS, PATIENCE_SECONDS, LARGEST_SHOWN = 240, 60, 300, 8
@@ -83,9 +93,8 @@ def say_batches(settings: Settings) -> None:
     """Says how long the batches of each query took in the last minute."""
     since = utc_text(datetime.now(UTC) - timedelta(seconds=BUSY_SECONDS))
     taken: dict[str, list[int]] = {}
-    for message in messages(settings, STREAMING_METRICS.name):
-        report = orjson.loads(message.value() or b"{}")
-        if report["event"] == "progress" and report["time"] > since:
+    for report in batches(settings):
+        if report["time"] > since:
             taken.setdefault(report["query"], []).append(report["batch_ms"])
     for query, milliseconds in sorted(taken.items()):
         say(

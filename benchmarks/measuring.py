@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import orjson
 import psutil
 from confluent_kafka import Message, TopicPartition
 from running import settings_on_free_ports
 
 from contract.settings import Settings
+from contract.topics import STREAMING_METRICS
 from streamgauge.platform.platform import Platform
 
 ME = [sys.executable, "-m", "streamgauge.cli"]
@@ -85,6 +88,12 @@ def messages(settings: Settings, topic: str, last: int | None = None) -> list[Me
     finally:
         consumer.close()
     return found
+
+
+def batches(settings: Settings) -> list[dict[str, Any]]:
+    """The reports of all batches that had rows, from topic `streaming-metrics`."""
+    reports = (orjson.loads(message.value() or b"{}") for message in messages(settings, STREAMING_METRICS.name))
+    return [report for report in reports if report["event"] == "progress" and report["input_rows"]]
 
 
 @contextmanager

@@ -11,10 +11,9 @@ import sys
 import time
 from dataclasses import replace
 
-import orjson
 from running import environment
 
-from benchmarks.measuring import ME, fresh_platform, messages, say, say_machine
+from benchmarks.measuring import ME, batches, fresh_platform, say, say_machine
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName
 
@@ -48,9 +47,7 @@ def measure(settings: Settings, what: str) -> None:
         restarts = pipeline.communicate()[1].count(f"{NEIGHBOUR} restarts")
     if (restarts > 0) != (what == "failing"):
         sys.exit(f"{NEIGHBOUR}, {what}, restarted {restarts} times: nothing was measured")
-    events = [orjson.loads(message.value() or b"{}") for message in messages(settings, "streaming-metrics")]
-    batches = [event["batch_ms"] for event in events if event["query"] == MEASURED and event["event"] == "progress" and event["input_rows"]]
-    measured = sorted(batches[-SECONDS:])
+    measured = sorted([batch["batch_ms"] for batch in batches(settings) if batch["query"] == MEASURED][-SECONDS:])
     say(
         f"beside a neighbour that is {what} ({restarts} restarts): {len(measured)} batches, median {statistics.median(measured):,.0f} ms, "
         f"p95 {measured[int(len(measured) * 0.95)]:,.0f} ms"

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
-
 from benchmarks.daily import beside
-from benchmarks.measuring import MIB, family, fresh_platform, messages, resident_bytes, say, say_machine
+from benchmarks.measuring import MIB, batches, family, fresh_platform, resident_bytes, say, say_machine
 from contract.settings import Settings
 
 QUERIES = ("nest-camera-status", "nest-camera-stats")
@@ -42,22 +40,21 @@ def measure(settings: Settings, query: str, seconds: int) -> None:
         first = datetime.now(UTC), memory(pipeline.pid)
         time.sleep(seconds - window)
         last = datetime.now(UTC), memory(pipeline.pid)
-    events = [orjson.loads(message.value() or b"{}") for message in messages(settings, "streaming-metrics")]
-    batches = [event for event in events if event["query"] == query and event["event"] == "progress" and event["input_rows"]]
+    of_query = [batch for batch in batches(settings) if batch["query"] == query]
     for which, (end, used) in (("first", first), ("last", last)):
         start = end - timedelta(seconds=window)
-        within = [batch for batch in batches if start < datetime.fromisoformat(batch["time"]) <= end]
+        within = [batch for batch in of_query if start < datetime.fromisoformat(batch["time"]) <= end]
         if not within:
             sys.exit(f"{query} finished no batch in the {which} {window} s: nothing was measured")
         say(f"{query}, the {which} {window} s: {figures(within, window)}, {used}")
 
 
-def figures(batches: Sequence[dict[str, Any]], seconds: int) -> str:
+def figures(found: Sequence[dict[str, Any]], seconds: int) -> str:
     """The batches of a window. Lag and state are those after the last one."""
-    times, end = [batch["batch_ms"] for batch in batches], batches[-1]
+    times, end = [batch["batch_ms"] for batch in found], found[-1]
     timers = sum(operator["timers"] or 0 for operator in end["state_operators"])
     return (
-        f"{sum(batch['input_rows'] for batch in batches) / seconds:,.0f} documents/s, {len(times)} batches, "
+        f"{sum(batch['input_rows'] for batch in found) / seconds:,.0f} documents/s, {len(times)} batches, "
         f"median {statistics.median(times):,.0f} ms, longest {max(times):,} ms, lag {sum(end['source_lag'].values()):,}, "
         f"{end['state_rows']:,} rows of state, {end['state_bytes'] / MIB:,.0f} MiB, {timers:,} timers"
     )
