@@ -32,8 +32,8 @@ class Period:
 def choose_period(column: DeltaGenerator, windows: pd.DataFrame, choices: Mapping[str, timedelta | None], default: str) -> Period:
     """Draws the choices into `column`, and below them a slider if RANGE is chosen.
 
-    windows: start, end. choices: how far back from the newest window each one reaches; None: as far as there is one, without strays, which are
-    told of. Such a period moves on with the newest window; a range stays where it is, unless one of its ends is OLDEST or NEWEST.
+    windows: start, end. choices: how far back from the newest window each one reaches; None: as far as there is one. It leaves out strays,
+    and says how many. Such a period moves on with the newest window; a range stays where it is, unless one of its ends is OLDEST or NEWEST.
     """
     chosen = column.segmented_control("Period", [*choices, RANGE], default=default, required=True, key=_PERIOD, bind="query-params")
     first, last = windows["start"].min(), windows["end"].max()

@@ -51,7 +51,7 @@ NEST_CAMERA_ACTIVITY = Topic(
     name="nest-camera-activity",
     partitions=1,
     key='canonical JSON {"device_id"}',
-    value='JSON {"device_id", "zip_code", "first_activity", "last_activity", "sightings"}: a camera since it last saw nobody for long, times in UTC',
+    value='JSON {"device_id", "zip_code", "first_activity", "last_activity", "sightings"}: since when an active camera has seen people, and when it last did, times in UTC',
     config=COMPACTED,
 )
 

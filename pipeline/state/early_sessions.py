@@ -1,4 +1,4 @@
-"""Sessions that are told before they are over: a stateful processor over `sessions.grown`."""
+"""Sessions that are written before they are over: a stateful processor over `sessions.grown`."""
 
 from collections.abc import Iterator
 from typing import Any

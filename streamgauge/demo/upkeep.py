@@ -1,4 +1,4 @@
-"""The demo's hourly maintenance: deletes old results, compacts tables, saves Java's classes once. Nothing runs between rounds."""
+"""The demo's hourly maintenance: deletes old results, compacts tables, saves the classes of Java programs once. Nothing runs between rounds."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
