@@ -33,6 +33,7 @@ def run(
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_kept_out
+    from contract.storage.checkpoint_names import drivers
     from pipeline.catalog import chosen
     from pipeline.running.batch import batch_rows
     from pipeline.running.promotion import create_own_topics
@@ -56,7 +57,9 @@ def run(
         if is_wrong:
             raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    to_run = chosen(named, settings)
+    elsewhere = drivers(settings)
+    # A query that another process runs is refused if it is named. The dead letters of a named query may be written elsewhere.
+    to_run = [one for one in chosen(named, settings) if not named or one.name in named or one.checkpoint_name not in elsewhere]
     if mode is not None:
         to_run = [replace(one, mode=mode) if one.name in named else one for one in to_run]
     if topic_pattern or partition:

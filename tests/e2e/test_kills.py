@@ -178,6 +178,11 @@ def test_while_queries_run_a_second_pipeline_is_refused_and_the_kill_of_the_jvm_
         said = [pipeline.stderr.readline() for _ in range(2)]
         assert [line.split()[0] for line in said] == ["nest-dead-letters", "nest-archive"], "both queries run"
         assert "is already running in another process" in one_line_error(streamgauge("run", "nest-archive", settings=fresh))
+        beside = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
+        assert beside.returncode == 0, beside.stderr
+        assert [line.split()[0] for line in beside.stderr.splitlines()] == ["nest-camera-stats"], (
+            "the dead letters are written by the other"
+        )
         assert pipeline.poll() is None
         named_below(pipeline, "java").kill()
         last = pipeline.communicate(timeout=60)[1].splitlines()
