@@ -41,7 +41,7 @@ class Query:
     skew: how far an idle partition can hold the watermark back; None uses the setting for all queries.
     has_timers: whether `transform` ends in transformWithState. A batch of it takes one more argument, `until_ms`: the watermark, in ms since
     1970, up to which timers have fired.
-    on_request: `streamgauge run` without names, and so the demo, leaves the query out until it has run by name.
+    on_request: `streamgauge run` without names, and so the demo, leaves the query out.
     session_gap: the gap of a `transform` that ends in session windows, e.g. "5 minutes". Used by `verify`.
     version: part of the checkpoint's path. Increase it when the query's state changes.
     event_key: the columns that identify an event, including `event_time`; `transform` counts rows with equal keys once. Used by `verify`.
