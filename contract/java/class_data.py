@@ -22,8 +22,11 @@ def archives(cache: Path) -> list[Path]:
 
 
 def archive_for(java: Path, class_path: Sequence[Path], cache: Path) -> Path:
-    """The archive for a Java and a class path that begins with these jars, whether it exists or not."""
-    key = hashlib.sha256(jars.class_path([java, *class_path]).encode()).hexdigest()[:12]
+    """The archive for a Java and a class path that begins with these jars, whether it exists or not.
+
+    Java accepts an archive only with the jars from which it was created: an installation that is made anew has another one.
+    """
+    key = hashlib.sha256("\n".join(map(_identity, [java, *class_path])).encode()).hexdigest()[:12]
     return cache.absolute() / "class-data" / f"{key}.jsa"
 
 
@@ -48,3 +51,9 @@ def create(archive: Path, java: Path, class_path: Sequence[Path], loaded: Path) 
         draft.replace(archive)
     for older in archives(archive.parents[1])[KEPT:]:
         older.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> str:
+    """A file as Java knows it again: by path, size and time."""
+    status = path.stat() if path.exists() else None
+    return f"{path}:{status.st_size}:{status.st_mtime_ns}" if status else str(path)
