@@ -188,7 +188,7 @@ def test_batches_twice_and_out_of_order_give_what_a_dictionary_gives(record, loc
     expected = {}
     for key, value, partition, offset in log:
         expected[key] = (partition, offset, value)
-    batches = [log[start : start + 16] for start in range(0, len(log), 16)]
+    batches = [log[start : start + 32] for start in range(0, len(log), 32)]
     rng.shuffle(batches)
     for batch in batches:
         put(record(*batch), location)

@@ -66,16 +66,10 @@ def test_a_session_takes_its_classes_from_the_archive(own, tmp_path):
     assert len([line for line in of_spark if "shared objects file" in line]) > 0.9 * len(of_spark) > 1000
 
 
-def test_an_archive_that_does_not_fit_is_not_used(own, tmp_path):
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    for name in ("maven", "unpacked"):
-        (cache / name).symlink_to(own.cache / name)
-    other = replace(own, cache=cache)
-    archive = class_data.archive_for(java(other), fixed_class_path(other), other.cache)
-    archive.parent.mkdir()
+def test_an_archive_that_does_not_fit_is_ignored_in_silence(own, tmp_path):
+    archive = tmp_path / "classes.jsa"
     archive.write_text("no archive")
-    done = small_stream(other, tmp_path, "")
+    done = subprocess.run([java(own), *class_data.options(archive), "-version"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "cds" not in done.stdout + done.stderr
 

@@ -1,5 +1,8 @@
 """The shell of `streamgauge sql`, typed into: keys in, text out."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
 import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.document import Document
@@ -24,9 +27,10 @@ def typed(spark, settings, capsys):
     """What the shell prints for the keys."""
 
     def answered(keys):
-        with create_pipe_input() as keyboard, create_app_session(input=keyboard, output=DummyOutput()):
+        with create_pipe_input() as keyboard, create_app_session(input=keyboard, output=DummyOutput()), ThreadPoolExecutor(1) as thread:
             keyboard.send_text(keys)
-            Shell(spark, settings, limit=2).run()
+            # The main thread has an event loop already if the same worker has a browser.
+            thread.submit(copy_context().run, Shell(spark, settings, limit=2).run).result()
         return capsys.readouterr().out
 
     return answered
