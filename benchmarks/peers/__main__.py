@@ -1,10 +1,10 @@
-"""Puts Kafka Streams beside Streamgauge on this machine: `PYTHONPATH=tests python -m benchmarks.peers`.
+"""Puts Kafka Streams and Quix Streams beside Streamgauge on this machine: `PYTHONPATH=tests python -m benchmarks.peers`.
 
-Both do the job of `nest-camera-stats` (NestStreams.java) over the same documents of the same broker; Streamgauge writes dead letters too.
+All do the job of `nest-camera-stats` (NestStreams.java, nest_quix.py) over the same documents of the same broker; Streamgauge writes dead letters too.
 
 start    1,000 and 200,000 documents: from the start of the process to the exact result, wall seconds, CPU of the process and all that it
-         starts, and how many times as much Streamgauge takes. No event is late for Kafka Streams: its grace period is a year.
-backlog  the 200,000 documents again, with a lateness of ten minutes for both, in batches of 20,000: the share of the sightings that counts
+         starts, and how many times as much Streamgauge takes. No event is late for the others: their grace period is a year.
+backlog  the 200,000 documents again, with a lateness of ten minutes for all, in batches of 20,000: the share of the sightings that counts
 
 A result is exact when each row equals a plain count of the documents. Ends with an error when one is not, the backlog's excepted.
 """
@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -35,6 +36,7 @@ from contract.storage.data_files import data_file
 
 FEW, MANY, BATCH = 1_000, 200_000, 20_000
 A_YEAR_SECONDS = 366 * 86_400
+UV = ".uv/bin/uv"
 PATIENCE_SECONDS, ASK_SECONDS = 1800, 1
 Counts = Mapping[Group, int]
 
@@ -96,28 +98,28 @@ def compiled(settings: Settings, folder: Path) -> list[str]:
 
 
 def measure_start(settings: Settings, java: list[str], documents: int, expected: Counts) -> None:
-    """Runs both engines until their results are exact."""
+    """Runs the engines until their results are exact."""
     taken = []
-    for engine in (kafka_streams(settings, java, "exact", A_YEAR_SECONDS), streamgauge(settings, "exact")):
+    for engine in (*peers(settings, java, "exact", A_YEAR_SECONDS), streamgauge(settings, "exact")):
         run = run_of(engine, settings, expected)
         if run.wall_seconds is None or run.cpu_seconds is None or run.counted != expected:
             found, right = (f"{sum(counts.values()):,} sightings in {len(counts):,} rows" for counts in (run.counted, expected))
             sys.exit(f"{engine.name} is not exact: found {found}, expected {right}")
-        taken.append((run.wall_seconds, run.cpu_seconds))
+        taken.append((engine.name, run.wall_seconds, run.cpu_seconds))
         units = run.cpu_seconds / unit_seconds()
         say(
             f"{documents:,} documents, {engine.name}: exact in {run.wall_seconds:.1f} s, {run.cpu_seconds:.1f} CPU s, {units:.0f} CPU units"
         )
-    (peer_wall, peer_cpu), (wall, cpu) = taken
-    say(
-        f"{documents:,} documents, Streamgauge / Kafka Streams: wall {wall / peer_wall:.1f}, CPU {cpu / peer_cpu:.1f}; {len(expected):,} rows equal"
-    )
+    *others, (ours, wall, cpu) = taken
+    for name, peer_wall, peer_cpu in others:
+        ratios = f"wall {wall / peer_wall:.1f}, CPU {cpu / peer_cpu:.1f}"
+        say(f"{documents:,} documents, {ours} / {name}: {ratios}; {len(expected):,} rows equal")
 
 
 def measure_backlog(settings: Settings, java: list[str], expected: Counts) -> None:
-    """Runs both engines with the product's lateness, to their ends."""
+    """Runs the engines with the product's lateness, to their ends."""
     everything, lateness = sum(expected.values()), durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK")
-    for engine in (kafka_streams(settings, java, "backlog", lateness), streamgauge(settings, "backlog", max_offsets_per_trigger=BATCH)):
+    for engine in (*peers(settings, java, "backlog", lateness), streamgauge(settings, "backlog", max_offsets_per_trigger=BATCH)):
         counted = sum(run_of(engine, settings, expected).counted.values())
         say(f"backlog, lateness {settings.watermark}, {engine.name}: {counted / everything:.1%} of {everything:,} sightings count")
 
@@ -129,20 +131,24 @@ def streamgauge(settings: Settings, name: str, max_offsets_per_trigger: int | No
     return Engine("Streamgauge", command, environment(own), NEST_CAMERA_STATS.name, lambda: False)
 
 
-def kafka_streams(settings: Settings, java: list[str], name: str, grace_seconds: float) -> Engine:
-    """NestStreams, which runs until it is ended, with an application id, a state folder and a result topic of its own."""
-    result, admin = f"kafka-streams-{name}", settings.kafka.admin()
-    admin.create_topics([NewTopic(result, 1, config={"cleanup.policy": "compact"})])[result].result(30)
-    arguments = [str(settings.kafka), NEST_LOGS.name, result, str(settings.home / result), str(round(grace_seconds))]
-    command = [*java, *arguments, str(data_file("device_locations.csv"))]
-    return Engine("Kafka Streams", command, environment(settings), result, lambda: has_committed_all(settings, result))
+def peers(settings: Settings, java: list[str], name: str, grace_seconds: float) -> Iterator[Engine]:
+    """The same job for other engines, which run until they are ended, each with an application, a state folder and a topic of its own."""
+    script = ("--quiet", "--frozen", "--script", str(Path(__file__).with_name("nest_quix.py")))
+    subprocess.run([UV, "sync", *script], check=True)
+    quix = [UV, "run", *script]
+    for title, command in (("Kafka Streams", java), ("Quix Streams", quix)):
+        result, admin = f"{title.lower().replace(' ', '-')}-{name}", settings.kafka.admin()
+        admin.create_topics([NewTopic(result, 1, config={"cleanup.policy": "compact"})])[result].result(30)
+        arguments = [str(settings.kafka), NEST_LOGS.name, result, str(settings.home / result), str(round(grace_seconds))]
+        everything = [*command, *arguments, str(data_file("device_locations.csv"))]
+        yield Engine(title, everything, environment(settings), result, partial(has_committed_all, settings, result))
 
 
 def has_committed_all(settings: Settings, application: str) -> bool:
     """Whether the application has committed the ends of the source topic and of its own repartition topic."""
     with closing(settings.kafka.consumer({"group.id": application})) as consumer:
         topics = consumer.list_topics(timeout=10).topics
-        repartition = [name for name in topics if name.startswith(application) and name.endswith("-repartition")]
+        repartition = [name for name in topics if application in name and "repartition" in name and not name.startswith("changelog")]
         partitions = [TopicPartition(name, number) for name in (NEST_LOGS.name, *repartition) for number in topics[name].partitions]
         try:
             committed = consumer.committed(partitions, 10)

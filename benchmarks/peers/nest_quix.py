@@ -1,0 +1,56 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["quixstreams==3.28.1", "orjson==3.13.0"]
+# ///
+"""The job of `nest-camera-stats` for Quix Streams: people seen per zip code and hour, each sighting once.
+
+Arguments: as those of NestStreams.java. Keys and values of the result are those of topic nest-camera-stats. A home's documents are on one
+partition, so a repeated report is found where the first one was; only the count needs a repartition. Dead letters are not written. All
+settings are the defaults, but for a commit a second, which makes results visible. One process uses one core.
+"""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+from quixstreams import Application, State
+
+
+def main() -> None:
+    """Runs until it is ended."""
+    kafka, source, result, state_folder, grace_seconds, locations = sys.argv[1:]
+    zip_codes = dict(row.split(",")[:2] for row in Path(locations).read_text().splitlines()[1:])
+    application = Application(kafka, consumer_group=result, auto_offset_reset="earliest", state_dir=state_folder, commit_interval=1)
+
+    def sightings(document: bytes, seen: State) -> list[tuple[str, int]]:
+        """Zip code and time (ms since 1970) of each sighting that is new."""
+        found = []
+        for camera in (orjson.loads(document)["devices"].get("cameras") or {}).values():
+            event = camera.get("last_event") or {}
+            if event.get("has_person"):
+                time = round(datetime.fromisoformat(event["start_time"]).timestamp() * 1000)
+                if not seen.exists(name := f"{camera['device_id']} {time}"):
+                    seen.set(name, None)
+                    found.append((zip_codes.get(camera["device_id"], "unknown"), time))
+        return found
+
+    frame = application.dataframe(application.topic(source, key_deserializer="bytes", value_deserializer="bytes"))
+    frame = frame.apply(sightings, stateful=True, expand=True)
+    frame = frame.set_timestamp(lambda sighting, *_: sighting[1]).group_by(lambda sighting: sighting[0], name="zip_code")
+    grace = timedelta(seconds=float(grace_seconds))
+    counts = frame.tumbling_window(timedelta(hours=1), grace_ms=grace, on_late=lambda *_: False).count().current()
+    results = application.topic(result, key_serializer="json", value_serializer="json")
+    counts.apply(row, metadata=True).to_topic(results, key=lambda row: {"window": row["window"], "zip_code": row["zip_code"]})
+    application.run()
+
+
+def row(counted: dict[str, int], zip_code: str, *_: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A row of the result."""
+    window = {name: f"{datetime.fromtimestamp(counted[name] / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}" for name in ("end", "start")}
+    return {"zip_code": zip_code, "window": window, "count": counted["value"]}
+
+
+if __name__ == "__main__":
+    main()
