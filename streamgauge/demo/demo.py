@@ -14,13 +14,15 @@ from contract.java.runtime import java_home
 from contract.process.waiting import Reminder
 from contract.settings import Settings
 from streamgauge.demo.live import LiveFigures
-from streamgauge.demo.services import Child, Server, Service
+from streamgauge.demo.services import PIPELINE, Child, Server, Service
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import NAME_WIDTH, Platform
 
 SECONDS_BETWEEN_LINES = 1
+FIRST_ROW_SECONDS = 60
+"""How long what can wait is kept back at most."""
 LEAST_DISK_BYTES = 50_000_000
 """With less free space, nothing that is started works."""
 
@@ -66,11 +68,13 @@ class Demo:
             self._say(f"warning: {warning}")
         self.figures.ask()
         servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
-        self._say(f"starting {', '.join(child.name for child in self.children)}")
+        self._say(f"starting {', '.join(child.name for child in self.children if not child.service.can_wait)}")
         children = [Supervised(child, self._say) for child in self.children]
-        for supervised in children:
-            if supervised.part in early:
+        for child, supervised in zip(self.children, children, strict=True):
+            if child in early:
                 supervised.watch()
+            elif child.service.can_wait:
+                supervised.start_in(FIRST_ROW_SECONDS)
             else:
                 supervised.start()
         return [*servers, *children]
@@ -94,6 +98,9 @@ class Demo:
                 self._raise_if_disk_is_full()
             if one.look():
                 self._say(f"{one.part.name:{NAME_WIDTH}} {one.part.does}")
+                if one.part.name == PIPELINE:
+                    for other in supervised:
+                        other.wait_no_longer()
                 if all(one.is_ready for one in supervised):
                     self._say("everything runs; Ctrl-C ends it")
 

@@ -13,6 +13,7 @@ from streamgauge.demo.live import RESULTS, LiveFigures
 from streamgauge.platform.processes import GuardedProcess
 from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
 
+PIPELINE = "pipeline"
 TRIGGER_SECONDS = 3.0
 """With one second, the queries of all domains keep two cores busy."""
 COMMAND = (sys.executable, "-m", "streamgauge.cli")
@@ -24,7 +25,7 @@ class Service:
     """A child process of the demo. environment: variables to add to the demo's own.
 
     does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
-    waits_for_kafka: whether it can start before Kafka answers.
+    waits_for_kafka: whether it can start before Kafka answers. can_wait: whether it starts after the first row, which it would delay.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Service:
     environment: Mapping[str, str] = field(default_factory=dict)
     writes: Sequence[str] = ()
     waits_for_kafka: bool = False
+    can_wait: bool = False
     listens_at: tuple[str, int] | None = None
 
 
@@ -41,8 +43,8 @@ def services(settings: Settings, *, dashboard: bool) -> list[Service]:
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     chosen = [
-        Service("pipeline", [*COMMAND, "run"], "writes results", pause, RESULTS, waits_for_kafka=True),
-        *(producer(domain) for domain in DOMAINS),
+        Service(PIPELINE, [*COMMAND, "run"], "writes results", pause, RESULTS, waits_for_kafka=True),
+        *(producer(domain, can_wait=domain is not DOMAINS[0]) for domain in DOMAINS),
     ]
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
@@ -50,10 +52,11 @@ def services(settings: Settings, *, dashboard: bool) -> list[Service]:
     return chosen
 
 
-def producer(domain: Domain) -> Service:
+def producer(domain: Domain, *, can_wait: bool) -> Service:
     """The producer of `domain`, with the demo's settings from its declaration and a few faults of each kind."""
     topics = [topic.name for topic in domain.sources]
-    return Service(f"produce-{domain.name}", [*COMMAND, "produce", domain.name, *domain.demo, *FAULTS], "sends events", writes=topics)
+    command = [*COMMAND, "produce", domain.name, *domain.demo, *FAULTS]
+    return Service(f"produce-{domain.name}", command, "sends events", writes=topics, can_wait=can_wait)
 
 
 class Child:

@@ -18,7 +18,8 @@ class Supervised:
         self.part, self._say, self._clock = part, say, clock
         self.is_ready = is_ready
         self._failures, self._refused, self._started, self._before = 0, 0, clock(), 0
-        self._restart_at: float | None = None
+        self._start_at: float | None = None
+        self._waits = False
 
     def start(self) -> None:
         """Starts the part. Raises StreamgaugeError when it cannot be started."""
@@ -26,19 +27,28 @@ class Supervised:
         self.part.start()
         self._refused = 0
 
+    def start_in(self, seconds: float) -> None:
+        """Has `look` start the part for the first time after `seconds`, or once `wait_no_longer` has been called."""
+        self._waits, self._start_at = True, self._clock() + seconds
+
+    def wait_no_longer(self) -> None:
+        """Ends the wait of `start_in`, if the part still waits."""
+        if self._waits:
+            self._start_at = self._clock()
+
     def watch(self) -> None:
         """Begins to watch a part that has just been started."""
-        self.is_ready, self._restart_at, self._started = False, None, self._clock()
+        self.is_ready, self._waits, self._start_at, self._started = False, False, None, self._clock()
         self._before = self.part.measure()
 
     def look(self) -> bool:
-        """Restarts the part when its restart is due. Returns whether it has become ready since the last call.
+        """Starts the part when that is due. Returns whether it has become ready since the last call.
 
         Raises StreamgaugeError when it could not be started REFUSED_STARTS times in a row.
         """
-        if self._restart_at is not None:
-            if self._clock() >= self._restart_at:
-                self._start_again()
+        if self._start_at is not None:
+            if self._clock() >= self._start_at:
+                self._start_when_due()
         elif (code := self.part.exit_code) is not None:
             if self._clock() - self._started > STEADY_SECONDS:
                 self._failures = 0
@@ -51,9 +61,9 @@ class Supervised:
     @property
     def is_running(self) -> bool:
         """Whether its process ran at the last call of `look`."""
-        return self._restart_at is None
+        return self._start_at is None
 
-    def _start_again(self) -> None:
+    def _start_when_due(self) -> None:
         try:
             self.start()
         except StreamgaugeError as error:
@@ -66,7 +76,7 @@ class Supervised:
     def _postpone(self, what: str) -> None:
         seconds = min(2**self._failures, BACK_OFF_SECONDS)
         self._failures += 1
-        self.is_ready, self._restart_at = False, self._clock() + seconds
+        self.is_ready, self._start_at = False, self._clock() + seconds
         self._say(f"{self.part.name} {what}; it is started again in {seconds} s")
 
 

@@ -70,6 +70,20 @@ def supervised(tmp_path, clock, said):
         one.part.process.stop()
 
 
+def test_what_waits_starts_after_its_time_or_as_soon_as_it_need_not_wait(tmp_path, clock, said):
+    one, other = (Supervised(Program(tmp_path, FOR_EVER), said.append, clock) for _ in range(2))
+    for waiting in (one, other):
+        waiting.start_in(60)
+        assert (waiting.look(), waiting.part.starts) == (False, 0)
+    one.wait_no_longer()
+    assert [(waiting.look(), waiting.part.starts) for waiting in (one, other)] == [(False, 1), (False, 0)]
+    clock.now = 60
+    one.wait_no_longer()
+    assert [(waiting.look(), waiting.part.starts) for waiting in (one, other)] == [(True, 1), (False, 1)]
+    for waiting in (one, other):
+        waiting.part.process.stop()
+
+
 def seen_to_end(one, said):
     """Looks until the end of its process has been noticed; returns what was said of it."""
     before = len(said)
