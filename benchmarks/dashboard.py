@@ -107,8 +107,8 @@ async def tab(settings: Settings, page: str, shown: asyncio.Event) -> None:
         async for data in socket:
             message = ForwardMsg.FromString(data)  # type: ignore[arg-type]
             kind = message.WhichOneof("type")
-            if kind == "new_session":
-                script = message.new_session.page_script_hash
+            if kind == "navigation":
+                script = message.navigation.page_script_hash
             elif kind == "auto_rerun":
                 if timer is not None:
                     timer.cancel()
