@@ -22,7 +22,7 @@ from streamgauge.platform.platform import NAME_WIDTH, Platform
 
 SECONDS_BETWEEN_LINES = 1
 FIRST_ROW_SECONDS = 60
-"""How long what can wait is kept back at most."""
+"""The longest time that services with `can_wait` wait for the first row."""
 LEAST_DISK_BYTES = 50_000_000
 """With less free space, nothing that is started works."""
 

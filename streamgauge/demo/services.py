@@ -25,7 +25,8 @@ class Service:
     """A child process of the demo. environment: variables to add to the demo's own.
 
     does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
-    waits_for_kafka: whether it can start before Kafka answers. can_wait: whether it starts after the first row, which it would delay.
+    waits_for_kafka: whether it can start before Kafka answers. can_wait: whether it starts after the first
+    result row, so that it does not delay that row.
     """
 
     name: str

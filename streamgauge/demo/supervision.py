@@ -28,7 +28,7 @@ class Supervised:
         self._refused = 0
 
     def start_in(self, seconds: float) -> None:
-        """Has `look` start the part for the first time after `seconds`, or once `wait_no_longer` has been called."""
+        """Schedules the first start: `look` starts the part after `seconds`, or as soon as `wait_no_longer` was called."""
         self._waits, self._start_at = True, self._clock() + seconds
 
     def wait_no_longer(self) -> None:
@@ -48,7 +48,7 @@ class Supervised:
         """
         if self._start_at is not None:
             if self._clock() >= self._start_at:
-                self._start_when_due()
+                self._try_to_start()
         elif (code := self.part.exit_code) is not None:
             if self._clock() - self._started > STEADY_SECONDS:
                 self._failures = 0
@@ -63,7 +63,7 @@ class Supervised:
         """Whether its process ran at the last call of `look`."""
         return self._start_at is None
 
-    def _start_when_due(self) -> None:
+    def _try_to_start(self) -> None:
         try:
             self.start()
         except StreamgaugeError as error:
