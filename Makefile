@@ -3,6 +3,8 @@ SHELL := /bin/sh
 PYTHON ?= python3
 UV := .uv/bin/uv
 RUN := .venv/bin/
+# With it, each of hundreds of processes compiles all that it imports: a second or two each time.
+unexport PYTHONDONTWRITEBYTECODE
 BENCH = PYTHONPATH=tests $(RUN)python -m benchmarks.
 # Two workers, each with a broker, a schema registry and a Spark session that its tests share.
 PYTEST = $(RUN)python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(SELECTED)

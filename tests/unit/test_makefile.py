@@ -41,6 +41,13 @@ def test_checks_and_tests_install_development_tools_once_and_the_demo_then_nothi
     assert planned(clone, target) == planned(clone, "demo") == []
 
 
+def test_what_make_runs_keeps_compiled_modules_whatever_the_environment_says(clone, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    done = subprocess.run(["make", "--eval", "shown: ; @env", "shown"], cwd=clone, capture_output=True, text=True, check=True)
+    assert "PATH=" in done.stdout
+    assert "PYTHONDONTWRITEBYTECODE" not in done.stdout
+
+
 def test_the_python_of_make_doctor_and_the_lock_are_the_same():
     from streamgauge.operations.doctor.machine import PYTHONS
 
