@@ -13,7 +13,7 @@ PYTEST = $(RUN)python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # browser. cluster: a Spark Standalone cluster. e2e: whole programs, killed.
 TIERS := e2e cluster kafka secure dashboard spark unit
 
-.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean
+.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) test-realtime demo-realtime compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,13 @@ setup: .venv/.dev ## the virtual environment with development tools, from the lo
 demo: .venv/.ready ## Kafka, producers, pipeline and dashboard, all at once; Ctrl-C ends it
 	@$(RUN)streamgauge demo
 
+# Spark's real-time mode needs a newer Spark, and so an environment of its own.
+realtime/.venv/.ready: pyproject.toml realtime/pyproject.toml realtime/uv.lock | .uv/bin/uv
+	$(call sync,--project realtime, of real-time mode)
+
+demo-realtime: realtime/.venv/.ready ## the demo in Spark's real-time mode; experimental (docs/real-time.md)
+	@STREAMGAUGE_HOME=$${STREAMGAUGE_HOME:-realtime/.streamgauge} STREAMGAUGE_REAL_TIME="$${STREAMGAUGE_REAL_TIME:-10 seconds}" realtime/.venv/bin/streamgauge demo
+
 check: .venv/.dev ## lint, format, types, imports and prose
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
@@ -73,6 +80,9 @@ test-quick: .venv/.dev ## what needs no server: for each change
 
 $(addprefix test-,$(TIERS)): test-%: .venv/.dev
 	$(PYTEST) tests/$*
+
+test-realtime: .venv/.dev realtime/.venv/.ready ## the queries in Spark's real-time mode
+	$(PYTEST) tests/realtime
 
 compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker
 	$(RUN)python -m pytest tests/compose
@@ -115,5 +125,5 @@ jars-lock: .venv/.dev ## regenerate contract/java/jars.lock (needs Maven)
 	$(RUN)python .ci/lock_jars.py
 
 clean: ## everything that was made here: environment, data, caches of tools
-	rm -rf .venv .uv .streamgauge build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .uv .streamgauge realtime/.venv realtime/.streamgauge build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

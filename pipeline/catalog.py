@@ -121,4 +121,13 @@ def is_beside(query: Query) -> bool:
 
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:
-    return tuple(query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))
+    found = (query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))
+    return tuple(
+        replace(query, real_time=settings.real_time) if settings.real_time and _fits_real_time(query) else query for query in found
+    )
+
+
+def _fits_real_time(query: Query) -> bool:
+    """Whether Spark runs the query in real-time mode: no files, no session windows, no transformWithState from Python, no foreachBatch."""
+    is_to_kafka = isinstance(query.sink, CompactedTopic)
+    return is_to_kafka and query.source.is_in_kafka and query.mode == "update" and not query.has_timers and not query.session_gap

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName
+from contract.storage.checkpoint_names import REAL_TIME, CheckpointName
 from pipeline.checkpoint.contents import Partition
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.running.watermarks import with_partition_watermarks
@@ -43,6 +43,7 @@ class Query:
     1970, up to which timers have fired.
     on_request: `streamgauge run` without names, and so the demo, leaves the query out.
     session_gap: the gap of a `transform` that ends in session windows, e.g. "5 minutes". Used by `verify`.
+    real_time: how often the query writes a checkpoint in Spark's real-time mode, e.g. "10 seconds"; None for micro-batches.
     version: part of the checkpoint's path. Increase it when the query's state changes.
     event_key: the columns that identify an event, including `event_time`; `transform` counts rows with equal keys once. Used by `verify`.
     growing: the result columns that never decrease as records arrive. Used by `verify`.
@@ -67,12 +68,13 @@ class Query:
     trigger_seconds: float = 0
     on_request: bool = False
     session_gap: str | None = None
+    real_time: str | None = None
     version: int = 1
 
     @property
     def checkpoint_name(self) -> CheckpointName:
         """The checkpoint's name; each version and mode has its own."""
-        return CheckpointName(self.name, self.version, self.mode)
+        return CheckpointName(self.name, self.version, REAL_TIME if self.real_time else self.mode)
 
     def columns(self, spark: SparkSession) -> T.StructType:
         """The columns of the result. Reads nothing."""
@@ -99,6 +101,8 @@ class Query:
         rows = self.decoded(records, schemas)
         if self.event_time is not None:
             delay, skew = self.watermark or settings.watermark, self.skew or settings.partition_skew
+            if self.real_time:
+                return self.transformed(rows.withWatermark(self.event_time, delay).drop("topic", "partition", "offset"))
             rows = with_partition_watermarks(rows, self.event_time, delay=delay, skew=skew, partitions=partitions, branches=branches)
         return self.transformed(rows)
 

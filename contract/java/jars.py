@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Self
 
@@ -23,6 +24,10 @@ from contract.text import size_text
 
 pooch.get_logger().setLevel("ERROR")  # it would print one line per file over the progress bar
 
+HAS_DELTA = version("pyspark") < "4.3"
+"""Whether Delta runs on the installed Spark. It has no version for 4.3, the Spark of real-time mode, yet."""
+SPARK = "spark" if HAS_DELTA else "spark-4.3"
+"""The bundle for the installed Spark."""
 LOCK = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 256 * 1024
 _TIMEOUT_SECONDS = (10, 60)
@@ -53,7 +58,7 @@ def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
 
 def spark_bundles(settings: Settings) -> list[str]:
     """The bundles on Spark's class path. Includes S3 support only if something is stored in S3."""
-    return ["spark", "s3"] if settings.uses_s3 else ["spark"]
+    return [SPARK, "s3"] if settings.uses_s3 else [SPARK]
 
 
 def bundles(settings: Settings) -> list[str]:

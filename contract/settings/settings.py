@@ -237,6 +237,12 @@ class Settings:
         "minimum time between the starts of two batches of a query; 0: a batch starts as soon as there is new data. The demo uses 3",
         SECONDS,
     )
+    real_time: str = _setting(
+        "STREAMGAUGE_REAL_TIME",
+        "",
+        "how often queries in Spark's real-time mode write a checkpoint, such as `10 seconds` (docs/real-time.md); unset: micro-batches",
+        DURATION,
+    )
     starting_offsets: str = _setting(
         "STREAMGAUGE_STARTING_OFFSETS", "earliest", "where a new query starts: earliest, latest, or JSON of topic, partition and offset"
     )

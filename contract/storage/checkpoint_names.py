@@ -15,7 +15,8 @@ import psutil
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, names_in
 
-_NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|complete)(?P<ending>\..+)?")
+REAL_TIME = "real-time"
+_NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|complete|" + REAL_TIME + r")(?P<ending>\..+)?")
 
 
 @dataclass(frozen=True, order=True)
@@ -31,6 +32,11 @@ class CheckpointName:
         """Parses the name of a checkpoint folder or of one of its files. None for any other name."""
         found = _NAME.fullmatch(file_name)
         return cls(found["query"], int(found["version"]), found["mode"]) if found else None
+
+    @property
+    def is_real_time(self) -> bool:
+        """Whether the query runs in Spark's real-time mode."""
+        return self.mode == REAL_TIME
 
     def __str__(self) -> str:
         return f"{self.query}-v{self.version}-{self.mode}"

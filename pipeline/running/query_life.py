@@ -110,8 +110,11 @@ class QueryLife:
 
     @property
     def is_starting(self) -> bool:
-        """Whether the query is running but has neither completed a batch nor found that there is nothing to do."""
-        return self._run is not None and self.state is State.RUNNING and not self._run.has_begun
+        """Whether the query is running but has neither completed a batch nor found that there is nothing to do.
+
+        Not in real-time mode, in which results come long before the first batch is complete.
+        """
+        return self._run is not None and self.state is State.RUNNING and not self._run.has_begun and not self.query.real_time
 
     def start(self) -> None:
         """Starts a run. Raises only when Spark's JVM has ended; any other error affects this query alone."""
@@ -161,11 +164,11 @@ class QueryLife:
             self._fail(text)
 
     def finish(self) -> None:
-        """Stops the run after the current batch, or now if there is none."""
+        """Stops the run after the current batch, or now if there is none. A batch in real-time mode would be followed by another at once."""
         if self._run is None or self.state is not State.RUNNING:
             return
         done = self._run.last_batch
-        if self._run.is_in_batch:
+        if self._run.is_in_batch and not self.query.real_time:
             self._stops_after = done + 1
         else:
             self.stop()

@@ -21,7 +21,7 @@ from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sources.topic import KafkaTopic
-from pipeline.spark.session import ROCKSDB, is_alive, session_config
+from pipeline.spark.session import REAL_TIME, TIMERS, is_alive, session_config
 
 
 class Run:
@@ -119,9 +119,14 @@ class Starter:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(rows, self._settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
-        config = ROCKSDB if query.has_timers else {}
+        config = REAL_TIME if query.real_time else TIMERS if query.has_timers else {}
         pause_ms = round(max(query.trigger_seconds, self._settings.trigger_seconds) * 1000)
-        writer = writer.trigger(availableNow=True) if self._once else writer.trigger(processingTime=f"{pause_ms} milliseconds")
+        if self._once:
+            writer = writer.trigger(availableNow=True)
+        elif query.real_time:
+            writer = writer.trigger(realTime=query.real_time)  # type: ignore[call-overload] # of Spark 4.3
+        else:
+            writer = writer.trigger(processingTime=f"{pause_ms} milliseconds")
         try:
             with session_config(self._spark, config):
                 return writer.start()

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
-from contract.java import class_data
+from contract.java import class_data, jars
 from contract.settings import Settings
 from pipeline.spark.jvm import fixed_class_path, java
 from pipeline.spark.session import spark_session
@@ -36,6 +36,7 @@ def run_stream(folder: Path, java_option: str) -> None:
     """Counts three equal rows of a file by window, without duplicates, and writes and reads a Delta table."""
     spark = spark_session(replace(Settings.from_environment(), home=folder / "home", lake_uri="", driver_java_options=java_option))
     source, table = folder / "source", str(folder / "table")
+    table_format = "delta" if jars.HAS_DELTA else "parquet"
     source.mkdir()
     (source / "rows.json").write_text('{"key": "a", "time": "2026-01-01T00:00:00Z"}\n' * 3)
     counts = (
@@ -49,13 +50,13 @@ def run_stream(folder: Path, java_option: str) -> None:
     query = (
         counts.writeStream.outputMode("update")
         .option("checkpointLocation", str(folder / "checkpoint"))
-        .foreachBatch(lambda batch, _: batch.select("key", "count").write.format("delta").mode("append").save(table))
+        .foreachBatch(lambda batch, _: batch.select("key", "count").write.format(table_format).mode("append").save(table))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
     spark.readStream.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1").option("subscribe", "none").load()
-    spark.read.format("delta").load(table).groupBy("key").count().collect()
+    spark.read.format(table_format).load(table).groupBy("key").count().collect()
     spark.stop()
 
 

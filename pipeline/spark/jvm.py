@@ -99,7 +99,7 @@ def command(config: Mapping[str, str | int], settings: Settings) -> list[str]:
 
 def fixed_class_path(settings: Settings) -> list[Path]:
     """The jars that every session has, first on the class path: an archive fits what begins with them."""
-    return [*jars.paths("spark", settings), *sorted((SPARK_HOME / "jars").glob("*.jar"))]
+    return [*jars.paths(jars.SPARK, settings), *sorted((SPARK_HOME / "jars").glob("*.jar"))]
 
 
 def java(settings: Settings) -> Path:

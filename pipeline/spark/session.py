@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,14 +38,20 @@ _BARE_LOCAL_FILES = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
-ROCKSDB = {
+_ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     # A batch writes what it has changed, not all that it keeps.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+TIMERS = _ROCKSDB | {
     # A later version of the code may add fields to the state's values.
     "spark.sql.streaming.stateStore.encodingFormat": "avro",
 }
 """The state store of transformWithState. Other queries keep the default, which is faster for small states."""
+REAL_TIME = _ROCKSDB | {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
+"""The state store of queries in Spark's real-time mode."""
+
+_REAL_TIME_SLOTS = 128
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -70,6 +77,9 @@ def spark_session(settings: Settings) -> SparkSession:
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
+    if settings.real_time and jars.HAS_DELTA:
+        msg = f"STREAMGAUGE_REAL_TIME={settings.real_time} needs Spark 4.3, and Spark {version('pyspark')} is installed; start it with `make demo-realtime` (docs/real-time.md), or unset it"
+        raise StreamgaugeError(msg)
     for_master = cluster_config(settings)
     if is_local(settings.spark_master):
         # Spark's Python workers need this interpreter's packages; by default they use the first Python on the PATH.
@@ -79,12 +89,17 @@ def spark_session(settings: Settings) -> SparkSession:
     config = _query_config(settings) | _process_config(settings, log) | for_master
     try:
         start_jvm(config, settings)
-        spark = _builder(config).master(settings.spark_master).getOrCreate()
+        spark = _builder(config).master(_master(settings)).getOrCreate()
     except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: its own messages are above, or in {log}); start again"
         raise StreamgaugeError(msg) from error
     _print_to(log.with_name("spark-stderr.log"), spark)
     return _checked(spark, settings)
+
+
+def _master(settings: Settings) -> str:
+    """In real-time mode, all tasks of all queries run at the same time, most of them waiting, and each needs a slot."""
+    return f"local[{_REAL_TIME_SLOTS}]" if settings.real_time and settings.spark_master == "local[*]" else settings.spark_master
 
 
 def _print_to(file: Path, spark: SparkSession) -> None:
@@ -162,7 +177,7 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
         "spark.sql.warehouse.dir": str(settings.home.absolute() / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         **_BARE_LOCAL_FILES,
-        **_DELTA,
+        **(_DELTA if jars.HAS_DELTA else {}),
         **_lake_config(settings),
     }
 

@@ -67,6 +67,7 @@ def _compare(
             growing=query.growing,
             kept_for=timedelta(seconds=durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
             session_gap=timedelta(seconds=durations.seconds(query.session_gap, "session_gap")) if query.session_gap else None,
+            is_real_time=query.real_time is not None,
         )
         expected = expectation.rows()
         tables = Tables(

@@ -14,9 +14,9 @@ MOST_DIFFERENCES = 5
 class RowCounts:
     """Row counts. Each row is counted in exactly one field.
 
-    missing: expected, but not in the sink. extra: in the sink, but not expected. different: in both, with different values. The other three
+    missing: expected, but not in the sink. extra: in the sink, but not expected. different: in both, with different values. The other four
     are not errors: expired, not_checkable (the source has lost the records they derive from), untold (it is unknown whether a record was
-    late).
+    late), ahead (in real-time mode: it is unknown how many of the records after the last checkpoint they count).
     """
 
     equal: int = 0
@@ -26,11 +26,12 @@ class RowCounts:
     expired: int = 0
     not_checkable: int = 0
     untold: int = 0
+    ahead: int = 0
 
     @property
     def compared(self) -> int:
         """The number of all rows."""
-        return self.equal + self.wrong + self.expired + self.not_checkable + self.untold
+        return self.equal + self.wrong + self.expired + self.not_checkable + self.untold + self.ahead
 
     @property
     def wrong(self) -> int:

@@ -105,6 +105,8 @@ def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planne
     Raises StreamgaugeError when the topic holds fewer records than the query has read, that is, it was recreated.
     """
     batches = tuple(batch for batch in known_batches(place) if batch.number <= planned)
+    if place.name.is_real_time:
+        planned, batches = _with_the_rest(batches, committed, place, settings)
     if any(FILES in batch.ends for batch in batches):
         msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE to the value of that run"
         raise StreamgaugeError(msg)
@@ -121,6 +123,15 @@ def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planne
             raise StreamgaugeError(msg)
     starts = {which: min(max(first.get(which, 0), kept[which][0]), end) for which, end in planned_ends.items()}
     return Prefix(committed, planned, first, starts, ends, planned_ends, batches)
+
+
+def _with_the_rest(batches: tuple[Batch, ...], committed: int, place: CheckpointPlace, settings: Settings) -> tuple[int, tuple[Batch, ...]]:
+    """The committed batches and one more, with everything that the topic holds: in real-time mode, a batch has no plan until it ends."""
+    known = tuple(batch for batch in batches if batch.number <= committed)
+    topics = {which for batch in known for which in batch.ends} or Checkpoint(place.folder).first_offsets().keys()
+    ends = {which: end for which, (_, end) in first_and_end_offsets(settings, topics).items()}
+    watermark_ms = Checkpoint(place.folder).watermark_after(committed) or 0
+    return committed + 1, (*known, Batch(committed + 1, ends, watermark_ms))
 
 
 def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -> Batch:

@@ -66,6 +66,8 @@ def _lines(outcome: Outcome) -> list[str]:
     ]
     if rows.not_checkable:
         lines.append(f"{rows.not_checkable:,} rows are not checkable: the source has lost records that they are made of")
+    if rows.ahead:
+        lines.append(f"{rows.ahead:,} rows count records after the last checkpoint; `streamgauge run --once` settles them")
     if rows.untold:
         lines.append(f"{rows.untold:,} rows differ, and depend on records of which it is not known whether they came too late")
     if rows.expired:

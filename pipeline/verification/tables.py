@@ -33,6 +33,7 @@ class Excuses:
     newest_cut_ms: an upper bound of their event times; None if unknown. growing: columns that additional records can only increase.
     kept_for: windows that ended at least this long before the newest one may have been deleted.
     session_gap: of session windows; those that had a lost record may have begun earlier, or gone on.
+    is_real_time: whether a row may be ahead of the last committed batch by any part of the next one.
     """
 
     untold: AbstractSet[bytes] = frozenset()
@@ -41,6 +42,7 @@ class Excuses:
     growing: tuple[str, ...] = ()
     kept_for: timedelta | None = None
     session_gap: timedelta | None = None
+    is_real_time: bool = False
 
 
 class Comparison(NamedTuple):
@@ -86,15 +88,15 @@ class Tables:
         """The field of RowCounts that counts the row."""
         if self._is_as_expected(key):
             return "equal"
+        if excuses.is_real_time and self._is_between(key, excuses.growing):
+            return "ahead"
         if key not in self.found and excuses.kept_for is not None and self._has_expired(key, excuses, excuses.kept_for):
             return "expired"
         if key in excuses.untold:
             return "untold"
         if self._may_be_cut(key, excuses) or self._is_of_cut_history(key, excuses):
             return "not_checkable"
-        if key not in self.found:
-            return "missing"
-        return "different" if key in self.expected else "extra"
+        return "missing" if key not in self.found else "different" if key in self.expected else "extra"
 
     def _is_as_expected(self, key: bytes) -> bool:
         if self._is_equal(key, self.expected):
@@ -104,6 +106,18 @@ class Tables:
         if self._ahead is None:
             self._ahead = self.expected_ahead()
         return key in self.found and self._is_equal(key, self._ahead)
+
+    def _is_between(self, key: bytes, growing: Collection[str]) -> bool:
+        """Whether the row's growing columns are between those of the two expected rows, and it has the later one's columns."""
+        ahead = (self._ahead or {}).get(key)
+        row = self._found_row(key)
+        if ahead is None or not isinstance(row, dict):
+            return False
+        most = self.decode_expected(ahead)
+        least = self.decode_expected(self.expected[key]) if key in self.expected else dict.fromkeys(growing, 0)
+        return row.keys() == most.keys() and all(
+            isinstance(row[column], int) and least[column] <= row[column] <= most[column] for column in growing
+        )
 
     def _is_equal(self, key: bytes, expected: Rows) -> bool:
         if key not in self.found or key not in expected:

@@ -140,6 +140,6 @@ def _fetch_jars() -> None:
         msg = "the checks need the development tools, which are not installed; run `make setup`"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    for bundle in ("spark", "s3"):
+    for bundle in (jars.SPARK, "s3"):
         if jars.missing(bundle, settings):
             jars.fetch(bundle, settings)

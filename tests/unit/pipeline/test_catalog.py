@@ -42,3 +42,23 @@ def test_a_query_on_request_runs_by_name_only_and_belongs_to_this_place_once_it_
     (one,) = (query for query in chosen([ON_REQUEST], settings) if query.on_request)
     one.checkpoint_name.folder(settings).mkdir(parents=True)
     assert names(run_here(settings)) == {*by_default, ON_REQUEST}
+
+
+def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic(tmp_path):
+    in_real_time = {query.name for query in known(Settings(home=tmp_path, real_time="10 seconds")) if query.real_time}
+    plain = {name for name in in_real_time if not name.endswith("-database") and ".v" not in name}
+    assert plain == {
+        "nest-camera-stats",
+        "nest-crowds",
+        "nest-temperatures",
+        "taxi-borough-stats",
+        "taxi-flows",
+        "wikimedia-edit-stats",
+        "wikimedia-wiki-stats",
+    }
+    (nest,) = (query for query in queries(Settings(home=tmp_path, real_time="10 seconds")) if query.name == "nest-camera-stats")
+    assert str(nest.checkpoint_name) == "nest-camera-stats-v1-real-time"
+
+
+def test_without_it_all_run_in_micro_batches(tmp_path):
+    assert not any(query.real_time for query in known(Settings(home=tmp_path)))

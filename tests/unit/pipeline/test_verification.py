@@ -79,6 +79,12 @@ class TestTables:
     def test_a_committed_row_must_be_there_also_when_a_batch_is_under_way(self):
         assert compared(rows(h1=1), {}, expected_ahead=lambda: rows(h1=2)).counts == RowCounts(missing=1)
 
+    def test_in_real_time_mode_a_row_may_lie_between_the_two_batches_but_not_outside(self):
+        excuses = Excuses(is_real_time=True, growing=("count",))
+        expected, ahead = rows(h1=1, h2=2, h3=2, h4=2), rows(h1=1, h2=5, h3=5, h4=5, h5=5)
+        found = compared(expected, rows(h1=1, h2=3, h3=6, h4=1, h5=4, h6=1), excuses, expected_ahead=lambda: ahead)
+        assert found.counts == RowCounts(equal=1, ahead=2, different=2, extra=1)
+
     def test_the_batch_under_way_is_counted_only_when_something_differs(self):
         def never():
             pytest.fail("nothing differs, so nobody need count again")
@@ -188,6 +194,7 @@ def test_the_json_says_all():
         "expired": 0,
         "not_checkable": 0,
         "untold": 0,
+        "ahead": 0,
     }
     assert found["lateness"] == {"rows": 5, "events": 4, "late_rows": 3, "late_events": 2, "untold_rows": 1, "wrongly_late_events": 0}
     assert found["cuts"] == [{"partition": "s-0", "first": 0, "earliest": 4}]
