@@ -27,7 +27,7 @@ help: ## this list
 # $(PYTHON) if it fits, else one that uv finds or fetches.
 FITS := import sys; (3, 11) <= sys.version_info < (3, 15) or sys.exit(1); print(sys.executable)
 define sync
-	@echo "installing Python packages into .venv$(2)"
+	@echo "installing Python packages into $(@D)$(2)"
 	@python="$$($(PYTHON) -c '$(FITS)')" || python="$$($(UV) python find --quiet)" \
 		|| { $(UV) python install 3.13 && python=3.13; } \
 		|| { echo "no Python 3.11, 3.12, 3.13 or 3.14 found, and none could be fetched: install one, then make PYTHON=/path/to/python3"; exit 1; }; \
@@ -50,7 +50,7 @@ demo: .venv/.ready ## Kafka, producers, pipeline and dashboard, all at once; Ctr
 
 # Spark's real-time mode needs a newer Spark, and so an environment of its own.
 realtime/.venv/.ready: pyproject.toml realtime/pyproject.toml realtime/uv.lock | .uv/bin/uv
-	$(call sync,--project realtime, of real-time mode)
+	$(call sync,--project realtime)
 
 demo-realtime: realtime/.venv/.ready ## the demo in Spark's real-time mode; experimental (docs/real-time.md)
 	@STREAMGAUGE_HOME=$${STREAMGAUGE_HOME:-realtime/.streamgauge} STREAMGAUGE_REAL_TIME="$${STREAMGAUGE_REAL_TIME:-10 seconds}" realtime/.venv/bin/streamgauge demo

@@ -37,7 +37,7 @@ from pipeline.query import Query
 from pipeline.running.failures import PYTHON_IS_SLOW
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 from pipeline.sources.kafka import RECORD_SCHEMA
-from pipeline.spark.session import TIMERS, session_config
+from pipeline.spark.session import TIMER_STATE, session_config
 
 Row = dict[str, Any]
 Value = bytes | Mapping[str, Any] | None
@@ -160,7 +160,7 @@ class Stream:
             path.unlink()
 
     def _started(self, found: dict[int, list[Row]]) -> StreamingQuery:
-        with session_config(self._spark, {**_CONFIG, **(TIMERS if self._query.has_timers else {})}):
+        with session_config(self._spark, {**_CONFIG, **(TIMER_STATE if self._query.has_timers else {})}):
             writer = self._rows().writeStream.foreachBatch(lambda rows, number: found.update({number: self._taken(rows)}))
             writer = writer.outputMode(self._query.mode).option("checkpointLocation", str(self.checkpoint))
             return writer.trigger(availableNow=True).start()

@@ -24,9 +24,11 @@ from contract.text import size_text
 
 pooch.get_logger().setLevel("ERROR")  # it would print one line per file over the progress bar
 
-HAS_DELTA = version("pyspark") < "4.3"
-"""Whether Delta runs on the installed Spark. It has no version for 4.3, the Spark of real-time mode, yet."""
-SPARK = "spark" if HAS_DELTA else "spark-4.3"
+HAS_REAL_TIME_MODE = version("pyspark").startswith("4.3.")
+"""Whether the installed Spark is the one of real-time mode."""
+HAS_DELTA = not HAS_REAL_TIME_MODE
+"""Whether Delta has a version for the installed Spark."""
+SPARK = "spark-4.3" if HAS_REAL_TIME_MODE else "spark"
 """The bundle for the installed Spark."""
 LOCK = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 256 * 1024

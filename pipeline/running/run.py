@@ -21,7 +21,7 @@ from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sources.topic import KafkaTopic
-from pipeline.spark.session import REAL_TIME, TIMERS, is_alive, session_config
+from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
 
 
 class Run:
@@ -119,7 +119,7 @@ class Starter:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(rows, self._settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
-        config = REAL_TIME if query.real_time else TIMERS if query.has_timers else {}
+        config = REAL_TIME_STATE if query.real_time else TIMER_STATE if query.has_timers else {}
         pause_ms = round(max(query.trigger_seconds, self._settings.trigger_seconds) * 1000)
         if self._once:
             writer = writer.trigger(availableNow=True)

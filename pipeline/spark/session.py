@@ -43,12 +43,12 @@ _ROCKSDB = {
     # A batch writes what it has changed, not all that it keeps.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-TIMERS = _ROCKSDB | {
+TIMER_STATE = _ROCKSDB | {
     # A later version of the code may add fields to the state's values.
     "spark.sql.streaming.stateStore.encodingFormat": "avro",
 }
 """The state store of transformWithState. Other queries keep the default, which is faster for small states."""
-REAL_TIME = _ROCKSDB | {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
+REAL_TIME_STATE = _ROCKSDB | {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
 """The state store of queries in Spark's real-time mode."""
 
 _REAL_TIME_SLOTS = 128
@@ -77,7 +77,7 @@ def spark_session(settings: Settings) -> SparkSession:
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
-    if settings.real_time and jars.HAS_DELTA:
+    if settings.real_time and not jars.HAS_REAL_TIME_MODE:
         msg = f"STREAMGAUGE_REAL_TIME={settings.real_time} needs Spark 4.3, and Spark {version('pyspark')} is installed; start it with `make demo-realtime` (docs/real-time.md), or unset it"
         raise StreamgaugeError(msg)
     for_master = cluster_config(settings)
@@ -144,6 +144,8 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
         # Each query has about twenty pieces of generated code. The default keeps a hundred, so that ten queries would compile theirs in every batch.
         "spark.sql.codegen.cache.maxEntries": 1000,
         **_ui_config(settings),
+        # By default as many as there are slots, each of which would be a task of a batch.
+        **({"spark.default.parallelism": settings.shuffle_partitions} if settings.real_time else {}),
     }
 
 

@@ -13,9 +13,9 @@ key, so below L each key has either its row of E(N) or its row of E(N + 1). A ro
 be present. This comparison is exact, without waiting and without a second read of the topic.
 One exception: while the topic is read, Kafka may compact away a record below L because of a newer one above. If a key differs and has a
 newer record, the comparison starts over, up to three attempts in total.
-A batch in real-time mode has no plan: Spark chooses where it ends when it ends. There, E(N + 1) is the result of everything that the topic
-holds, and a key may have any row between the two. `verify` compares such a row by the columns that only grow, and counts it separately
-("ahead"). The next run with --once processes these records in a batch, after which the comparison is exact again.
+A batch in real-time mode has no plan until it ends. There, E(N + 1) is the result of everything that the topic holds, and a key may have
+any row between the two. `verify` compares such a row by the columns that can only grow, and counts it separately ("ahead"). A run with
+--once processes these records in a micro-batch, after which the comparison is exact.
 Rows of archives and dead letters name the record they come from. Rows of records after the prefix are not compared.
 
 **Late rows.** Batch N drops the rows whose event time is not after the watermark in the plan of batch N - 1 (0 before the first batch). The

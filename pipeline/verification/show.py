@@ -67,7 +67,9 @@ def _lines(outcome: Outcome) -> list[str]:
     if rows.not_checkable:
         lines.append(f"{rows.not_checkable:,} rows are not checkable: the source has lost records that they are made of")
     if rows.ahead:
-        lines.append(f"{rows.ahead:,} rows count records after the last checkpoint; `streamgauge run --once` settles them")
+        lines.append(
+            f"{rows.ahead:,} rows also count records after the last checkpoint, and lie within what the whole topic gives; `streamgauge run --once`, then verify again, for an exact comparison"
+        )
     if rows.untold:
         lines.append(f"{rows.untold:,} rows differ, and depend on records of which it is not known whether they came too late")
     if rows.expired:

@@ -115,9 +115,7 @@ class Tables:
             return False
         most = self.decode_expected(ahead)
         least = self.decode_expected(self.expected[key]) if key in self.expected else dict.fromkeys(growing, 0)
-        return row.keys() == most.keys() and all(
-            isinstance(row[column], int) and least[column] <= row[column] <= most[column] for column in growing
-        )
+        return row.keys() == most.keys() and _is_at_least(row, least, growing) and _is_at_least(most, row, growing)
 
     def _is_equal(self, key: bytes, expected: Rows) -> bool:
         if key not in self.found or key not in expected:
@@ -156,7 +154,7 @@ class Tables:
         if key not in self.expected:
             return True
         least = self.decode_expected(self.expected[key])
-        return all(isinstance(row.get(column), int) and row[column] >= least[column] for column in excuses.growing)
+        return _is_at_least(row, least, excuses.growing)
 
     def _is_of_cut_history(self, key: bytes, excuses: Excuses) -> bool:
         """Whether the row has no window, as that of a camera's state, and one of its times is among those of the lost records."""
@@ -184,6 +182,10 @@ def own_rows(found: Rows, expected: Rows, key: Collection[str]) -> Rows:
         return window is not None and window.start >= first and set(json.loads(one)) == set(key)
 
     return {one: value for one, value in found.items() if is_own(one)}
+
+
+def _is_at_least(row: Row, least: Row, growing: Collection[str]) -> bool:
+    return all(isinstance(row.get(column), int) and row[column] >= least[column] for column in growing)
 
 
 def _time(value: Any) -> datetime | None:  # noqa: ANN401 - whatever a row holds

@@ -34,6 +34,19 @@ def verified(settings):
     return outcome
 
 
+def frozen_ahead(pipeline, checkpoint, settings):
+    """Spark's JVM, frozen when there are rows after its last checkpoint."""
+    (driver,) = (child for child in psutil.Process(pipeline.pid).children() if child.name() == "java")
+    committed = checkpoint.last_committed
+    counted = sum(results(settings).values())
+    eventually(lambda: sum(results(settings).values()) > counted, "more rows")
+    driver.suspend()
+    if checkpoint.last_committed == committed:
+        return driver
+    driver.resume()
+    return None
+
+
 def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_and_exact_after_the_next_run(real_time):
     checkpoint = Checkpoint(Path(real_time.checkpoints) / f"{QUERY}-v1-real-time")
     produce = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--rate", "200", "--limit", str(DOCUMENTS), "--speed-up", "60"]
@@ -42,11 +55,7 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
             eventually(lambda: checkpoint.last_committed >= 0, "the first checkpoint")
             with subprocess.Popen(produce, env=environment(real_time)) as producer:
                 eventually(lambda: results(real_time), "the first row")
-                written, counted = checkpoint.last_committed, sum(results(real_time).values())
-                eventually(lambda: checkpoint.last_committed > written, "a checkpoint")
-                eventually(lambda: sum(results(real_time).values()) > counted, "rows after it")
-                for child in psutil.Process(pipeline.pid).children(recursive=True):
-                    child.kill()
+                eventually(lambda: frozen_ahead(pipeline, checkpoint, real_time), "rows after a checkpoint").kill()
                 assert producer.wait() == 0
         finally:
             pipeline.kill()

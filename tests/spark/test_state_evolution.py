@@ -9,7 +9,7 @@ from contract.settings import Settings
 from pipeline.checkpoint.use import CheckpointUse
 from pipeline.domains import nest
 from pipeline.running.failures import Remedy, diagnosis
-from pipeline.spark.session import TIMERS
+from pipeline.spark.session import TIMER_STATE
 from pipeline.state import cameras
 
 CAMERA_STATUS = next(query for query in nest.queries(Settings()) if query.name == "nest-camera-status")
@@ -113,8 +113,8 @@ def test_a_field_of_another_type_is_refused_with_the_two_ways_out_and_the_old_co
 def test_a_checkpoint_keeps_its_encoding_and_in_that_of_spark_no_field_can_be_added(watching, monkeypatch):
     with monkeypatch.context() as before:
         before.setattr(cameras, "OfflineCameras", WITHOUT_FIRST_SEEN)
-        before.setitem(TIMERS, ENCODING, "unsaferow")
+        before.setitem(TIMER_STATE, ENCODING, "unsaferow")
         watching.run([heard("old", "10:00")])
-        before.setitem(TIMERS, ENCODING, "avro")
+        before.setitem(TIMER_STATE, ENCODING, "avro")
         watching.run([heard("old", "10:11")])
     assert "raise its version" in refusal_of(lambda: watching.run([heard("old", "10:12")]))

@@ -45,9 +45,8 @@ def test_a_query_on_request_runs_by_name_only_and_belongs_to_this_place_once_it_
 
 
 def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic(tmp_path):
-    in_real_time = {query.name for query in known(Settings(home=tmp_path, real_time="10 seconds")) if query.real_time}
-    plain = {name for name in in_real_time if not name.endswith("-database") and ".v" not in name}
-    assert plain == {
+    known_here = known(Settings(home=tmp_path, real_time="10 seconds"))
+    assert {query.name for query in known_here if query.real_time and not is_beside(query)} == {
         "nest-camera-stats",
         "nest-crowds",
         "nest-temperatures",
@@ -56,7 +55,7 @@ def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic(tmp
         "wikimedia-edit-stats",
         "wikimedia-wiki-stats",
     }
-    (nest,) = (query for query in queries(Settings(home=tmp_path, real_time="10 seconds")) if query.name == "nest-camera-stats")
+    (nest,) = (query for query in known_here if query.name == "nest-camera-stats")
     assert str(nest.checkpoint_name) == "nest-camera-stats-v1-real-time"
 
 
