@@ -9,6 +9,7 @@ from contract.text import without_credentials
 
 LARGEST_ERROR_CHARACTERS = 300
 LARGEST_DETAIL_CHARACTERS = 4_000
+_TRACEBACK = "Traceback (most recent call last):"
 _NOT_YET = "1970-01-01T00:00:00.000Z"
 _SECRET = re.compile(
     r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]*["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
@@ -79,10 +80,12 @@ def lag_of(sources: list[dict[str, Any]], topic_ends: Mapping[str, int]) -> dict
 
 
 def failure_of(exception: str) -> Failure:
-    """Parses `exception`, the text of a Java stack trace. Removes what looks like a secret."""
-    lines = [line.rstrip() for line in _without_secrets(exception).splitlines()]
+    """Parses `exception`, the text of a Java stack trace, in which there may be one of Python. Removes what looks like a secret."""
+    lines = [line.rstrip() for line in _SECRET.sub(r"\1***", without_credentials(exception)).splitlines()]
     told = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
     error = told[0].strip() if told else "no reason given"
+    if error.endswith(_TRACEBACK):
+        error = error.removesuffix(_TRACEBACK) + next((line for line in told[1:] if not line.startswith(" ")), "")
     return Failure(_shortened(error, LARGEST_ERROR_CHARACTERS), _shortened("\n".join(told), LARGEST_DETAIL_CHARACTERS))
 
 
@@ -92,10 +95,6 @@ def _partitions(offsets: object) -> dict[str, int]:
         return {}
     by_topic = {topic: partitions for topic, partitions in offsets.items() if isinstance(partitions, dict)}
     return {f"{topic}-{number}": offset for topic, partitions in by_topic.items() for number, offset in partitions.items()}
-
-
-def _without_secrets(text: str) -> str:
-    return _SECRET.sub(r"\1***", without_credentials(text))
 
 
 def _shortened(text: str, largest: int) -> str:

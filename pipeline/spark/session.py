@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
+from contract.process.python_path import path_with_own_python
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, is_local
 from contract.topics import LARGEST_RECORD_BYTES
@@ -84,6 +85,9 @@ def spark_session(settings: Settings) -> SparkSession:
     if is_local(settings.spark_master):
         # Spark's Python workers need this interpreter's packages; by default they use the first Python on the PATH.
         os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        # The driver runs the workers' command, too, to check the state of Python processors.
+        os.environ["PATH"] = path_with_own_python()
     log = settings.logs.absolute() / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     config = _query_config(settings) | _process_config(settings, log) | for_master

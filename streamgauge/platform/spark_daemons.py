@@ -4,8 +4,6 @@ Spark's own scripts also work if JAVA_HOME names a Java 17 or 21. These command 
 Python package, and make master and worker listen on the given address only.
 """
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +11,7 @@ from typing import NamedTuple
 import pyspark
 
 from contract.java.runtime import java_home
+from contract.process.python_path import path_with_own_python
 from contract.settings import Settings
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -64,8 +63,7 @@ def _environment(settings: Settings, host: str) -> dict[str, str]:
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
         # Makes the web pages listen on the same address.
         "SPARK_LOCAL_IP": host,
-        # Tasks run `python3`, and Spark requires the driver's Python version.
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PATH": path_with_own_python(),
     }
 
 

@@ -1,6 +1,7 @@
 """All domains on a Standalone cluster: each result is right, although master and a worker are killed with -9 in the middle of it."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -70,6 +71,15 @@ def test_every_domain_is_right_also_when_the_master_and_a_worker_are_killed(clus
     found = verified(cluster.settings)
     assert set(QUERIES) <= set(found)
     assert all(one["records"] >= EVENTS for one in found.values()), "each domain should have been read to its end"
+
+
+def test_a_query_with_state_in_python_finds_the_packages_of_the_driver_and_of_the_workers(cluster):
+    write_topic(
+        cluster.settings, "nest-logs", (one_camera(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(200))
+    )
+    done = streamgauge_process("run", "nest-camera-status", "--once", settings=cluster.settings, timeout=PROCESS_SECONDS, PATH=os.defpath)
+    assert done.returncode == 0, done.stderr
+    assert verified(cluster.settings)["nest-camera-status"]["records"] == 200
 
 
 @pytest.mark.long

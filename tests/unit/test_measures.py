@@ -101,6 +101,20 @@ def test_a_failure_is_a_line_and_a_text_without_stack_frames():
     assert failure_of("\n").error == "no reason given"
 
 
+def test_the_error_of_a_failure_in_python_is_that_of_python():
+    trace = "\n".join(
+        [
+            "[RUNNER_FAILED] It returned -2. Cause: Traceback (most recent call last):",
+            '  File "worker.py", line 63, in main',
+            "    import pyarrow",
+            "ModuleNotFoundError: No module named 'pyarrow'",
+            " SQLSTATE: XXKST",
+            "\tat org.Thing.run(Thing.scala:3)",
+        ]
+    )
+    assert failure_of(trace).error == "[RUNNER_FAILED] It returned -2. Cause: ModuleNotFoundError: No module named 'pyarrow'"
+
+
 def test_a_failure_is_bounded():
     failure = failure_of("\n".join("x" * 1000 for _ in range(1000)))
     assert len(failure.error) == LARGEST_ERROR_CHARACTERS

@@ -1,0 +1,42 @@
+"""What a person is told of a query's failure, and its remedy."""
+
+import pytest
+
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName
+from pipeline.checkpoint.use import CheckpointUse
+from pipeline.running.failures import Remedy, diagnosis
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "remedy"),
+    [
+        (
+            "Some data may have been lost because they are not available in Kafka any more; ... failOnDataLoss",
+            "STREAMGAUGE_FAIL_ON_DATA_LOSS=false",
+            Remedy.PERSON,
+        ),
+        ("[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match", "version", Remedy.PERSON),
+        ("java.io.IOException: No space left on device", "space", Remedy.RESTART),
+        (
+            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host",
+            "`streamgauge up` creates",
+            Remedy.RESTART,
+        ),
+        ("Checksum error: file:/home/checkpoints/q-v1-update/offsets/0 at 0", "checkpoint", Remedy.RESTART),
+        (
+            'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
+            "earlier run",
+            Remedy.RESTART_AT_ONCE,
+        ),
+        ("org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms", "Kafka", Remedy.RESTART_AT_ONCE),
+        ("Python worker failed to connect back. SQLSTATE: XXKST", "a Python process", Remedy.RESTART_AT_ONCE),
+        ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", Remedy.RESTART),
+        ("", "", Remedy.RESTART),
+    ],
+)
+def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, remedy):
+    found = diagnosis(text, CheckpointUse("q", CheckpointName("q", 1, "update").place(Settings(home=tmp_path))), Settings(home=tmp_path))
+    assert what in found.what
+    assert found.remedy is remedy
+    assert "\n" not in found.what
