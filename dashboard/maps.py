@@ -35,24 +35,36 @@ def boroughs(trips: pd.DataFrame, *, largest: int) -> Spec:
 
 def zip_codes(counts: pd.DataFrame, *, count_title: str, largest: int) -> Spec:
     """The United States with a circle at each zip code, its area by the count. counts: see `located`. largest: the count of the largest circle."""
-    land = alt.Chart(_GEOMETRY).mark_geoshape(fillOpacity=0.12, aria=False)
-    circles = (
-        alt.Chart(_COUNTS)
-        .mark_circle(opacity=0.75, cursor="pointer")
-        .encode(
-            longitude="longitude:Q",
-            latitude="latitude:Q",
-            size=alt.Size("count:Q", scale=alt.Scale(domain=[0, largest], range=[20, 900]), legend=None),
-            tooltip=[alt.Tooltip("zip_code:N", title="zip code"), alt.Tooltip("count:Q", title=count_title, format=",")],
-        )
-        .add_params(picking("zip_code"))
-    )
-    return _spec(alt.layer(land, circles).project("albersUsa"), "us_states.json", counts)
+    tooltip = [alt.Tooltip("zip_code:N", title="zip code"), alt.Tooltip("count:Q", title=count_title, format=",")]
+    circles = _circles("count", largest, tooltip, "zip_code")
+    return _spec(alt.layer(_land(), circles).project("albersUsa"), "us_states.json", counts)
 
 
 def located(counts: pd.DataFrame) -> pd.DataFrame:
     """The rows of `counts` (zip_code, count) whose zip code has a place on the map, with latitude and longitude; smaller counts last."""
     return counts.merge(_places(), on="zip_code").sort_values("count", ascending=False)
+
+
+def zones(trips: pd.DataFrame, *, largest: int) -> Spec:
+    """New York with a circle at each taxi zone, its area by the trips. trips: see `located_zones`. largest: the trips of the largest circle."""
+    tooltip = [alt.Tooltip("zone:N"), alt.Tooltip("borough:N"), alt.Tooltip("trips:Q", format=",")]
+    circles = _circles("trips", largest, tooltip, "borough")
+    return _spec(alt.layer(_land(), circles).project("mercator"), "nyc_boroughs.json", trips)
+
+
+def located_zones(trips: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `trips` (zone_id, zone, borough, trips) whose zone has a place on the map, with latitude and longitude; fewer trips last."""
+    return trips.merge(_zone_places(), on="zone_id").sort_values("trips", ascending=False)
+
+
+def _land() -> alt.Chart:
+    return alt.Chart(_GEOMETRY).mark_geoshape(fillOpacity=0.12, aria=False)
+
+
+def _circles(count: str, largest: int, tooltip: list[alt.Tooltip], picked: str) -> alt.Chart:
+    size = alt.Size(f"{count}:Q", scale=alt.Scale(domain=[0, largest], range=[20, 900]), legend=None)
+    mark = alt.Chart(_COUNTS).mark_circle(opacity=0.75, cursor="pointer")
+    return mark.encode(longitude="longitude:Q", latitude="latitude:Q", size=size, tooltip=tooltip).add_params(picking(picked))
 
 
 def _spec(chart: Chart, file_name: str, counts: pd.DataFrame) -> Spec:
@@ -70,3 +82,8 @@ def _areas(file_name: str) -> list[dict[str, Any]]:
 @cache
 def _places() -> pd.DataFrame:
     return pd.read_csv(data_file("geometry/zip_codes.csv.gz"), dtype={"zip_code": str})
+
+
+@cache
+def _zone_places() -> pd.DataFrame:
+    return pd.read_csv(data_file("geometry/taxi_zones.csv"))

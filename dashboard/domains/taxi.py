@@ -153,7 +153,7 @@ def _show(snapshot: Snapshot) -> None:
     with panel(st.container(), "From borough to borough"):
         flows = follow(snapshot.kafka, FLOWS, decode_flow).snapshot
         _show_flows(flows, flows_of(flows, *filters))
-    show_sessions(snapshot.kafka, boroughs, ZONE)
+    show_sessions(snapshot.kafka, *filters, hour, ZONE)
 
 
 def _show_flows(flows: Snapshot, table: pd.DataFrame) -> None:

@@ -1,48 +1,79 @@
-"""The part of the taxi page on sessions: the newest of each zone, while they go on. They are there once `taxi-zone-sessions-early` has run."""
+"""The part of the taxi page on sessions of zones, while they go on. They are there once `taxi-zone-sessions-early` has run."""
 
-from collections.abc import Collection
-
+import pandas as pd
 import streamlit as st
 
 from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import Row, decode_json
+from dashboard import charts, formats, maps
 from dashboard.domains.taxi_boroughs import known
+from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel
-from dashboard.reading.reader import follow
+from dashboard.periods import Period
+from dashboard.reading.reader import Snapshot, follow, per_snapshot
 from dashboard.windows import frame_of, window_of
 
 TOPIC = TAXI_ZONE_SESSIONS_EARLY.name
 ROWS_LISTED = 200
-COLUMNS = ("zone", "borough", "start", "end", "trips", "fares")
+COLUMNS = ("zone_id", "zone", "borough", "start", "end", "trips", "fares")
 
 
 def decode(value: bytes) -> Row:
     """COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
-    names = {"zone": row["zone"], "borough": known(row["borough"])}
+    names = {"zone_id": row["zone_id"], "zone": row["zone"], "borough": known(row["borough"])}
     return {**names, **window_of(row), "trips": row["trips"], "fares": float(row["fare_amount_sum"] or 0)}
 
 
-def show_sessions(kafka: KafkaCluster, boroughs: Collection[str], zone: str) -> None:
-    """Draws the newest sessions, once there is one in `boroughs`; none are all. zone: the time zone of the windows."""
-    rows = [row for row in follow(kafka, TOPIC, decode).snapshot.rows if not boroughs or row["borough"] in boroughs]
-    if not rows:
+@per_snapshot
+def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
+    """The sessions that began in the period in these boroughs, the newest first; none are all."""
+    sessions = frame_of(snapshot.rows, COLUMNS)
+    began = (sessions["start"] >= period.start) & (sessions["start"] < period.end)
+    return sessions[began & sessions["borough"].isin(boroughs or sessions["borough"])].sort_values(["end", "zone"], ascending=False)
+
+
+@per_snapshot
+def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
+    """Trips by zone, of the sessions that began in the hour, or in all if None; and how many trips are of zones without a place."""
+    sessions = chosen_of(snapshot, period, boroughs)
+    hours = sessions["start"].dt.floor("h")
+    by_hour = sessions.groupby(["zone_id", "zone", "borough", hours.rename("hour")])["trips"].sum().reset_index()
+    by_zone = (by_hour if hour is None else by_hour[by_hour["hour"] == hour]).groupby(["zone_id", "zone", "borough"])["trips"].sum()
+    shown = maps.located_zones(by_zone.reset_index())
+    largest = by_zone.max() if hour is None else by_hour["trips"].max()
+    return maps.zones(shown, largest=int(largest)), int(by_zone.sum() - shown["trips"].sum())
+
+
+def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, zone: str) -> None:
+    """Draws the sessions of the period, once there is one in `boroughs`; none are all. hour: that the map shows. zone: the time zone."""
+    snapshot = follow(kafka, TOPIC, decode).snapshot
+    sessions = chosen_of(snapshot, period, boroughs)
+    if sessions.empty:
         return
-    sessions = frame_of(rows, COLUMNS).sort_values(["end", "zone"], ascending=False).head(ROWS_LISTED)
-    with panel(
-        st.container(), "Sessions", f"Trips that each follow another of the zone within five minutes, the newest sessions first, {zone}."
-    ):
-        st.dataframe(
-            sessions,
-            hide_index=True,
-            height=260,
-            column_config={
-                "zone": "Zone",
-                "borough": "Borough",
-                "start": st.column_config.DatetimeColumn("First trip", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
-                "end": st.column_config.DatetimeColumn("Open until", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
-                "trips": "Trips",
-                "fares": st.column_config.NumberColumn("Fares", format="$%.2f"),
-            },
-        )
+    left, right = st.columns([3, 2])
+    told = f"Trips that each follow another of the zone within five minutes, the newest sessions first, {zone}."
+    with panel(left, "Sessions", told):
+        _show_table(sessions.head(ROWS_LISTED))
+    with panel(right, "Taxi zones", "Trips by zone of pick-up, in the hour in which their session began. A click chooses the borough."):
+        spec, elsewhere = map_of(snapshot, period, boroughs, hour)
+        show_clickable(spec, key="zones", alt="Map: trips by taxi zone", on_click=only("borough", "borough"))
+        if elsewhere:
+            st.caption(f"{formats.several(elsewhere, 'trip is', 'trips are')} of an unknown zone, and not on the map.")
+
+
+def _show_table(sessions: pd.DataFrame) -> None:
+    st.dataframe(
+        sessions,
+        hide_index=True,
+        column_order=COLUMNS[1:],
+        column_config={
+            "zone": "Zone",
+            "borough": "Borough",
+            "start": st.column_config.DatetimeColumn("First trip", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
+            "end": st.column_config.DatetimeColumn("Open until", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
+            "trips": "Trips",
+            "fares": st.column_config.NumberColumn("Fares", format="$%.2f"),
+        },
+    )

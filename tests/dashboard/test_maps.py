@@ -28,8 +28,8 @@ def test_every_zip_code_of_the_demo_has_a_place():
 
 
 def test_the_files_are_small_and_their_origin_is_told():
-    files = [path for path in data_file("geometry").iterdir() if path.suffix in {".json", ".gz"}]
-    assert len(files) == 3
+    files = [path for path in data_file("geometry").iterdir() if path.suffix in {".json", ".gz", ".csv"}]
+    assert len(files) == 4
     assert [path.name for path in files if path.stat().st_size > 500_000] == []
     told = data_file("geometry/README.md").read_text()
     assert [path.name for path in files if path.name not in told] == []
@@ -42,3 +42,24 @@ def test_rings_run_clockwise_or_vega_would_fill_the_rest_of_the_world():
             for outline, *_ in area["geometry"]["coordinates"]:
                 turned = sum((x2 - x1) * (y2 + y1) for (x1, y1), (x2, y2) in pairwise(outline))
                 assert turned > 0, f"{area['properties']['name']} in {name}"
+
+
+def test_every_taxi_zone_has_a_place_in_its_borough():
+    zones = pd.read_csv(data_file("taxi_zone_lookup.csv")).rename(columns={"LocationID": "zone_id", "Borough": "borough"})
+    known = zones[~zones["borough"].isin({"Unknown", "N/A"}) & zones["borough"].notna()].assign(trips=1)
+    placed = maps.located_zones(known)
+    outlines = {area["properties"]["name"]: area["geometry"]["coordinates"] for area in maps._areas("nyc_boroughs.json")}
+    outside = {
+        row["zone_id"]
+        for row in placed.to_dict("records")
+        if not any(is_inside(row["longitude"], row["latitude"], ring) for ring, *_ in outlines.get(row["borough"], []))
+    }
+    assert set(known["zone_id"]) == set(placed["zone_id"])
+    elsewhere = {1, 46, 103, 104, 153, 202}  # Newark Airport, islands too small for the outlines, and Marble Hill, across the river
+    assert outside == elsewhere
+
+
+def is_inside(x, y, ring):
+    """Whether a ray from the point to the east crosses the ring an odd number of times."""
+    crossings = [x1 + (y - y1) / (y2 - y1) * (x2 - x1) for (x1, y1), (x2, y2) in pairwise(ring) if (y1 > y) != (y2 > y)]
+    return sum(crossing > x for crossing in crossings) % 2 == 1

@@ -69,8 +69,10 @@ def write_session(settings, monkeypatch):
 
     def row(zone, borough, start, end, trips):
         started, ended = (f"2024-03-08T{time}:00Z" for time in (start, end))
-        value = {"zone": zone, "borough": borough, "window": {"start": started, "end": ended}, "trips": trips, "fare_amount_sum": 12.5}
-        key = json.dumps({"started": started, "zone_id": zone})
+        zone_id = {"Alhambra": 265, "Astoria": 7}[zone]
+        names = {"zone_id": zone_id, "zone": zone, "borough": borough}
+        value = {**names, "window": {"start": started, "end": ended}, "trips": trips, "fare_amount_sum": 12.5}
+        key = json.dumps({"started": started, "zone_id": zone_id})
         producer.produce(name, key=key, value=json.dumps(value) if trips else None)
         assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
@@ -168,6 +170,7 @@ def test_sessions_are_listed_newest_first_without_those_that_are_gone_and_follow
     write_session("Astoria", "Queens", "17:09", "17:14", None)
     page = page_with(until, lambda page: len(sessions(page)) == 2)
     assert sessions(page) == [("Astoria", 2, 12.5), ("Alhambra", 3, 12.5)]
+    assert "3 trips are of an unknown zone, and not on the map." in [text.value for text in page.caption]
     page.multiselect(key="borough").set_value(["Manhattan"]).run()
     assert sessions(page) == [("Alhambra", 3, 12.5)]
     assert not page.exception
@@ -195,5 +198,21 @@ def test_the_average_trip_is_weighted_by_trips():
 
 
 def test_a_session_at_an_unknown_place_is_from_the_one_unknown_borough():
-    value = {"zone": "N/A", "borough": "N/A", "window": window_at(FRIDAY), "trips": 1, "fare_amount_sum": None}
+    value = {"zone_id": 264, "zone": "N/A", "borough": "N/A", "window": window_at(FRIDAY), "trips": 1, "fare_amount_sum": None}
     assert taxi_sessions.decode(json.dumps(value).encode())["borough"] == "Unknown"
+
+
+def test_the_map_of_zones_shows_the_sessions_that_began_in_the_hour():
+    astoria = {"zone_id": 7, "zone": "Astoria", "borough": "Queens", "fares": 1.0}
+    times = [(FRIDAY + timedelta(minutes=minutes), FRIDAY + timedelta(minutes=minutes + 20)) for minutes in (5, 50, 65)]
+    rows = [{**astoria, "start": start, "end": end, "trips": trips} for (start, end), trips in zip(times, (2, 3, 4), strict=True)]
+    snapshot = Snapshot("kafka", "sessions", rows=tuple(rows))
+    period = Period(pd.Timestamp(FRIDAY), pd.Timestamp(FRIDAY + timedelta(hours=2)))
+
+    def shown(hour):
+        spec, elsewhere = taxi_sessions.map_of(snapshot, period, (), hour)
+        assert elsewhere == 0
+        return [(row["zone"], row["trips"]) for row in spec["datasets"]["counts"].to_dict("records")]
+
+    assert shown(None) == [("Astoria", 9)]
+    assert shown(pd.Timestamp(FRIDAY)) == [("Astoria", 5)], "a session counts in the hour of its first trip"
