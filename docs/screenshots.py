@@ -4,9 +4,13 @@ The Overview page, and the others side by side.
 
 `make demo` for ten minutes in an empty STREAMGAUGE_HOME gives the same simulated events each time; `streamgauge verify` the badges of the
 Overview page.
+
+A test fails when the code of a page is newer than its picture. If the page looks as before, `python docs/screenshots.py --unchanged` says so.
 """
 
 import argparse
+import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -21,6 +25,8 @@ from contract.settings import Settings
 from dashboard.server import dashboard_url
 
 PICTURES = Path(__file__).with_name("pictures")
+TAKEN_OF = PICTURES / "taken-of.json"
+"""The `code_of` the pages when the pictures were taken."""
 PAGES = {"overview": "Overview", **{domain.name: domain.title for domain in DOMAINS}, "health": "Health"}
 WIDTH, HEIGHT = 1280, 860
 GAP, GREY = 12, (128, 128, 128)
@@ -28,6 +34,17 @@ TOGETHER = [domain.name for domain in DOMAINS] + ["health"]
 SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
 """By colour scheme, how the names of its pictures end."""
 DRAWN_MS = 120_000
+
+
+def code_of() -> dict[str, str]:
+    """For each page, by name, a digest of its files and of those that the pages share."""
+    dashboard = Path(__file__).parents[1] / "dashboard"
+    shared = [*dashboard.glob("*.py"), dashboard / "theme.toml"]
+    files = {name: [*dashboard.glob(f"domains/{name}*.py"), *dashboard.glob(f"{name}/*.py")] for name in PAGES}
+    return {
+        name: hashlib.sha256(b"".join(path.read_bytes() for path in sorted([*own, *shared]))).hexdigest()[:16]
+        for name, own in files.items()
+    }
 
 
 def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], folder: Path) -> None:
@@ -60,13 +77,20 @@ def side_by_side(paths: Iterable[Path]) -> Image.Image:
 
 
 def main() -> None:
-    """Takes each page in both themes."""
+    """Takes the pictures, and writes down of which code."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
         "--url", default=dashboard_url(Settings.from_environment()), help="of the dashboard; the one of this machine without"
     )
-    url = options.parse_args().url
-    PICTURES.mkdir(exist_ok=True)
+    options.add_argument("--unchanged", action="store_true", help="take no pictures: the pages look as on those that are there")
+    chosen = options.parse_args()
+    if not chosen.unchanged:
+        take(chosen.url)
+    TAKEN_OF.write_text(json.dumps(code_of(), indent=2) + "\n")
+
+
+def take(url: str) -> None:
+    """Takes each page in both themes. url: of the dashboard."""
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])

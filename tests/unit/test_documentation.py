@@ -1,5 +1,6 @@
 """The documents against the code."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -133,3 +134,10 @@ def test_the_walk_to_a_new_domain_quotes_its_files():
     code = "\n".join(path.read_text() for path in (ROOT / "tests" / "weather").rglob("*.py"))
     for quoted in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "add-a-domain.md").read_text(), re.DOTALL):
         assert quoted in code, f"no file in tests/weather has:\n{quoted}"
+
+
+def test_no_page_is_newer_than_its_picture():
+    screenshots = runpy.run_path(str(ROOT / "docs" / "screenshots.py"))
+    taken_of = json.loads(screenshots["TAKEN_OF"].read_text())
+    newer = sorted(name for name, code in screenshots["code_of"]().items() if taken_of.get(name) != code)
+    assert newer == [], "take the pictures anew, or say that the pages look as before: see docs/screenshots.py"
