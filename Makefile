@@ -90,8 +90,9 @@ compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs
 chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
 	PYTHONPATH=tests $(RUN)python -m chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)
 
-bench: .venv/.dev ## figures of this machine; takes some minutes
+bench: .venv/.dev ## figures of this machine; takes an hour
 	$(BENCH)nest
+	$(BENCH)latency 60 micro-batches micro-batches-alone kafka-streams
 	$(BENCH)peers
 	$(BENCH)wikimedia
 	$(BENCH)tables

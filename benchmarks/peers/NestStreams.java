@@ -22,9 +22,12 @@ import org.apache.kafka.streams.state.*;
  * The job of `nest-camera-stats` for Kafka Streams: people seen per zip code and hour, each sighting once.
  *
  * <p>Arguments: Kafka's address, source topic, result topic (also the application's id), state folder, grace period in seconds, and the CSV
- * file of device_id and zip_code. Keys and values of the result are those of topic nest-camera-stats. A home's documents are on one
- * partition, so a repeated report is found where the first one was; only the count needs a repartition. Dead letters are not written.
- * All settings are the defaults, but for a thread per core and a commit a second, which makes results visible (the default is 30 s).
+ * file of device_id and zip_code. With "at-once" as a seventh argument, each sighting makes a row of the result at once; otherwise rows wait
+ * in a cache for the next commit, and in the producer for 100 ms.
+ *
+ * <p>Keys and values of the result are those of topic nest-camera-stats. A home's documents are on one partition, so a repeated report is
+ * found where the first one was; only the count needs a repartition. Dead letters are not written. All other settings are the defaults, but
+ * for a thread per core and a commit a second, which makes results visible (the default is 30 s).
  */
 public class NestStreams {
     record Document(Devices devices) {}
@@ -105,6 +108,10 @@ public class NestStreams {
         config.put(StreamsConfig.STATE_DIR_CONFIG, stateFolder);
         config.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, Runtime.getRuntime().availableProcessors());
         config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 1000);
+        if (arguments.length > 6) {
+            config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+            config.put(StreamsConfig.producerPrefix("linger.ms"), 0);
+        }
         KafkaStreams streams = new KafkaStreams(builder.build(), config);
         streams.setUncaughtExceptionHandler(error -> {
             error.printStackTrace();

@@ -2,7 +2,7 @@
 
 All do the job of `nest-camera-stats` (NestStreams.java, nest_quix.py) over the same documents of the same broker; Streamgauge writes dead letters too.
 
-start    1,000 and 200,000 documents: from the start of the process to the exact result, wall seconds, CPU of the process and all that it
+start    1,000, 200,000 and 1,000,000 documents: from the start of the process to the exact result, wall seconds, CPU of all that it
          starts, and how many times as much Streamgauge takes. No event is late for the others: their grace period is a year.
 backlog  the 200,000 documents again, with a lateness of ten minutes for all, in batches of 20,000: the share of the sightings that counts
 
@@ -22,19 +22,16 @@ from pathlib import Path
 
 import orjson
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import NewTopic
 from running import environment
 
 from benchmarks.measuring import ME, cpu_seconds, fresh_platform, messages, own_settings, say, say_machine, unit_seconds
-from benchmarks.nest import Group, sightings
+from benchmarks.peers.kafka_streams import arguments, compiled
+from benchmarks.sightings import Group, sightings
 from contract import durations
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
-from contract.java import jars
-from contract.java.runtime import java_home
 from contract.settings import Settings
-from contract.storage.data_files import data_file
 
-FEW, MANY, BATCH = 1_000, 200_000, 20_000
+FEW, MANY, MOST, BATCH = 1_000, 200_000, 1_000_000, 20_000
 A_YEAR_SECONDS = 366 * 86_400
 UV = ".uv/bin/uv"
 PATIENCE_SECONDS, ASK_SECONDS = 1800, 1
@@ -65,8 +62,8 @@ def main() -> None:
     """Prints a line a figure."""
     say_machine()
     with tempfile.TemporaryDirectory() as folder:
-        java = compiled(own_settings(Path(folder)), Path(folder))
-        for documents in (FEW, MANY):
+        others = {"Kafka Streams": compiled(own_settings(Path(folder)), Path(folder)), "Quix Streams": installed()}
+        for documents in (FEW, MANY, MOST):
             with fresh_platform() as settings:
                 command = [
                     *ME,
@@ -82,25 +79,22 @@ def main() -> None:
                 ]
                 subprocess.run(command, env=environment(settings), check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
                 expected = Counter(group for _, group in sightings(messages(settings, NEST_LOGS.name)))
-                measure_start(settings, java, documents, expected)
+                measure_start(settings, others, documents, expected)
                 if documents == MANY:
-                    measure_backlog(settings, java, expected)
+                    measure_backlog(settings, others, expected)
 
 
-def compiled(settings: Settings, folder: Path) -> list[str]:
-    """Compiles NestStreams.java into `folder`; returns the command that runs it, without its arguments."""
-    libraries = jars.fetch("peers", settings)
-    (compiler,) = (path for path in libraries if path.name.startswith("ecj-"))
-    java, class_path = str(java_home(settings) / "bin" / "java"), jars.class_path([folder, *libraries])
-    source = Path(__file__).with_name("NestStreams.java")
-    subprocess.run([java, "-jar", compiler, "-17", "-nowarn", "-cp", class_path, "-d", folder, source], check=True)
-    return [java, f"-Xmx{settings.driver_memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", class_path, "NestStreams"]
+def installed() -> list[str]:
+    """Installs what nest_quix.py needs; returns the command that runs it, without its arguments."""
+    script = ("--quiet", "--frozen", "--script", str(Path(__file__).with_name("nest_quix.py")))
+    subprocess.run([UV, "sync", *script], check=True)
+    return [UV, "run", *script]
 
 
-def measure_start(settings: Settings, java: list[str], documents: int, expected: Counts) -> None:
+def measure_start(settings: Settings, others: Mapping[str, list[str]], documents: int, expected: Counts) -> None:
     """Runs the engines until their results are exact."""
     taken = []
-    for engine in (*peers(settings, java, "exact", A_YEAR_SECONDS), streamgauge(settings, "exact")):
+    for engine in (*peers(settings, others, "exact", A_YEAR_SECONDS), streamgauge(settings, "exact")):
         run = run_of(engine, settings, expected)
         if run.wall_seconds is None or run.cpu_seconds is None or run.counted != expected:
             found, right = (f"{sum(counts.values()):,} sightings in {len(counts):,} rows" for counts in (run.counted, expected))
@@ -110,16 +104,16 @@ def measure_start(settings: Settings, java: list[str], documents: int, expected:
         say(
             f"{documents:,} documents, {engine.name}: exact in {run.wall_seconds:.1f} s, {run.cpu_seconds:.1f} CPU s, {units:.0f} CPU units"
         )
-    *others, (ours, wall, cpu) = taken
-    for name, peer_wall, peer_cpu in others:
+    *theirs, (ours, wall, cpu) = taken
+    for name, peer_wall, peer_cpu in theirs:
         ratios = f"wall {wall / peer_wall:.1f}, CPU {cpu / peer_cpu:.1f}"
         say(f"{documents:,} documents, {ours} / {name}: {ratios}; {len(expected):,} rows equal")
 
 
-def measure_backlog(settings: Settings, java: list[str], expected: Counts) -> None:
+def measure_backlog(settings: Settings, others: Mapping[str, list[str]], expected: Counts) -> None:
     """Runs the engines with the product's lateness, to their ends."""
     everything, lateness = sum(expected.values()), durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK")
-    for engine in (*peers(settings, java, "backlog", lateness), streamgauge(settings, "backlog", max_offsets_per_trigger=BATCH)):
+    for engine in (*peers(settings, others, "backlog", lateness), streamgauge(settings, "backlog", max_offsets_per_trigger=BATCH)):
         counted = sum(run_of(engine, settings, expected).counted.values())
         say(f"backlog, lateness {settings.watermark}, {engine.name}: {counted / everything:.1%} of {everything:,} sightings count")
 
@@ -131,16 +125,11 @@ def streamgauge(settings: Settings, name: str, max_offsets_per_trigger: int | No
     return Engine("Streamgauge", command, environment(own), NEST_CAMERA_STATS.name, lambda: False)
 
 
-def peers(settings: Settings, java: list[str], name: str, grace_seconds: float) -> Iterator[Engine]:
+def peers(settings: Settings, others: Mapping[str, list[str]], name: str, grace_seconds: float) -> Iterator[Engine]:
     """The same job for other engines, which run until they are ended, each with an application, a state folder and a topic of its own."""
-    script = ("--quiet", "--frozen", "--script", str(Path(__file__).with_name("nest_quix.py")))
-    subprocess.run([UV, "sync", *script], check=True)
-    quix = [UV, "run", *script]
-    for title, command in (("Kafka Streams", java), ("Quix Streams", quix)):
-        result, admin = f"{title.lower().replace(' ', '-')}-{name}", settings.kafka.admin()
-        admin.create_topics([NewTopic(result, 1, config={"cleanup.policy": "compact"})])[result].result(30)
-        arguments = [str(settings.kafka), NEST_LOGS.name, result, str(settings.home / result), str(round(grace_seconds))]
-        everything = [*command, *arguments, str(data_file("device_locations.csv"))]
+    for title, command in others.items():
+        result = f"{title.lower().replace(' ', '-')}-{name}"
+        everything = [*command, *arguments(settings, result, grace_seconds)]
         yield Engine(title, everything, environment(settings), result, partial(has_committed_all, settings, result))
 
 
