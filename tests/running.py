@@ -8,14 +8,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from unittest.mock import patch
 
+import psutil
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 
@@ -42,6 +43,21 @@ SPARK_COMMANDS = {"derive", "ingest", "maintain", "query", "run", "state", "veri
 T = TypeVar("T")
 OBJECT_STORE = ObjectStore(free_ports(1)[0])
 """The worker's object store. Its address is chosen before it starts, for Spark takes it at its own start."""
+
+
+def alive(processes: Iterable[psutil.Process], name: str | None = None) -> list[psutil.Process]:
+    """Those that have not ended, of this name if there is one. Each may end while it is asked."""
+    found = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE and name in {None, process.name()}:
+                found.append(process)
+    return found
+
+
+def below(pid: int, name: str | None = None) -> list[psutil.Process]:
+    """What descends from a process and is alive."""
+    return alive(psutil.Process(pid).children(recursive=True), name)
 
 
 def forget_surroundings() -> None:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from confluent_kafka import KafkaException
 from plain import read_topic, results
-from running import environment, eventually, settings_on_free_ports, streamgauge_process
+from running import alive, below, environment, eventually, settings_on_free_ports, streamgauge_process
 
 from contract.process.waiting import SERVER_STOP_SECONDS, STOP_SECONDS
 from streamgauge.platform.platform import NAME_WIDTH
@@ -48,21 +48,13 @@ def without_rows(settings):
         return [str(error)]
 
 
-def offspring(pid):
-    return [child for child in psutil.Process(pid).children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
-
-
-def still_there(processes):
-    return [f"{p.pid} {p.name()}" for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-
-
 def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
     demo = start_demo(idle, "--no-dashboard")
     before = eventually(has_rows(idle), "the first row in the result topic")
-    children = offspring(demo.pid)
+    children = below(demo.pid)
     demo.kill()
     demo.wait()
-    eventually(lambda: not still_there(children), "every child of the killed demo to end")
+    eventually(lambda: not alive(children), "every child of the killed demo to end")
 
     again = start_demo(idle, "--no-dashboard")
     try:
@@ -118,14 +110,13 @@ def test_whatever_is_killed_comes_back_by_itself_and_it_ends_in_time_and_leaves_
         eventually(lambda: all(is_ready().count(part) >= 2 for part in PARTS), "every part to be ready again")
         counted = sum(results(idle).values())
         eventually(lambda: sum(results(idle).values()) > counted, "the count to go on")
-        children = offspring(demo.pid)
-        java = [child for child in children if child.name() == "java"]
-        assert len(java) >= 3, "a broker, a schema registry and a Spark driver were expected"
+        children = below(demo.pid)
+        assert len(alive(children, "java")) >= 3, "a broker, a schema registry and a Spark driver were expected"
     finally:
         demo.send_signal(signal.SIGINT)
         # Nothing is killed: what has a batch to finish, or records to be acknowledged, has finished.
         assert demo.wait(STOP_SECONDS + SERVER_STOP_SECONDS) == 0
-    assert still_there(children) == []
+    assert alive(children) == []
 
 
 def ready_lines(settings):

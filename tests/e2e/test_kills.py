@@ -10,18 +10,17 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
-import psutil
 import pytest
 from plain import START, counts_of, folded, one_camera, read_topic, results, sightings_of, write_topic
-from running import environment, eventually, one_line_error, streamgauge
+from running import below, environment, eventually, one_line_error, streamgauge
 
 from contract.kafka.topic_ends import TopicEnds
 from pipeline.catalog import known
 from pipeline.checkpoint.contents import Checkpoint
 
 
-def named_below(process, name):
-    return next((child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == name), None)
+def driver_of(pipeline):
+    return next(iter(below(pipeline.pid, "java")), None)
 
 
 RUN_WITHOUT_PAUSES = """
@@ -46,7 +45,7 @@ def kill_in_a_batch(names, is_in_a_batch, settings, *, within_seconds=0.0):
     def frozen_in_a_batch():
         """Leaves the JVM frozen in a batch."""
         assert pipeline.poll() is None, "the pipeline ended before it could be killed"
-        driver = named_below(pipeline, "java")
+        driver = driver_of(pipeline)
         if driver is None or not is_in_a_batch():
             return None
         time.sleep(random.uniform(0, within_seconds))
@@ -154,7 +153,7 @@ def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doub
 def test_stopped_while_spark_starts(fresh, number):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
-        driver = eventually(lambda: named_below(pipeline, "java"), "a JVM to start")
+        driver = eventually(lambda: driver_of(pipeline), "a JVM to start")
         pipeline.send_signal(number)
         said = pipeline.communicate(timeout=60)[1]
     assert pipeline.returncode == 0, said
@@ -165,7 +164,7 @@ def test_stopped_while_spark_starts(fresh, number):
 def test_its_jvm_killed_while_spark_starts(fresh):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
-        eventually(lambda: named_below(pipeline, "java"), "a JVM to start").kill()
+        eventually(lambda: driver_of(pipeline), "a JVM to start").kill()
         said = pipeline.communicate(timeout=60)[1]
     assert pipeline.returncode == 2, said
     assert said.splitlines()[-1].startswith("error: Spark's JVM ended while it started (killed, or without the memory"), said
@@ -184,7 +183,7 @@ def test_while_queries_run_a_second_pipeline_is_refused_and_the_kill_of_the_jvm_
             "the dead letters are written by the other"
         )
         assert pipeline.poll() is None
-        named_below(pipeline, "java").kill()
+        driver_of(pipeline).kill()
         last = pipeline.communicate(timeout=60)[1].splitlines()
     assert pipeline.returncode == 2, last
     assert len(last) == 1, last

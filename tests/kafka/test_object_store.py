@@ -6,11 +6,10 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import psutil
 import pytest
 from object_store import CREDENTIALS
 from plain import one_camera, write_topic
-from running import environment, eventually, running_queries, streamgauge
+from running import below, environment, eventually, running_queries, streamgauge
 
 from contract.settings import Settings
 from pipeline.catalog import queries
@@ -107,8 +106,7 @@ def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, 
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
     with (tmp_path / "run.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log, env=surroundings) as process:
         minutes(0, 3)
-        java = [child for child in psutil.Process(process.pid).children(recursive=True) if "java" in child.name()]
-        for victim in (*java, process):
+        for victim in (*below(process.pid, "java"), process):
             victim.kill()
 
     with running_queries("nest-camera-stats", settings=Settings.from_environment(surroundings)) as said:

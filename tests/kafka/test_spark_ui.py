@@ -4,10 +4,9 @@ import re
 import subprocess
 import sys
 
-import psutil
 import requests
 from plain import START, one_camera, write_topic
-from running import RETRY_SECONDS, environment, eventually
+from running import RETRY_SECONDS, below, environment, eventually
 
 from contract.process.ports import free_ports
 
@@ -31,7 +30,7 @@ def test_it_shows_the_queries_on_loopback_only_and_kills_nothing(fresh):
 
             shown = eventually(page, "the query to be in the table")
             assert "Streaming Query" in shown
-            jvm = next(child for child in psutil.Process(run.pid).children(recursive=True) if "java" in child.name())
+            (jvm,) = below(run.pid, "java")
             assert {of.laddr.ip for of in jvm.net_connections() if of.laddr.port == port and of.status == "LISTEN"} <= {
                 "127.0.0.1",
                 "::ffff:127.0.0.1",

@@ -6,10 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from plain import results
-from running import environment, eventually
+from running import below, environment, eventually
 
 from pipeline.checkpoint.contents import Checkpoint
 
@@ -36,7 +35,7 @@ def verified(settings):
 
 def frozen_ahead(pipeline, checkpoint, settings):
     """Spark's JVM, frozen when there are rows after its last checkpoint."""
-    (driver,) = (child for child in psutil.Process(pipeline.pid).children() if child.name() == "java")
+    (driver,) = below(pipeline.pid, "java")
     committed = checkpoint.last_committed
     counted = sum(results(settings).values())
     eventually(lambda: sum(results(settings).values()) > counted, "more rows")

@@ -44,7 +44,9 @@ class KerberizedKafka(EmbeddedKafka):
         self._keytab = kdc.keytab("broker", "kafka/localhost", "kafka/127.0.0.1")
 
     def _prepare(self):
-        return super()._prepare().with_java_options([f"-Djava.security.krb5.conf={self._kdc.config}"])
+        launch = super()._prepare()
+        java, *arguments = launch.command
+        return launch._replace(command=[java, f"-Djava.security.krb5.conf={self._kdc.config}", *arguments])
 
     def _server_properties(self):
         own = super()._server_properties()
