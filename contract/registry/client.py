@@ -46,6 +46,19 @@ class SchemaRegistry:
         self.url = server.url
         self.client = SchemaRegistryClient({**server.client_config(), "timeout": ANSWER_SECONDS, "max.retries": 0})
 
+    def subjects(self) -> list[str]:
+        """All subjects. Raises StreamgaugeError also when what answers is no schema registry."""
+        return self._ask(self.client.get_subjects) or []
+
+    @property
+    def compatibility(self) -> str | None:
+        """The rule for new versions of a schema, such as BACKWARD. None if the registry does not tell."""
+        return self._ask(self.client.get_compatibility)
+
+    def set_compatibility(self, rule: str) -> None:
+        """Changes that rule."""
+        self._ask(partial(self.client.set_compatibility, level=rule))
+
     def versions(self, subject: str) -> list[RegisteredSchema]:
         """The Avro schemas of `subject`, oldest first. Empty if the registry does not have the subject."""
         registered = (self._ask(partial(self.client.get_version, subject, number)) for number in self._numbers(subject))

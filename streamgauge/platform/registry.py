@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import requests
-
+from contract.errors import StreamgaugeError
 from contract.java import jars
-from contract.registry.http import registry_session
 from contract.registry.server import RegistryServer
 from contract.settings import Settings
 from streamgauge.platform.processes import PidFile
@@ -13,7 +11,6 @@ from streamgauge.platform.server import HOST, EmbeddedServer, Launch
 
 COMPATIBILITY = "BACKWARD"
 """A new schema version must be able to read data written with the previous one. A new registry has no such rule."""
-ANSWER_SECONDS = 5
 # Half the memory and start time of Java's defaults. A registry with a few schemas has no hot code.
 _JAVA_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms32m", "-Xmx192m")
 
@@ -53,11 +50,13 @@ class EmbeddedRegistry(EmbeddedServer):
         return Launch([str(self.java), *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log)
 
     def _has_a_rule(self) -> bool:
-        url = f"{self.address}/config"
+        from contract.registry.client import SchemaRegistry  # slow to import
+
+        registry = SchemaRegistry(RegistryServer(self.address))
         try:
-            if requests.get(url, timeout=ANSWER_SECONDS).json().get("compatibilityLevel") == "NONE":
-                requests.put(url, json={"compatibility": COMPATIBILITY}, timeout=ANSWER_SECONDS).raise_for_status()
-        except (requests.RequestException, ValueError):
+            if registry.compatibility == "NONE":
+                registry.set_compatibility(COMPATIBILITY)
+        except StreamgaugeError:
             return False
         return True
 
@@ -76,10 +75,12 @@ class EmbeddedRegistry(EmbeddedServer):
         }
 
 
-def answers(server: RegistryServer, timeout_seconds: float = 2) -> bool:
+def answers(server: RegistryServer) -> bool:
     """Whether a Confluent-compatible registry lists its subjects."""
-    with registry_session(server) as session:
-        try:
-            return session.get(f"{server}/subjects", timeout=timeout_seconds).ok
-        except requests.RequestException:
-            return False
+    from contract.registry.client import SchemaRegistry
+
+    try:
+        SchemaRegistry(server).subjects()
+    except StreamgaugeError:
+        return False
+    return True

@@ -23,11 +23,6 @@ def as_json(findings: Sequence[Finding]) -> str:
     return orjson.dumps([asdict(finding) for finding in findings], option=orjson.OPT_INDENT_2).decode()
 
 
-def is_any_problem(findings: Sequence[Finding]) -> bool:
-    """Whether any finding is a problem."""
-    return any(finding.level == "problem" for finding in findings)
-
-
 def summary(findings: Sequence[Finding]) -> str:
     """The number of problems and warnings."""
     counts = Counter(finding.level for finding in findings)
