@@ -1,19 +1,17 @@
 """The table in a compacted topic up to given offsets, as raw bytes."""
 
-import time
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 
-from contract.errors import StreamgaugeError
-from contract.kafka.errors import is_about_group, unreadable
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.result_table import TableReader
 from contract.settings import Settings
 from contract.topics import Topic
 from pipeline.checkpoint.contents import Offsets
 from pipeline.sources.kafka import first_and_end_offsets, source_partitions
-
-SILENCE_SECONDS = 30
 
 
 @dataclass
@@ -41,6 +39,21 @@ class TopicTable:
             self.values[key] = value
 
 
+class _LimitedReader(TableReader):
+    """Reads a topic into a TopicTable, up to the end that each partition has when it gets there: with every record that compaction knew."""
+
+    def __init__(self, kafka: KafkaCluster, topic: str, limits: Offsets, found: TopicTable) -> None:
+        super().__init__(kafka, topic)
+        self._limits, self._found = limits, found
+
+    def _start(self) -> None:
+        super()._start()
+        self._ends_ahead = dict.fromkeys(self._ends_ahead, sys.maxsize)
+
+    def _apply(self, message: Message) -> None:
+        self._found.apply(message, self._limits.get((self._topic, message.partition() or 0), 0))
+
+
 def ends_of(topics: Iterable[Topic], settings: Settings) -> Offsets:
     """The end offsets of `topics`. Raises as first_and_end_offsets and source_partitions."""
     partitions = [partition for topic in topics for partition in source_partitions(settings, topic.name)]
@@ -50,35 +63,10 @@ def ends_of(topics: Iterable[Topic], settings: Settings) -> Offsets:
 def read_table(settings: Settings, limits: Offsets) -> TopicTable:
     """Reads each partition of `limits` from its beginning to its end. Records at or above the limit count as newer.
 
-    Raises StreamgaugeError when Kafka does not respond or stops responding.
+    Raises StreamgaugeError as TableReader.read_to_end.
     """
-    consumer = settings.kafka.consumer({"enable.partition.eof": True, "auto.offset.reset": "error"})
-    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in limits])
-    try:
-        return _read(consumer, limits)
-    except KafkaException as error:
-        if not_allowed := unreadable(settings.kafka, ", ".join(sorted({topic for topic, _ in limits})), error.args[0]):
-            raise not_allowed from error
-        msg = f"a result topic at {settings.kafka} can no longer be read: {error.args[0].str()}; verify again"
-        raise StreamgaugeError(msg) from error
-    finally:
-        consumer.close()
-
-
-def _read(consumer: Consumer, limits: Offsets) -> TopicTable:
-    table, unfinished, heard_at = TopicTable(), set(limits), time.monotonic()
-    while unfinished:
-        for message in consumer.consume(10_000, timeout=0.5):
-            heard_at = time.monotonic()
-            which = (message.topic() or "", message.partition() or 0)
-            error = message.error()
-            if error is None:
-                table.apply(message, limits[which])
-            elif error.code() == KafkaError._PARTITION_EOF:
-                unfinished.discard(which)
-            elif not is_about_group(error):
-                raise KafkaException(error)
-        if time.monotonic() - heard_at > SILENCE_SECONDS:
-            msg = f"Kafka sent nothing for {SILENCE_SECONDS} s before the end of topic {min(unfinished)[0]}; see the broker's log"
-            raise StreamgaugeError(msg)
-    return table
+    found = TopicTable()
+    for topic in sorted({topic for topic, _ in limits}):
+        with _LimitedReader(settings.kafka, topic, limits, found).opened() as reader:
+            reader.read_to_end()
+    return found
