@@ -187,14 +187,11 @@ def verify(
     raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
     to_verify[0].source.partitions(settings)  # fail before Spark starts if Kafka cannot be reached
     outcomes = []
-    try:
-        with running_session(settings) as spark:
-            verifier = Verifier(spark, settings)
-            for one in to_verify:
-                with err.status(f"{one.name}: recounting from the start"):
-                    outcomes.append(verifier.verify(one))
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None  # exit code 1 means a wrong result
+    with running_session(settings) as spark:
+        verifier = Verifier(spark, settings)
+        for one in to_verify:
+            with err.status(f"{one.name}: recounting from the start"):
+                outcomes.append(verifier.verify(one))
     if output_format is Format.JSON:
         sys.stdout.write(as_json(outcomes) + "\n")
     else:

@@ -39,23 +39,17 @@ _END_SECONDS = 1
 
 @dataclass(frozen=True)
 class LockedArtifact:
-    """One row of the lock file: the artifact, its hash, length and purpose."""
+    """An artifact of the lock file, its hash and length."""
 
-    bundle: str
     coordinate: Coordinate
     sha256: str
     bytes: int
-    purpose: str
 
 
 def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
     """The artifacts of a bundle ("spark", "kafka", "registry")."""
     rows = tomllib.loads(lock.read_text())["artifact"]
-    return [
-        LockedArtifact(row["bundle"], Coordinate.parse(row["coordinate"]), row["sha256"], row["bytes"], row["for"])
-        for row in rows
-        if row["bundle"] == bundle
-    ]
+    return [LockedArtifact(Coordinate.parse(row["coordinate"]), row["sha256"], row["bytes"]) for row in rows if row["bundle"] == bundle]
 
 
 def spark_bundles(settings: Settings) -> list[str]:
@@ -82,25 +76,25 @@ def missing(bundle: str, settings: Settings, lock: Path = LOCK) -> list[LockedAr
     return [artifact for artifact in locked(bundle, lock) if not _path(artifact, settings).exists()]
 
 
-def paths(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
+def paths(bundle: str, settings: Settings) -> list[Path]:
     """Where the bundle's files are in the cache, whether they exist or not."""
-    return [_path(artifact, settings).absolute() for artifact in locked(bundle, lock)]
+    return [_path(artifact, settings).absolute() for artifact in locked(bundle)]
 
 
 def _path(artifact: LockedArtifact, settings: Settings) -> Path:
     return settings.cache / "maven" / artifact.coordinate.repository_path
 
 
-def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
+def unpacked(bundle: str, settings: Settings) -> Path:
     """The cache folder with the contents of a bundle that is a single archive. Downloads and unpacks it if it is missing.
 
     Raises StreamgaugeError as `fetch` does. Safe for concurrent processes: one of them wins, and all get the complete folder.
     """
-    (artifact,) = locked(bundle, lock)
+    (artifact,) = locked(bundle)
     folder = unpacked_folder(artifact, settings)
     if folder.exists():
         return folder
-    (archive,) = fetch(bundle, settings, lock)
+    (archive,) = fetch(bundle, settings)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as draft:

@@ -46,11 +46,12 @@ def create_topics(
         _wait_for_creation(name, created)
     _wait_for_leaders(kafka, {topic.name: existing.get(topic.name, topic.partitions) for topic in topics}, say)
     try:
-        return differences(admin, [topic for topic in topics if topic.name in existing], existing)
+        found = deviations(admin, [topic for topic in topics if topic.name in existing], existing)
     except (KafkaException, TimeoutError) as error:
         return [
             f"the settings of the topics that are there could not be looked at ({reason(error, TIMEOUT_SECONDS)}); they are used as they are"
         ]
+    return [f"topic {of.topic.name} has {of.setting}={of.found}, expected {of.setting}={of.expected}; it is used as it is" for of in found]
 
 
 class Deviation(NamedTuple):
@@ -60,14 +61,6 @@ class Deviation(NamedTuple):
     setting: str
     found: str | None
     expected: str
-
-
-def differences(admin: AdminClient, topics: Sequence[Topic], partitions: dict[str, int]) -> list[str]:
-    """One line per topic setting on the broker that differs from topics.py."""
-    return [
-        f"topic {of.topic.name} has {of.setting}={of.found}, expected {of.setting}={of.expected}; it is used as it is"
-        for of in deviations(admin, topics, partitions)
-    ]
 
 
 def deviations(

@@ -40,17 +40,14 @@ def state(
     name = CheckpointName.of(query) or named(query, settings).checkpoint_name
     batches = readable_batches(name, settings, changes or ([] if batch is None else [batch]))
     after = batches[-1] if batch is None else batch
-    try:
-        with running_session(settings) as spark:
-            held = State(spark, Checkpoint(name.folder(settings)))
-            if changes is not None:
-                view = held.changes(changes, key or [], limit)
-            elif timers:
-                view = held.timers(after, key or [], limit)
-            else:
-                view = held.rows(after, key or [], limit) if rows or key else held.overview(after)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+    with running_session(settings) as spark:
+        held = State(spark, Checkpoint(name.folder(settings)))
+        if changes is not None:
+            view = held.changes(changes, key or [], limit)
+        elif timers:
+            view = held.timers(after, key or [], limit)
+        else:
+            view = held.rows(after, key or [], limit) if rows or key else held.overview(after)
     if output_format is Format.JSON:
         sys.stdout.write(row_formats.as_json(view.columns, view.rows) + "\n")
     else:

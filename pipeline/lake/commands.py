@@ -42,15 +42,12 @@ def query(
 
     settings = Settings.from_environment()
     there_are = sql_tables(settings)
-    try:
-        with running_session(settings) as spark:
-            if sql is None:
-                columns, rows, is_cut = ["table", "format", "path", "columns"], [_described(table, spark) for table in there_are], False
-            else:
-                found = answer(spark, sql, there_are, limit)
-                columns, rows, is_cut = found.columns, found.rows, found.is_cut
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+    with running_session(settings) as spark:
+        if sql is None:
+            columns, rows, is_cut = ["table", "format", "path", "columns"], [_described(table, spark) for table in there_are], False
+        else:
+            found = answer(spark, sql, there_are, limit)
+            columns, rows, is_cut = found.columns, found.rows, found.is_cut
     if output_format is RowFormat.TABLE:
         out.print(row_formats.as_table(columns, rows))
     else:
@@ -117,10 +114,7 @@ def maintain(
     chosen = named_tables(table or [], settings)
     if retain_seconds < SAFE_RETENTION_SECONDS:
         err.print(f"warning: files are kept for {retain} only: {SHORT_RETENTION_BREAKS}")
-    try:
-        failures = _maintain(chosen, settings, retain_seconds)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+    failures = _maintain(chosen, settings, retain_seconds)
     if failures:
         raise StreamgaugeError("; ".join(failures))
 

@@ -9,7 +9,7 @@
 
 Every restart resumes from the query's checkpoint. `failures.diagnosis` decides whether a restart can help:
 
-- RESTART: the query restarts after 1, 2, 4 ... seconds. It is given up after too many failures in a short time (`RestartPolicy`).
+- RESTART: the query restarts after 1, 2, 4 ... seconds. It is given up after too many failures in a short time.
 - RESTART_AT_ONCE: the query restarts without delay and without limit.
 - PERSON: the query is given up at once.
 
@@ -45,7 +45,6 @@ from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.running.failures import Remedy, diagnosis
 from pipeline.running.run import Run, Starter
-from pipeline.running.supervisor import RestartPolicy
 
 KAFKA, REGISTRY, STORE, DATABASE = "Kafka", "the schema registry", "the object store", "the database"
 _SERVERS = {KafkaAway: KAFKA, RegistryAway: REGISTRY, StoreAway: STORE, DatabaseAway: DATABASE}
@@ -93,7 +92,7 @@ class QueryLife:
     def __init__(self, query: Query, around: Surroundings) -> None:
         self.query, self.state, self.due, self.failure = query, State.DUE, -math.inf, ""
         self._around = around
-        self._restarts = RestartPolicy(around.settings.restart_limit, around.settings.restart_seconds, clock=around.clock)
+        self._failed_at: list[float] = []
         self._run: Run | None = None
         self._unknown_ids: frozenset[int] = frozenset()
         self._stops_after = math.inf
@@ -205,13 +204,16 @@ class QueryLife:
 
     def _restart(self, failure: Failure) -> None:
         """Restarts the query after a delay, or gives it up if it has failed too often."""
-        seconds = self._restarts.seconds_until_restart()
-        if seconds is None:
-            limits = f"failed {self._restarts.limit + 1} times within {self._restarts.within_seconds:.0f} s"
-            log = self._around.settings.logs / "spark.log"
+        settings, now = self._around.settings, self._around.clock()
+        recent = [at for at in self._failed_at if now - at < settings.restart_seconds]
+        self._failed_at = [*recent, now]
+        if len(recent) >= settings.restart_limit:
+            limits = f"failed {len(recent) + 1} times within {settings.restart_seconds:.0f} s"
+            log = settings.logs / "spark.log"
             self._give_up(Failure(f"{limits}: {failure.error} (details are in {log})", failure.detail))
             return
-        self._around.say(f"{self.name} restarts from its checkpoint in {seconds:.0f} s: {failure.error}")
+        seconds = 2 ** len(recent)
+        self._around.say(f"{self.name} restarts from its checkpoint in {seconds} s: {failure.error}")
         self._around.alerts.send("warning", self.name, f"failed and restarts: {failure.error}", failure.detail)
         self._be_due(seconds)
 

@@ -188,12 +188,8 @@ class Delivery:
             raise forbidden(self._kafka, f"write to topic {topic}")
         advice = (
             f"; the topic's max.message.bytes is smaller than the record, or it is above {LARGEST_RECORD_BYTES}"
-            if _is_too_large(error)
+            if error.code() in {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
             else ""
         )
         msg = f"Kafka refused a record for topic {topic}, key {key!r}, {size_bytes} bytes: {error.str()}{advice}"
         raise StreamgaugeError(msg)
-
-
-def _is_too_large(error: KafkaError) -> bool:
-    return error.code() in {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}

@@ -61,7 +61,13 @@ def home_template(home: Home) -> Template:
         {
             "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
             "devices": {"thermostats": Slot.RAW, "smoke_co_alarms": Slot.RAW, "cameras": Slot.RAW, "companyName": {}},
-            "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name, "cameras": _camera_ids(home)}},
+            "structures": {
+                home.structure_id: {
+                    "structure_id": home.structure_id,
+                    "name": home.name,
+                    "cameras": [camera.device_id for camera in home.cameras],
+                }
+            },
         }
     )
 
@@ -174,7 +180,3 @@ def _devices(home: Home, kind: str, where: str, own: dict[str, Any]) -> Template
     device_id = f"{kind}-{home.structure_id.removeprefix('structure-')}"
     of_all = {"device_id": device_id, "structure_id": home.structure_id, "name": where, "name_long": f"{where} {kind.title()}"}
     return Template({device_id: {**of_all, "where_name": where, "software_version": "5.6.1-4", "is_online": True, **own}})
-
-
-def _camera_ids(home: Home) -> list[str]:
-    return [camera.device_id for camera in home.cameras]

@@ -68,7 +68,7 @@ def check(settings: Settings) -> None:
 def entries(settings: Settings, *, with_cache: bool) -> list[Entry]:
     """The entries to delete. Includes the cache of downloads only `with_cache` and if it is inside STREAMGAUGE_HOME."""
     home = settings.home.resolve()
-    found = [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if _is_there(home / name)]
+    found = [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if os.path.lexists(home / name)]
     cache = settings.cache.resolve()
     if with_cache and cache.exists() and is_cache_inside(settings):
         found.append(Entry(cache, "jars and downloads", bytes_on_disk(cache)))
@@ -93,10 +93,6 @@ def is_cache_inside(settings: Settings) -> bool:
 
 def _holds_cache(path: Path, settings: Settings) -> bool:
     return settings.cache.absolute().is_relative_to(settings.home.absolute() / path.name)
-
-
-def _is_there(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
 
 
 def _refuse_while_in_use(settings: Settings) -> None:

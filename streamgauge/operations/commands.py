@@ -33,7 +33,7 @@ def doctor(output_format: FormatOption = Format.TABLE) -> None:
     else:
         for line in report.as_text(findings):
             out.print(line)
-    sys.exit(1 if report.is_any_problem(findings) else 0)
+    sys.exit(any(finding.level == "problem" for finding in findings))
 
 
 def clean(

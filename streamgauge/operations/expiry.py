@@ -64,14 +64,6 @@ def retention_seconds(settings: Settings) -> float:
     return retention
 
 
-def cut_off(newest_end: datetime, retention: float) -> datetime:
-    """The rule: a row is expired if its window ended at or before the returned time.
-
-    newest_end: the end of the newest window in the table. retention: in seconds.
-    """
-    return newest_end - timedelta(seconds=retention)
-
-
 def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
     """Examines each table and deletes its expired rows unless `dry_run`. Yields the findings table by table.
 
@@ -87,13 +79,13 @@ def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
 
 
 def expiry_of(topic: str, keys: list[bytes], retention: float) -> Expiry:
-    """Determines the expired rows of a table with these keys. Pure."""
+    """Determines the expired rows of a table with these keys. Pure. retention: in seconds."""
     windows = {key: window for key in keys if (window := window_of(key)) is not None}
     unclear = len(keys) - len(windows)
     if not windows:
         return Expiry(topic, len(keys), None, (), unclear)
     newest = max(windows.values(), key=lambda window: window.end)
-    limit = cut_off(newest.end, retention)
+    limit = newest.end - timedelta(seconds=retention)
     expired = tuple(key for key, window in windows.items() if window.end <= limit)
     # All windows of one event contain it, so each overlaps every other.
     is_alone = all(window == newest or window.end > newest.start for window in windows.values() if window.end > limit)

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.kafka.cluster import KafkaCluster
+from contract.process.waiting import REQUEST_SECONDS
 from contract.settings import Settings
 from contract.storage.paths import write_whole
 from contract.topics import LARGEST_RECORD_BYTES
@@ -20,11 +21,11 @@ NODE_ID = 1
 _JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC")
 
 
-def answers(kafka: KafkaCluster, timeout_seconds: float = 2) -> bool:
+def answers(kafka: KafkaCluster) -> bool:
     """Whether a broker answers a metadata request."""
     admin = kafka.admin()
     try:
-        admin.list_topics(timeout=timeout_seconds)
+        admin.list_topics(timeout=REQUEST_SECONDS)
     except KafkaException:
         return False
     return True

@@ -22,15 +22,11 @@ HOST = "127.0.0.1"
 
 
 class Launch(NamedTuple):
-    """How to start a server: the command, the variables to add to its environment, and the file for its output."""
+    """How to start a server: the command, which begins with Java, the variables to add to its environment, and the file for its output."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     output: Path
-
-    def with_java_options(self, options: Sequence[str]) -> "Launch":
-        """The same, with more options for Java, which the command starts with."""
-        return self._replace(command=[self.command[0], *options, *self.command[1:]])
 
 
 class EmbeddedServer(ABC):
@@ -112,9 +108,9 @@ class EmbeddedServer(ABC):
             if self.process is not None:
                 return False
             self.check_ports()
-            prepared = self._prepare()
+            (java, *arguments), environment, output = self._prepare()
             of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
-            command, environment, output = prepared.with_java_options(of_classes)
+            command = [java, *of_classes, *arguments]
             if detached:
                 self.pid_file.write(start_detached(command, log=output, environment=environment).pid)
             else:

@@ -10,7 +10,7 @@ from messages import absent, refused
 
 from contract.settings import Settings
 from contract.windows import window_of
-from streamgauge.operations.expiry import TABLES, cut_off, expiry_of, retention_seconds, sentence
+from streamgauge.operations.expiry import TABLES, expiry_of, retention_seconds, sentence
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = 86_400.0
@@ -38,10 +38,6 @@ def test_the_tables_are_those_with_a_window():
         "taxi-zone-sessions-early",
         "wikimedia-editor-sessions",
     }
-
-
-def test_the_cut_off_is_the_newest_end_less_the_retention():
-    assert cut_off(NOON, DAY) == NOON - timedelta(days=1)
 
 
 def test_a_window_that_ended_at_the_cut_off_is_expired_and_one_that_ended_later_is_not():

@@ -101,6 +101,16 @@ def test_a_run_that_fails_is_restarted_ever_later_and_given_up_after_the_limit(t
     assert world.shown == [(life.name, life.failure)]
 
 
+def test_failures_long_ago_do_not_count(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    for _ in range(5):
+        life.start()
+        world.end_run("boom")
+        assert life.due == world.now + 1
+        world.now += 61
+
+
 def test_each_query_has_its_own_count_of_failures(tmp_path):
     world = World(tmp_path)
     for number in range(2):
