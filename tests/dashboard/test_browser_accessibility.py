@@ -9,6 +9,8 @@ from running import PATIENCE_MS
 from contract.domains import DOMAINS
 
 PAGES = ("Overview", *(domain.title for domain in DOMAINS), "Health")
+# What was pale while it was drawn again takes a moment to get its color back.
+DRAWN = "() => !document.querySelector('[data-stale=true]') && !document.getAnimations().some(one => one instanceof CSSTransition)"
 # Streamlit names its small charts as a whole, and not the groups of Vega's marks in them.
 SKIPPED = {"exclude": [["[data-testid=stMetricChart] svg"], ["[data-testid=stMetric] svg"]]}
 
@@ -26,7 +28,7 @@ def test_nothing_serious_is_found(page, camera_stats, states, scheme):
             expect(page.get_by_test_id("stMetric").last).to_be_visible(timeout=PATIENCE_MS)
         if page.get_by_text("Pause").count():
             switch_pause(page, on=True)  # Streamlit pales what it draws again; what stands still has its own colours
-        page.wait_for_function("() => !document.querySelector('[data-stale=true]')", timeout=PATIENCE_MS)
+        page.wait_for_function(DRAWN, timeout=PATIENCE_MS)
         violations = Axe().run(page, context=SKIPPED).response["violations"]
         found[title] = [(one["id"], one["nodes"][0]["html"][:200]) for one in violations if one["impact"] in {"serious", "critical"}]
     assert found == {title: [] for title in PAGES}
