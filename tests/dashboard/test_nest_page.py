@@ -6,7 +6,6 @@ import threading
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-import psutil
 import pytest
 import streamlit as st
 from messages import absent
@@ -14,6 +13,7 @@ from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
+from contract.kafka.cluster import KafkaCluster
 from dashboard import page_head
 from dashboard.reading.reader import follow
 
@@ -192,20 +192,28 @@ def test_a_setting_that_cannot_be_read_is_one_message(monkeypatch):
     assert [error.value for error in Page().look().app.error] == ["STREAMGAUGE_KAFKA_PORT is 'none'; expected a port, 1 to 65534"]
 
 
-def test_drawing_again_and_more_visitors_start_no_thread_and_no_consumer(topic, page):
+def test_drawing_again_and_more_visitors_start_no_thread_and_no_consumer(topic, page, monkeypatch):
     topic.count("94107", 7)
     page.until(lambda seen: seen.metrics.get("All of these hours") == "7", "the count was to appear")
     page.look()
-    threads = psutil.Process().num_threads()
+    threads = set(threading.enumerate())
+    made, makers = KafkaCluster.consumer, set()
 
+    def noted(*args):
+        makers.add(threading.current_thread())
+        return made(*args)
+
+    monkeypatch.setattr(KafkaCluster, "consumer", noted)
     for _ in range(5):
         page.look()
         Page().look()
 
-    followers = [thread.name for thread in threading.enumerate() if thread.name.startswith("follow ")]
-    assert f"follow {topic.name}" in followers
-    assert len(followers) == len(set(followers)), "one for each topic of the page"
-    assert psutil.Process().num_threads() <= threads
+    followers = {thread for thread in threading.enumerate() if thread.name.startswith("follow ")}
+    names = sorted(thread.name for thread in followers)
+    assert f"follow {topic.name}" in names
+    assert names == sorted(set(names)), "one for each topic of the page"
+    assert set(threading.enumerate()) <= threads
+    assert makers <= followers, "only what follows a topic may make a consumer, for it reconnects"
 
 
 def test_cameras_that_are_offline_and_their_alerts_follow_the_zip_codes(topic, camera_topics, page):
