@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from math import isnan
 from pathlib import Path
 
 import altair as alt
@@ -92,7 +93,7 @@ def compared(reported: pd.DataFrame, used: pd.DataFrame, ends: list[datetime]) -
         yield _line(f"{query}: median batch, ms", [minute.batch_ms.median() for minute in minutes])
         yield _line(f"{query}: rows of state", [minute.state_rows.max() for minute in minutes])
         yield _line(f"{query}: records/s", [minute.input_rows.sum() / 60 for minute in minutes])
-        yield f"{query}: rows done / rows that come in: " + "; ".join(f"{60_000 / minute.batch_ms.sum():.1f}" for minute in minutes)
+        yield _line(f"{query}: percent of the time in batches", [minute.batch_ms.sum() / 600 for minute in minutes])
     for name, of_name in used.groupby("name"):
         yield _line(str(name), [_minute(of_name, end).value.max() for end in ends])
 
@@ -102,13 +103,13 @@ def _minute(rows: pd.DataFrame, end: datetime) -> pd.DataFrame:
 
 
 def _line(name: str, values: list[float]) -> str:
-    shown = "; ".join(f"{value:,.0f}" for value in values)
-    return f"{name}: {shown}" + (f"; last / first {values[-1] / values[0]:.2f}" if values[0] else "")
+    shown = "; ".join("none" if isnan(value) else f"{value:,.0f}" for value in values)
+    return f"{name}: {shown}" + (f"; last / first {values[-1] / values[0]:.2f}" if values[0] > 0 and values[-1] >= 0 else "")
 
 
 def picture(reported: pd.DataFrame, used: pd.DataFrame) -> alt.VConcatChart:
     """Batch time, state, memory and files over time, each with its own scale."""
-    kind, name = used.name.str.split(", ", n=1).str
+    kind, name = (column for _, column in used.name.str.split(", ", n=1, expand=True).items())
     frames = {
         "median batch in a minute, ms": reported.assign(value=reported.batch_ms, name=reported["query"]),
         "rows of state": reported[reported.state_rows > 0].assign(value=reported.state_rows, name=reported["query"]),
