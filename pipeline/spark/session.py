@@ -182,6 +182,8 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
         "spark.sql.streaming.pollingDelay": "100ms",
         "spark.sql.warehouse.dir": str(settings.home.absolute() / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # By default each call that makes a column also tells the JVM its line of Python, which is half of the time to build a plan.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         **_BARE_LOCAL_FILES,
         **(_DELTA if jars.HAS_DELTA else {}),
         **_lake_config(settings),
