@@ -62,7 +62,7 @@ def below(pid: int, name: str | None = None) -> list[psutil.Process]:
 
 def forget_surroundings() -> None:
     """Removes every setting from this process's environment, except those OF_THIS_MACHINE."""
-    for variable, _, _ in Settings.table():
+    for variable in Settings().environment():
         if variable not in OF_THIS_MACHINE:
             os.environ.pop(variable, None)
 

@@ -19,7 +19,7 @@ from streamgauge.operations.doctor.findings import Finding
 from streamgauge.operations.health import web_problem
 
 SECRET = "s3cret"
-URL_SETTINGS = [variable for variable, _, _ in Settings.table() if variable.endswith(("_URL", "_URI"))]
+URL_SETTINGS = [variable for variable in Settings().environment() if variable.endswith(("_URL", "_URI"))]
 LOCK = '[[artifact]]\nbundle = "test"\ncoordinate = "org.example:thing:1.0"\nsha256 = "{}"\nbytes = 6\nfor = "a test"\n'
 
 

@@ -17,7 +17,7 @@ from streamgauge.cli import app
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CRON, UNITS, MANIFEST = DEPLOY / "cron" / "streamgauge", DEPLOY / "systemd", DEPLOY / "kubernetes" / "run-once.yaml"
-VARIABLES = {variable for variable, _, _ in Settings.table()}
+VARIABLES = Settings().environment().keys()
 
 
 def unit(name):

@@ -1,8 +1,12 @@
 """The documents against the code."""
 
+import ast
+import inspect
 import json
 import re
 import runpy
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *sorted((ROOT / "workshop").rglob("*.md"))]
 MOST_WORDS = 1200
+DEFAULTS_IN_WORDS = {"cache": "the user's cache folder", "shuffle_partitions": "the number of cores, at most 8"}
 WORDS = {"late": "--late", "too late": "--too-late", "sent twice": "--duplicates", "corrupt": "--corrupt"}
 
 
@@ -39,9 +44,29 @@ def links_of(document):
     return re.findall(r"\]\(([^)]+)\)", re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE))
 
 
+def docstrings_of_fields(of):
+    """The docstring below each field of a dataclass, on one line, by the field's name."""
+    body = ast.parse(inspect.getsource(of)).body[0].body
+    below = {field.target.id: text.value.value for field, text in pairwise(body) if isinstance(field, ast.AnnAssign)}
+    return {name: " ".join(text.split()) for name, text in below.items()}
+
+
+def as_documented(setting):
+    match setting.default:
+        case None:
+            return ""
+        case bool():
+            return str(setting.default).lower()
+        case float():
+            return f"{setting.default:g}"
+    return DEFAULTS_IN_WORDS.get(setting.name, str(setting.default))
+
+
 def test_the_table_of_settings_is_that_of_the_code():
     documented = [tuple(cell.strip("` ") for cell in row) for row in rows("docs/settings.md", r"\| `[A-Z_]+` \|")]
-    assert documented == Settings.table()
+    sentences = [(variable, default, f"{meaning[0].upper()}{meaning[1:]}.") for variable, default, meaning in documented]
+    meanings = docstrings_of_fields(Settings)
+    assert sentences == [(one.metadata["variable"], as_documented(one), meanings[one.name]) for one in fields(Settings)]
 
 
 def test_every_topic_is_documented_with_its_partitions():

@@ -35,7 +35,7 @@ def test_each_object_is_as_its_schema_says(document):
 
 
 def test_variables_are_settings_and_commands_are_commands():
-    known = {variable for variable, _, _ in Settings.table()} | VARIABLES_OF_SPARK
+    known = Settings().environment().keys() | VARIABLES_OF_SPARK
     variables = [one["name"] for document in OBJECTS for container in containers(document) for one in container.get("env", ())]
     assert set(variables) | set(named("ConfigMap", "streamgauge")["data"]) <= known
     commands = {container["args"][0] for document in OBJECTS for container in containers(document)}
