@@ -1,6 +1,7 @@
 """Runs the tests of a lab on a file and says what a learner needs to know of the first one that fails."""
 
 import linecache
+import os
 import re
 import sys
 import traceback
@@ -55,6 +56,7 @@ def grade(lab: Lab, exercise: Path) -> Verdict:
 
     if (broken := _syntax_error(exercise)) is not None:
         return Verdict(0, 0, broken)
+    os.environ.pop("PYTEST_ADDOPTS", None)  # options of somebody's own runs, which may name a plugin that is off here
     run = _Run(exercise)
     own = [
         "-o",

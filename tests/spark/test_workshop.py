@@ -44,6 +44,13 @@ def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, na
     assert not missing, f"`sees` of [{name}] has lines that the learner does not see:\n{missing}\n\nThe learner sees:\n{message}"
 
 
+def test_a_check_ignores_the_options_of_other_pytest_runs(monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-vv --collect-only")
+    lab = LABS_WITHOUT_A_SERVER[0]
+    verdict = grade(lab, lab.folder / "solution.py")
+    assert verdict.passed == verdict.total > 0
+
+
 def test_each_lab_is_on_the_list_and_has_three_wrong_answers():
     listed = (LABS / "README.md").read_text()
     for lab in all_labs():
