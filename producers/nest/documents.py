@@ -16,12 +16,7 @@ CLIENT_VERSION = 1
 URLS_EXPIRE_MS = 10 * 24 * 3600 * MS_PER_SECOND
 
 _WEB, _APP, _IMAGES = "https://home.example.com", "nestmobile://example.com", "https://images.example.com"
-_JSON_TRUTHS = (b"false", b"true")
-
-
-def json_truth(truth: bool) -> bytes:  # noqa: FBT001 - a value, not a switch
-    """`true` or `false`."""
-    return _JSON_TRUTHS[truth]
+JSON_TRUTH = {False: b"false", True: b"true"}
 
 
 def iso_utc(time_ms: int) -> bytes:
@@ -55,30 +50,18 @@ class Slot:
     """Stands for part of a string."""
 
 
-def home_template(home: Home) -> Template:
-    """The document of `home`. Placeholders: the access token's number, the values of `thermostats`, `smoke_co_alarms` and `cameras`."""
+def home_template(home: Home, *, has_cameras: bool) -> Template:
+    """The document of `home`; without cameras, as the API sometimes sends it, unless `has_cameras`.
+
+    Placeholders: the access token's number, the values of `thermostats`, `smoke_co_alarms` and, if it has them, `cameras`.
+    """
+    cameras = {"cameras": Slot.RAW, "companyName": {}} if has_cameras else {}
+    names = {"cameras": [camera.device_id for camera in home.cameras]} if has_cameras else {}
     return Template(
         {
             "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
-            "devices": {"thermostats": Slot.RAW, "smoke_co_alarms": Slot.RAW, "cameras": Slot.RAW, "companyName": {}},
-            "structures": {
-                home.structure_id: {
-                    "structure_id": home.structure_id,
-                    "name": home.name,
-                    "cameras": [camera.device_id for camera in home.cameras],
-                }
-            },
-        }
-    )
-
-
-def home_without_cameras_template(home: Home) -> Template:
-    """A document of `home` without cameras, as the API sometimes sends. Placeholders: the access token's number, the values of `thermostats` and `smoke_co_alarms`."""
-    return Template(
-        {
-            "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
-            "devices": {"thermostats": Slot.RAW, "smoke_co_alarms": Slot.RAW},
-            "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name}},
+            "devices": {"thermostats": Slot.RAW, "smoke_co_alarms": Slot.RAW, **cameras},
+            "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name, **names}},
         }
     )
 

@@ -6,13 +6,12 @@ from typing import NamedTuple
 from producers.delivery.events import MS_PER_SECOND, Event, Fact
 from producers.nest.devices import HomeDevices
 from producers.nest.documents import (
+    JSON_TRUTH,
     URLS_EXPIRE_MS,
     camera_template,
     home_template,
-    home_without_cameras_template,
     iso_utc,
     iso_utc_brief,
-    json_truth,
     last_event_template,
 )
 from producers.nest.homes import Camera, Home
@@ -61,7 +60,7 @@ class CameraState:
         has_sound, has_motion = rng.random() < _HAS_SOUND, self.has_person or rng.random() < _HAS_MOTION
         self._write = iso_utc_brief if is_brief else iso_utc
         self._zone = self._zones[int(rng.random() * len(self._zones))] if has_motion else b"[]"
-        self._what = json_truth(has_sound), json_truth(has_motion), json_truth(self.has_person), self._write(self.start_ms)
+        self._what = JSON_TRUTH[has_sound], JSON_TRUTH[has_motion], JSON_TRUTH[self.has_person], self._write(self.start_ms)
         self.show()
 
     def end(self) -> None:
@@ -76,7 +75,7 @@ class CameraState:
 
     def show(self) -> None:
         """Rebuilds the camera's two reports: with and without the last event."""
-        online = json_truth(self.is_online)
+        online = JSON_TRUTH[self.is_online]
         part = self._name + self._part.fill(online, online, iso_utc(self.online_changed_ms))
         self.silent = _Report(part, None, None)
         if self._what:
@@ -98,7 +97,7 @@ class HomeState:
         self.home = home
         self.is_dark = False
         self.key = home.structure_id.encode()
-        self._document, self._without_cameras = home_template(home), home_without_cameras_template(home)
+        self._document, self._without_cameras = (home_template(home, has_cameras=cameras) for cameras in (True, False))
         self.cameras = [CameraState(self, camera, since_ms) for camera in home.cameras]
         self._devices = HomeDevices(home, seed)
 

@@ -32,32 +32,7 @@ MEMORY_SECONDS = 300.0
 """A camera reports its last event for this long after it began. An older event in a new document would be beyond a watermark."""
 
 # Probability that a free camera begins an event, and that the event shows a person, by hour of the day (UTC).
-ACTIVITY = (
-    0.12,
-    0.08,
-    0.06,
-    0.05,
-    0.06,
-    0.10,
-    0.25,
-    0.45,
-    0.55,
-    0.40,
-    0.32,
-    0.34,
-    0.42,
-    0.38,
-    0.34,
-    0.40,
-    0.52,
-    0.62,
-    0.66,
-    0.60,
-    0.50,
-    0.40,
-    0.28,
-    0.18,
-)
+ACTIVITY = (0.12, 0.08, 0.06, 0.05, 0.06, 0.10, 0.25, 0.45, 0.55, 0.40, 0.32, 0.34, 0.42, 0.38, 0.34, 0.40, 0.52, 0.62, 0.66, 0.60, 0.50, 0.40, 0.28, 0.18)  # fmt: skip
 PEOPLE = (0.20, 0.12, 0.08, 0.06, 0.08, 0.20, 0.40, 0.62, 0.66, 0.50, 0.44, 0.48, 0.58, 0.52, 0.46, 0.54, 0.66, 0.74, 0.76, 0.70, 0.62, 0.52, 0.40, 0.28)  # fmt: skip
 
 _GOES_OFFLINE, _GOES_DARK, _FLAPS, _LACKS_CAMERAS = 0.002, 0.001, 0.0005, 0.003
