@@ -41,6 +41,11 @@ class Topic:
         return self.is_compacted and self not in SHARED
 
 
+def compacted_topic(name: str, key: str, value: str) -> Topic:
+    """A topic that is a table: one partition, compacted."""
+    return Topic(name, 1, key, value, COMPACTED)
+
+
 DEAD_LETTERS = Topic(
     name="dead-letters",
     partitions=1,
@@ -63,26 +68,22 @@ STREAMING_METRICS = Topic(
     config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
 )
 
-QUERY_STATES = Topic(
+QUERY_STATES = compacted_topic(
     name="query-states",
-    partitions=1,
     key="query name, UTF-8",
     value=(
         'JSON {"query", "state": "running" | "idle" | "stopped" | "failed", "since", "time", "started_at", "process": {"host", "pid"}, "run_id", '
         '"error", "error_detail", "error_at", "source_offsets", "progress"}: the current state of the query, the whole row; at least every 5 s while it runs'
     ),
-    config=COMPACTED,
 )
 
-VERDICTS = Topic(
+VERDICTS = compacted_topic(
     name="verdicts",
-    partitions=1,
     key="query name, UTF-8",
     value=(
         'JSON {"query", "time", "verdict": "right" | "wrong" | "not checked", "sink", "batch", "records", "rows": {"compared", "equal", ...}, "problem"}: '
         "what the last `streamgauge verify` found of that query, the whole row"
     ),
-    config=COMPACTED,
 )
 
 ALERTS = Topic(

@@ -1,7 +1,7 @@
 """Nest devices: people seen by cameras per zip code and hour, which cameras are offline, and how warm it is in the homes."""
 
 from contract.domains.domain import Domain, Report
-from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic
+from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic, compacted_topic
 
 NEST_LOGS = Topic(
     name="nest-logs",
@@ -12,31 +12,25 @@ NEST_LOGS = Topic(
     is_source=True,
 )
 
-NEST_CAMERA_STATS = Topic(
+NEST_CAMERA_STATS = compacted_topic(
     name="nest-camera-stats",
-    partitions=1,
     key='canonical JSON {"window":{"end","start"},"zip_code"}, UTC',
     value='JSON {"zip_code", "window": {"start", "end"}, "count"}: people seen in that zip code and hour, the whole row',
-    config=COMPACTED,
 )
 
-NEST_CROWDS = Topic(
+NEST_CROWDS = compacted_topic(
     name="nest-crowds",
-    partitions=1,
     key='canonical JSON {"window":{"end","start"},"zip_code"}, UTC',
     value='JSON {"zip_code", "window": {"start", "end"}, "crowd", "reached_at"}: when as many people as `crowd` had been seen in that hour, UTC',
-    config=COMPACTED,
 )
 
-NEST_CAMERA_STATUS = Topic(
+NEST_CAMERA_STATUS = compacted_topic(
     name="nest-camera-status",
-    partitions=1,
     key='canonical JSON {"device_id"}',
     value=(
         'JSON {"device_id", "zip_code", "state": "online" | "offline", "reason": "is_online is false" | "silent" | null, "since", "last_seen", '
         '"last_sighting", "alert": "offline" | "back" | "flapping" | null, "incident", "first_seen"}: the camera when its state last changed, times in UTC'
     ),
-    config=COMPACTED,
 )
 
 NEST_CAMERA_ALERTS = Topic(
@@ -47,23 +41,19 @@ NEST_CAMERA_ALERTS = Topic(
     config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)},
 )
 
-NEST_CAMERA_ACTIVITY = Topic(
+NEST_CAMERA_ACTIVITY = compacted_topic(
     name="nest-camera-activity",
-    partitions=1,
     key='canonical JSON {"device_id"}',
     value='JSON {"device_id", "zip_code", "first_activity", "last_activity", "sightings"}: since when an active camera has seen people, and when it last did, times in UTC',
-    config=COMPACTED,
 )
 
-NEST_TEMPERATURES = Topic(
+NEST_TEMPERATURES = compacted_topic(
     name="nest-temperatures",
-    partitions=1,
     key='canonical JSON {"structure_id","window":{"end","start"}}, UTC',
     value=(
         'JSON {"structure_id", "window": {"start", "end"}, "readings", "ambient_temperature_c_avg", "ambient_temperature_c_min", '
         '"ambient_temperature_c_max"}: what the thermostats of that home read in that hour, the whole row'
     ),
-    config=COMPACTED,
 )
 
 DOMAIN = Domain(

@@ -1,7 +1,7 @@
 """NYC green taxi: trips, fares and tips per borough and hour."""
 
 from contract.domains.domain import Domain, Report
-from contract.topics import A_WEEK, COMPACTED, Topic
+from contract.topics import A_WEEK, Topic, compacted_topic
 
 NYC_TAXI = Topic(
     name="nyc-taxi",
@@ -12,36 +12,28 @@ NYC_TAXI = Topic(
     is_source=True,
 )
 
-TAXI_BOROUGH_STATS = Topic(
+TAXI_BOROUGH_STATS = compacted_topic(
     name="taxi-borough-stats",
-    partitions=1,
     key='canonical JSON {"borough","window":{"end","start"}}, UTC',
     value='JSON {"borough", "window": {"start", "end"}, "trips", "passenger_count_avg"}, and "_sum" and "_avg" of each of trip_distance, fare_amount, tip_amount, total_amount: the whole row',
-    config=COMPACTED,
 )
 
-TAXI_FLOWS = Topic(
+TAXI_FLOWS = compacted_topic(
     name="taxi-flows",
-    partitions=1,
     key='canonical JSON {"dropoff_borough","pickup_borough","window":{"end","start"}}, UTC',
     value='JSON {"pickup_borough", "dropoff_borough", "window": {"start", "end"}, "trips"}: the whole row',
-    config=COMPACTED,
 )
 
-TAXI_ZONE_SESSIONS = Topic(
+TAXI_ZONE_SESSIONS = compacted_topic(
     name="taxi-zone-sessions",
-    partitions=1,
     key='canonical JSON {"window":{"end","start"},"zone_id"}, UTC; start is the first drop-off of the session, end the last one plus the gap',
     value='JSON {"zone_id", "borough", "zone", "window": {"start", "end"}, "trips", "fare_amount_sum", "total_amount_sum"}: the whole row',
-    config=COMPACTED,
 )
 
-TAXI_ZONE_SESSIONS_EARLY = Topic(
+TAXI_ZONE_SESSIONS_EARLY = compacted_topic(
     name="taxi-zone-sessions-early",
-    partitions=1,
     key='canonical JSON {"started","zone_id"}, UTC; started is the first drop-off of the session',
     value='JSON {"started", "zone_id", "borough", "zone", "window": {"start", "end"}, "trips", "fare_amount_sum", "total_amount_sum"}: the session so far, the whole row',
-    config=COMPACTED,
 )
 
 DOMAIN = Domain(

@@ -1,7 +1,7 @@
 """Wikimedia edits per minute: by bots and people, and by wiki."""
 
 from contract.domains.domain import Domain, Report
-from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic
+from contract.topics import A_WEEK, LARGEST_RECORD_BYTES, Topic, compacted_topic
 
 WIKIMEDIA = Topic(
     name="wikimedia",
@@ -15,34 +15,28 @@ WIKIMEDIA = Topic(
     is_source=True,
 )
 
-WIKIMEDIA_PROCESSED = Topic(
+WIKIMEDIA_PROCESSED = compacted_topic(
     name="wikimedia.processed",
-    partitions=1,
     key='canonical JSON {"requested_by","window":{"end","start"}}, UTC',
     value=(
         "edits by Bot or Human in that window, the whole row, Avro in the Confluent wire format, subject wikimedia.processed-value "
         "(data/schemas/wikimedia.processed-value.avsc): window{start, end}, requested_by, counts"
     ),
-    config=COMPACTED,
 )
 
-WIKIMEDIA_WIKI_STATS = Topic(
+WIKIMEDIA_WIKI_STATS = compacted_topic(
     name="wikimedia-wiki-stats",
-    partitions=1,
     key='canonical JSON {"namespace","wiki","window":{"end","start"}}, UTC',
     value=(
         'JSON {"wiki", "namespace", "window": {"start", "end"}, "edits", "bytes_added", "bytes_removed"}: '
         "edits of that wiki and namespace in that minute, the whole row"
     ),
-    config=COMPACTED,
 )
 
-WIKIMEDIA_EDITOR_SESSIONS = Topic(
+WIKIMEDIA_EDITOR_SESSIONS = compacted_topic(
     name="wikimedia-editor-sessions",
-    partitions=1,
     key='canonical JSON {"user","window":{"end","start"}}, UTC; start is the first edit of the session, end the last one plus the gap',
     value='JSON {"user", "window": {"start", "end"}, "edits", "bytes_added", "bytes_removed"}: the whole row',
-    config=COMPACTED,
 )
 
 DOMAIN = Domain(

@@ -1,7 +1,7 @@
 """Weather stations: the average temperature per city and hour."""
 
 from contract.domains.domain import Domain, Report
-from contract.topics import A_WEEK, COMPACTED, Topic
+from contract.topics import A_WEEK, Topic, compacted_topic
 
 READINGS = Topic(
     name="weather-readings",
@@ -11,12 +11,10 @@ READINGS = Topic(
     config=A_WEEK,
     is_source=True,
 )
-CITY_STATS = Topic(
+CITY_STATS = compacted_topic(
     name="weather-city-stats",
-    partitions=1,
     key='canonical JSON {"city","window":{"end","start"}}, UTC',
     value='JSON {"city", "window": {"start", "end"}, "readings", "celsius_avg"}: the whole row',
-    config=COMPACTED,
 )
 DOMAIN = Domain(
     name="weather",
