@@ -21,14 +21,17 @@ A_WEEK = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic and its contract. `config` holds Kafka's topic settings. Producers write the topics with `is_source`."""
+    """A topic. Its key and value are described below its definition.
+
+    config: Kafka's topic settings. is_source: whether a producer writes it. has_windows: whether its keys hold a window, or the start of
+    one, so that its old rows can expire.
+    """
 
     name: str
     partitions: int
-    key: str
-    value: str
     config: Mapping[str, str] = field(default_factory=dict)
     is_source: bool = False
+    has_windows: bool = False
 
     @property
     def is_compacted(self) -> bool:
@@ -41,58 +44,47 @@ class Topic:
         return self.is_compacted and self not in SHARED
 
 
-def compacted_topic(name: str, key: str, value: str) -> Topic:
+def compacted_topic(name: str, *, has_windows: bool = False) -> Topic:
     """A topic that is a table: one partition, compacted."""
-    return Topic(name, 1, key, value, COMPACTED)
+    return Topic(name, 1, COMPACTED, has_windows=has_windows)
 
 
 DEAD_LETTERS = Topic(
-    name="dead-letters",
+    "dead-letters",
     partitions=1,
-    key=(
-        'canonical JSON {"offset","partition","topic"} of the record that could not be used; the same record has the same key. '
-        "Input that a producer could not turn into a record has offset and partition -1, and also its SHA-256"
-    ),
-    value="the record's raw bytes, unchanged (null if it was null); headers topic, partition, offset, timestamp, reason as UTF-8",
     config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
 )
+"""Key: canonical JSON {"offset","partition","topic"} of the record that could not be used; the same record has the same key. Input that a
+producer could not turn into a record has offset and partition -1, and also its SHA-256.
+Value: the record's raw bytes, unchanged (null if it was null); headers topic, partition, offset, timestamp, reason as UTF-8.
+"""
 
 STREAMING_METRICS = Topic(
-    name="streaming-metrics",
-    partitions=1,
-    key="query name, UTF-8",
-    value=(
-        'JSON {"event": "started" | "progress" | "idle" | "terminated", "query", "time", "process": {"host", "pid"}, "run_id", ...}: '
-        "the events of a query, one record each"
-    ),
-    config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
+    "streaming-metrics", partitions=1, config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"}
 )
+"""Key: query name, UTF-8.
+Value: JSON {"event": "started" | "progress" | "idle" | "terminated", "query", "time", "process": {"host", "pid"}, "run_id", ...}: the
+events of a query, one record each.
+"""
 
-QUERY_STATES = compacted_topic(
-    name="query-states",
-    key="query name, UTF-8",
-    value=(
-        'JSON {"query", "state": "running" | "idle" | "stopped" | "failed", "since", "time", "started_at", "process": {"host", "pid"}, "run_id", '
-        '"error", "error_detail", "error_at", "source_offsets", "progress"}: the current state of the query, the whole row; at least every 5 s while it runs'
-    ),
-)
+QUERY_STATES = compacted_topic("query-states")
+"""Key: query name, UTF-8.
+Value: JSON {"query", "state": "running" | "idle" | "stopped" | "failed", "since", "time", "started_at", "process": {"host", "pid"},
+"run_id", "error", "error_detail", "error_at", "source_offsets", "progress"}: the current state of the query, the whole row; at least
+every 5 s while it runs.
+"""
 
-VERDICTS = compacted_topic(
-    name="verdicts",
-    key="query name, UTF-8",
-    value=(
-        'JSON {"query", "time", "verdict": "right" | "wrong" | "not checked", "sink", "batch", "records", "rows": {"compared", "equal", ...}, "problem"}: '
-        "what the last `streamgauge verify` found of that query, the whole row"
-    ),
-)
+VERDICTS = compacted_topic("verdicts")
+"""Key: query name, UTF-8.
+Value: JSON {"query", "time", "verdict": "right" | "wrong" | "not checked", "sink", "batch", "records", "rows": {"compared", "equal",
+...}, "problem"}: what the last `streamgauge verify` found of that query, the whole row.
+"""
 
-ALERTS = Topic(
-    name="alerts",
-    partitions=1,
-    key="query name, UTF-8; of an alert that a query writes as its result, canonical JSON of what tells two of them apart",
-    value='JSON {"time", "level": "warning" | "error" | "resolved", "query", "what", "detail"}: something a person should look at; "what" is one line',
-    config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)},
-)
+ALERTS = Topic("alerts", partitions=1, config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)})
+"""Key: query name, UTF-8; of an alert that a query writes as its result, canonical JSON of what tells two of them apart.
+Value: JSON {"time", "level": "warning" | "error" | "resolved", "query", "what", "detail"}: something a person should look at; "what" is
+one line.
+"""
 
 SHARED = (DEAD_LETTERS, STREAMING_METRICS, QUERY_STATES, VERDICTS, ALERTS)
 """The topics that belong to no single domain."""

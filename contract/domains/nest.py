@@ -3,58 +3,47 @@
 from contract.domains.domain import Domain, Report
 from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic, compacted_topic
 
-NEST_LOGS = Topic(
-    name="nest-logs",
-    partitions=3,
-    key="structure_id of the home that reports, UTF-8; orders a home's documents. Readers do not rely on it",
-    value="one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}, thermostats{...}, smoke_co_alarms{...}}, structures",
-    config={**A_WEEK, "max.message.bytes": str(LARGEST_RECORD_BYTES)},
-    is_source=True,
-)
+NEST_LOGS = Topic("nest-logs", partitions=3, config={**A_WEEK, "max.message.bytes": str(LARGEST_RECORD_BYTES)}, is_source=True)
+"""Key: structure_id of the home that reports, UTF-8; orders a home's documents. Readers do not rely on it.
+Value: one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}, thermostats{...}, smoke_co_alarms{...}}, structures.
+"""
 
-NEST_CAMERA_STATS = compacted_topic(
-    name="nest-camera-stats",
-    key='canonical JSON {"window":{"end","start"},"zip_code"}, UTC',
-    value='JSON {"zip_code", "window": {"start", "end"}, "count"}: people seen in that zip code and hour, the whole row',
-)
+NEST_CAMERA_STATS = compacted_topic("nest-camera-stats", has_windows=True)
+"""Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC.
+Value: JSON {"zip_code", "window": {"start", "end"}, "count"}: people seen in that zip code and hour, the whole row.
+"""
 
-NEST_CROWDS = compacted_topic(
-    name="nest-crowds",
-    key='canonical JSON {"window":{"end","start"},"zip_code"}, UTC',
-    value='JSON {"zip_code", "window": {"start", "end"}, "crowd", "reached_at"}: when as many people as `crowd` had been seen in that hour, UTC',
-)
+NEST_CROWDS = compacted_topic("nest-crowds", has_windows=True)
+"""Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC.
+Value: JSON {"zip_code", "window": {"start", "end"}, "crowd", "reached_at"}: when as many people as `crowd` had been seen in that hour,
+UTC.
+"""
 
-NEST_CAMERA_STATUS = compacted_topic(
-    name="nest-camera-status",
-    key='canonical JSON {"device_id"}',
-    value=(
-        'JSON {"device_id", "zip_code", "state": "online" | "offline", "reason": "is_online is false" | "silent" | null, "since", "last_seen", '
-        '"last_sighting", "alert": "offline" | "back" | "flapping" | null, "incident", "first_seen"}: the camera when its state last changed, times in UTC'
-    ),
-)
+NEST_CAMERA_STATUS = compacted_topic("nest-camera-status")
+"""Key: canonical JSON {"device_id"}.
+Value: JSON {"device_id", "zip_code", "state": "online" | "offline", "reason": "is_online is false" | "silent" | null, "since",
+"last_seen", "last_sighting", "alert": "offline" | "back" | "flapping" | null, "incident", "first_seen"}: the camera when its state last
+changed, times in UTC.
+"""
 
 NEST_CAMERA_ALERTS = Topic(
-    name="nest-camera-alerts",
-    partitions=1,
-    key='canonical JSON {"device_id","incident"}, UTC: an incident begins when a camera that was steady goes offline',
-    value='JSON {"device_id", "zip_code", "alert": "offline" | "back" | "flapping", "incident", "state", "reason", "since"}: its last alert',
-    config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)},
+    "nest-camera-alerts", partitions=1, config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)}
 )
+"""Key: canonical JSON {"device_id","incident"}, UTC: an incident begins when a camera that was steady goes offline.
+Value: JSON {"device_id", "zip_code", "alert": "offline" | "back" | "flapping", "incident", "state", "reason", "since"}: its last alert.
+"""
 
-NEST_CAMERA_ACTIVITY = compacted_topic(
-    name="nest-camera-activity",
-    key='canonical JSON {"device_id"}',
-    value='JSON {"device_id", "zip_code", "first_activity", "last_activity", "sightings"}: since when an active camera has seen people, and when it last did, times in UTC',
-)
+NEST_CAMERA_ACTIVITY = compacted_topic("nest-camera-activity")
+"""Key: canonical JSON {"device_id"}.
+Value: JSON {"device_id", "zip_code", "first_activity", "last_activity", "sightings"}: since when an active camera has seen people, and
+when it last did, times in UTC.
+"""
 
-NEST_TEMPERATURES = compacted_topic(
-    name="nest-temperatures",
-    key='canonical JSON {"structure_id","window":{"end","start"}}, UTC',
-    value=(
-        'JSON {"structure_id", "window": {"start", "end"}, "readings", "ambient_temperature_c_avg", "ambient_temperature_c_min", '
-        '"ambient_temperature_c_max"}: what the thermostats of that home read in that hour, the whole row'
-    ),
-)
+NEST_TEMPERATURES = compacted_topic("nest-temperatures", has_windows=True)
+"""Key: canonical JSON {"structure_id","window":{"end","start"}}, UTC.
+Value: JSON {"structure_id", "window": {"start", "end"}, "readings", "ambient_temperature_c_avg", "ambient_temperature_c_min",
+"ambient_temperature_c_max"}: what the thermostats of that home read in that hour, the whole row.
+"""
 
 DOMAIN = Domain(
     name="nest",

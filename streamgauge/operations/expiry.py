@@ -24,8 +24,8 @@ from contract.settings import Settings
 from contract.topics import Topic
 from contract.windows import utc, window_of
 
-TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.is_compacted and ('"window"' in topic.key or '"started"' in topic.key))
-"""The result topics that expire: those with a window, or the start of a session, in their key."""
+TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.has_windows)
+"""The result topics that expire."""
 LONGEST_FIXED_WINDOW_SECONDS = 3600
 """The longest query window that no setting changes: one hour, of Nest and taxi."""
 

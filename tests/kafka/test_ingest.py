@@ -22,7 +22,7 @@ VERIFIED = (f"ingest-{TOPIC}", f"ingest-{TOPIC}-dead-letters")
 
 @pytest.fixture
 def topic(fresh):
-    create_topics(fresh.kafka, [Topic(TOPIC, PARTITIONS, key="", value="")])
+    create_topics(fresh.kafka, [Topic(TOPIC, PARTITIONS)])
     return fresh
 
 

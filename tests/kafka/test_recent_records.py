@@ -13,7 +13,7 @@ from contract.topics import Topic
 
 @pytest.fixture
 def topic(settings):
-    made = Topic(f"recent-{uuid.uuid4()}", partitions=3, key="", value="")
+    made = Topic(f"recent-{uuid.uuid4()}", partitions=3)
     create_topics(settings.kafka, [made])
     return made.name
 

@@ -32,7 +32,7 @@ def platform(settings, tmp_path):
 
 def topic(platform, *, is_created=True):
     """A topic of the test's own."""
-    made = Topic(name=f"runner-{uuid.uuid4()}", partitions=1, key="", value="")
+    made = Topic(name=f"runner-{uuid.uuid4()}", partitions=1)
     if is_created:
         create_topics(platform.kafka, [made])
     return made

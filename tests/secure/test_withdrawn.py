@@ -41,7 +41,7 @@ def withdraw_password(secured, name, _):
 )
 def test_what_is_withdrawn_gives_the_query_up_and_nothing_is_lost(secured, withdraw, told):
     name = f"withdrawn-{uuid.uuid4()}"
-    source, result = (Topic(f"{name}-{what}", partitions=1, key="", value="") for what in ("source", "result"))
+    source, result = (Topic(f"{name}-{what}", partitions=1) for what in ("source", "result"))
     create_topics(secured.admin.kafka, [source, result])
     rights = [Right("READ", source.name), Right("WRITE", result.name), Right("READ", result.name)]
     password = secured.user(name)

@@ -6,14 +6,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contract.settings import Settings
-from contract.topics import COMPACTED, Topic
+from contract.topics import compacted_topic
 from pipeline.formats.dead_letters import dead_letters, json_reason
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 from pipeline.sources.topic import KafkaTopic
 
-STATION_STATS = Topic("bike-station-stats", partitions=1, key="station and window", value="the whole row", config=COMPACTED)
+STATION_STATS = compacted_topic("bike-station-stats", has_windows=True)
 _TRIP = "bike string, station string, ended_at timestamp, minutes int"
 
 
