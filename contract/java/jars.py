@@ -73,15 +73,16 @@ def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
 
 def missing(bundle: str, settings: Settings, lock: Path = LOCK) -> list[LockedArtifact]:
     """The artifacts of a bundle that are not in the cache."""
-    return [artifact for artifact in locked(bundle, lock) if not _path(artifact, settings).exists()]
+    return [artifact for artifact in locked(bundle, lock) if not path_of(artifact, settings).exists()]
 
 
 def paths(bundle: str, settings: Settings) -> list[Path]:
     """Where the bundle's files are in the cache, whether they exist or not."""
-    return [_path(artifact, settings).absolute() for artifact in locked(bundle)]
+    return [path_of(artifact, settings).absolute() for artifact in locked(bundle)]
 
 
-def _path(artifact: LockedArtifact, settings: Settings) -> Path:
+def path_of(artifact: LockedArtifact, settings: Settings) -> Path:
+    """Where the artifact is in the cache, whether it exists or not."""
     return settings.cache / "maven" / artifact.coordinate.repository_path
 
 
@@ -188,7 +189,7 @@ class _Download:
 
 
 def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download) -> Path:
-    path = _path(artifact, settings)
+    path = path_of(artifact, settings)
     if path.exists() and pooch.file_hash(str(path)) == artifact.sha256:
         return path
     url = f"{settings.maven_url.rstrip('/')}/{artifact.coordinate.repository_path}"

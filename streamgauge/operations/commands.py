@@ -1,7 +1,7 @@
 """The commands doctor, clean and expire."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,27 +11,17 @@ from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
 from contract.terminal import err, out
 
-if TYPE_CHECKING:
-    from contract.storage.checkpoint_names import CheckpointName
-
 
 def doctor(output_format: FormatOption = Format.TABLE) -> None:
     """Check the machine, the platform, topics and checkpoints, and say what to do. Exit code 1 for a problem."""
-    from streamgauge.operations.doctor import report
     from streamgauge.operations.doctor.examination import examine
+    from streamgauge.operations.doctor.findings import as_json, as_text
 
-    def names_of_code() -> "set[CheckpointName]":
-        # Imports Spark, which takes a second or more, so it is called only when there are checkpoints.
-        from pipeline.catalog import known
-
-        return {query.checkpoint_name for query in known(settings)}
-
-    settings = Settings.from_environment()
-    findings = examine(settings, names_of_code)
+    findings = examine(Settings.from_environment())
     if output_format is Format.JSON:
-        sys.stdout.write(report.as_json(findings) + "\n")
+        sys.stdout.write(as_json(findings) + "\n")
     else:
-        for line in report.as_text(findings):
+        for line in as_text(findings):
             out.print(line)
     sys.exit(any(finding.level == "problem" for finding in findings))
 

@@ -18,7 +18,7 @@ from web_server import files
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.storage.checkpoint_names import CheckpointName
-from streamgauge.operations.doctor import checkpoints, kafka, machine, report, schemas
+from streamgauge.operations.doctor import checkpoints, findings, machine, servers
 from streamgauge.operations.doctor.examination import run
 from streamgauge.operations.doctor.findings import Finding
 
@@ -39,8 +39,8 @@ def listening(port=0):
         yield server.getsockname()[1]
 
 
-def levels(findings):
-    return [finding.level for finding in findings]
+def levels(found):
+    return [finding.level for finding in found]
 
 
 class TestTheWhole:
@@ -94,12 +94,12 @@ class TestTheWhole:
         assert "0.1 s" in found[2].message
 
     def test_the_last_line_counts(self):
-        findings = [Finding("a", "warning", ""), Finding("b", "problem", ""), Finding("c", "warning", "")]
-        assert report.summary(findings) == "1 problem, 2 warnings"
-        assert report.summary([]) == "no problem, no warning"
+        found = [Finding("a", "warning", ""), Finding("b", "problem", ""), Finding("c", "warning", "")]
+        assert findings.summary(found) == "1 problem, 2 warnings"
+        assert findings.summary([]) == "no problem, no warning"
 
     def test_what_was_found_is_not_taken_for_markup(self):
-        (line, _) = report.as_text([Finding("kafka", "ok", "[red]at[/red] x", "do [b]")])
+        (line, _) = findings.as_text([Finding("kafka", "ok", "[red]at[/red] x", "do [b]")])
         assert line.plain == "ok      kafka  [red]at[/red] x; do [b]"
 
 
@@ -200,7 +200,7 @@ for = "a test"
 class TestWhatDoesNotAnswer:
     def test_a_kafka_of_ones_own_is_a_problem_with_the_reason(self, settings):
         port = free_ports(1)[0]
-        (found,) = kafka.broker(replace(settings, kafka_bootstrap_servers=f"127.0.0.1:{port},no.such.host.invalid:9092"))
+        (found,) = servers.broker(replace(settings, kafka_bootstrap_servers=f"127.0.0.1:{port},no.such.host.invalid:9092"))
         assert found.level == "problem"
         assert f"127.0.0.1:{port}: Connection refused" in found.message
         assert "no.such.host.invalid" in found.message
@@ -208,31 +208,31 @@ class TestWhatDoesNotAnswer:
 
     @pytest.mark.parametrize("address", ["kafka", "kafka:port", "127.0.0.1:99999"])
     def test_what_is_no_address(self, address):
-        assert kafka.unreachable(address) is not None
+        assert servers.unreachable(address) is not None
 
     def test_something_that_is_no_kafka(self, settings):
         with listening() as port:
-            (found,) = kafka.broker(replace(settings, kafka_bootstrap_servers=f"127.0.0.1:{port}"))
+            (found,) = servers.broker(replace(settings, kafka_bootstrap_servers=f"127.0.0.1:{port}"))
         assert found.level == "problem"
         assert f"127.0.0.1:{port}" in found.message
 
     def test_a_registry_of_ones_own_is_a_problem(self, settings):
         with pytest.raises(StreamgaugeError, match="correct SCHEMA_REGISTRY_URL"):
-            schemas.registry(replace(settings, schema_registry_url=f"http://127.0.0.1:{free_ports(1)[0]}"))
+            servers.registry(replace(settings, schema_registry_url=f"http://127.0.0.1:{free_ports(1)[0]}"))
 
     def test_a_web_server_that_is_no_registry(self, settings, tmp_path):
         with files(tmp_path) as address, pytest.raises(StreamgaugeError, match="HTTP 404"):
-            schemas.registry(replace(settings, schema_registry_url=address))
+            servers.registry(replace(settings, schema_registry_url=address))
 
 
 class TestCheckpoints:
     def examined(self, settings, *names):
         for name in names:
             (settings.checkpoints / name).mkdir(parents=True)
-        return checkpoints.checkpoints(settings, lambda: CODE)
+        return checkpoints.checkpoints(settings, lambda _: CODE)
 
     def test_without_any_the_code_is_not_asked(self, settings):
-        def asked():
+        def asked(_):
             raise AssertionError
 
         assert levels(checkpoints.checkpoints(settings, asked)) == ["note"]
@@ -255,7 +255,7 @@ class TestCheckpoints:
 
         def message(text):
             driver.write_text(text)
-            return checkpoints.checkpoints(settings, lambda: CODE)[0].message
+            return checkpoints.checkpoints(settings, lambda _: CODE)[0].message
 
         (tmp_path / "java").symlink_to(shutil.which("sleep"))  # which is then the name of the process
         running = subprocess.Popen([tmp_path / "java", "600"])

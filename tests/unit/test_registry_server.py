@@ -13,7 +13,7 @@ from messages import refused
 from contract.registry.client import RegistryAway, SchemaRegistry
 from contract.registry.server import RegistryServer, refuse_user_info
 from contract.settings import Settings
-from streamgauge.operations.doctor import schemas
+from streamgauge.operations.doctor import servers
 from streamgauge.platform import registry as registries
 
 SECRET = "battery-staple"
@@ -127,7 +127,7 @@ class TestARegistryThatAsks:
         settings = client()
         assert SchemaRegistry(settings.registry).versions("wikimedia-value") == []
         assert registries.answers(settings.registry)
-        (found,) = schemas.registry(settings)
+        (found,) = servers.registry(settings)
         assert (found.level, "BACKWARD" in found.message) == ("ok", True)
 
     @pytest.mark.parametrize(
@@ -146,5 +146,5 @@ class TestARegistryThatAsks:
         assert not isinstance(raised.value, RegistryAway)
         assert not registries.answers(settings.registry)
         with refused(reason) as found:
-            schemas.registry(settings)
+            servers.registry(settings)
         assert SECRET not in f"{raised.value} {found.value}"

@@ -1,5 +1,6 @@
 """Compares the checkpoints with the queries of the code."""
 
+from collections import Counter
 from collections.abc import Callable
 
 from contract.settings import Settings
@@ -10,7 +11,13 @@ from streamgauge.operations.doctor.findings import Finding
 _CONSOLE = "-console"
 
 
-def checkpoints(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]) -> list[Finding]:
+def _names_of_code(settings: Settings) -> set[CheckpointName]:
+    from pipeline.catalog import known  # imports Spark, which takes a second or more
+
+    return {query.checkpoint_name for query in known(settings)}
+
+
+def checkpoints(settings: Settings, names_of_code: Callable[[Settings], set[CheckpointName]] = _names_of_code) -> list[Finding]:
     """Checks that the code would use each checkpoint, and reports which are in use now.
 
     names_of_code: returns the names of the checkpoints that the code would use; not called when there are none.
@@ -18,11 +25,9 @@ def checkpoints(settings: Settings, names_of_code: Callable[[], set[CheckpointNa
     found = checkpoint_names.checkpoints(settings)
     if not found:
         return [Finding("checkpoints", "note", f"none yet in {settings.checkpoints}")]
-    of_code = names_of_code()
+    of_code = names_of_code(settings)
     findings = [finding for place in found if (finding := _examined(place, of_code)) is not None]
-    users: dict[int, int] = {}
-    for driver in (driver for place in found if (driver := place.driver) is not None):
-        users[driver.pid] = users.get(driver.pid, 0) + 1
+    users = Counter(driver.pid for place in found if (driver := place.driver) is not None)
     in_use = "; ".join(f"{count} in use by the Spark driver with pid {pid}" for pid, count in users.items()) or "none in use"
     well = len(found) - len(findings)
     return [Finding("checkpoints", "ok", f"{well} of {len(found)} are of the queries and versions of this code; {in_use}"), *findings]

@@ -2,21 +2,21 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName
-from streamgauge.operations.doctor import checkpoints, kafka, machine, schemas
+from streamgauge.operations.doctor import machine, servers
+from streamgauge.operations.doctor.checkpoints import checkpoints
 from streamgauge.operations.doctor.findings import Finding
 
 LONGEST_SECONDS = 10
 Check = Callable[[], list[Finding]]
 
 
-def examine(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]) -> list[Finding]:
-    """All findings, in the order of the checks. names_of_code: returns the names of the checkpoints that the code would use."""
+def examine(settings: Settings) -> list[Finding]:
+    """All findings, in the order of the checks."""
     checks: dict[str, Check] = {
         "python": machine.python,
         "java": partial(machine.java, settings),
@@ -24,37 +24,32 @@ def examine(settings: Settings, names_of_code: Callable[[], set[CheckpointName]]
         "disk": partial(machine.disk, settings),
         "ports": partial(machine.ports, settings),
         "jars": partial(machine.cached_jars, settings),
-        "kafka": partial(kafka.broker, settings),
-        "topics": partial(kafka.topics, settings),
-        "schema registry": partial(schemas.registry, settings),
-        "checkpoints": partial(checkpoints.checkpoints, settings, names_of_code),
+        "kafka": partial(servers.broker, settings),
+        "topics": partial(servers.topics, settings),
+        "schema registry": partial(servers.registry, settings),
+        "checkpoints": partial(checkpoints, settings),
     }
     return run(checks, LONGEST_SECONDS)
 
 
-def run(checks: dict[str, Check], longest_seconds: float) -> list[Finding]:
+def run(checks: Mapping[str, Check], longest_seconds: float) -> list[Finding]:
     """The findings of the checks, in order. A check that exceeds `longest_seconds` is abandoned and reported as such."""
-    found: dict[str, list[Finding]] = {}
-    threads = [
-        threading.Thread(target=_note, args=(name, check, found), name=f"check {name}", daemon=True) for name, check in checks.items()
-    ]
+    unfinished = f"not finished after {longest_seconds:g} s"
+    found = {name: [Finding(name, "warning", unfinished, "try again when the machine or the network is less busy")] for name in checks}
+
+    def note(name: str) -> None:
+        try:
+            found[name] = checks[name]()
+        except StreamgaugeError as error:
+            found[name] = [Finding(name, "problem", str(error))]
+        except Exception as error:
+            found[name] = [Finding(name, "problem", f"could not be examined: {type(error).__name__}: {error}")]
+
+    # Daemons, so that a check that hangs does not keep the program from ending.
+    threads = [threading.Thread(target=note, args=(name,), daemon=True) for name in checks]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + longest_seconds
     for thread in threads:
         thread.join(max(0, deadline - time.monotonic()))
-    unfinished = f"not through after {longest_seconds:g} s"
-    return [
-        finding
-        for name in checks
-        for finding in found.get(name, [Finding(name, "warning", unfinished, "try again when the machine or the network is less busy")])
-    ]
-
-
-def _note(name: str, check: Check, found: dict[str, list[Finding]]) -> None:
-    try:
-        found[name] = check()
-    except StreamgaugeError as error:
-        found[name] = [Finding(name, "problem", str(error))]
-    except Exception as error:
-        found[name] = [Finding(name, "problem", f"could not be looked at: {type(error).__name__}: {error}")]
+    return [finding for findings in found.values() for finding in findings]

