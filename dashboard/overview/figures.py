@@ -71,7 +71,8 @@ def events_in(polls: Sequence[Poll], partitions: Collection[str], now: datetime)
     if len(recent) < 2:  # noqa: PLR2004 - a rate needs two
         return None
     seconds = (recent.index[-1] - recent.index[0]).total_seconds()
-    course = totals.resample(f"{SPARK_SECONDS}s").last().interpolate().diff().dropna() / SPARK_SECONDS
+    # Without the last stretch, which is not over: its rate would look like a fall.
+    course = totals.resample(f"{SPARK_SECONDS}s").last()[:-1].interpolate().diff().dropna() / SPARK_SECONDS
     return Throughput((recent.iloc[-1] - recent.iloc[0]) / seconds, course.tolist())
 
 

@@ -43,9 +43,14 @@ def test_the_rate_of_events_is_that_of_the_ends_of_the_source_in_the_last_minute
 
 
 def test_a_partition_that_becomes_known_later_is_no_burst_of_events():
-    seen = events_in(polls((50, 10, None), (40, 20, 5_000), (10, 50, 5_000)), ["a-0", "a-1"], NOON)
+    seen = events_in(polls((110, 10, None), (100, 20, 5_000), (50, 70, 5_000), (10, 110, 5_000)), ["a-0", "a-1"], NOON)
     assert seen.per_second == 1
     assert max(seen.course) <= 1
+
+
+def test_the_course_of_events_has_no_point_for_a_stretch_that_is_not_over():
+    steady = [(ago, 10 * (300 - ago), None) for ago in range(299, 8, -10)]
+    assert events_in(polls(*steady), ["a-0"], NOON).course == [10.0] * 8
 
 
 @pytest.mark.parametrize("found", [(), ((10, 5, 5),), ((90, 0, 0), (70, 5, 5))])
