@@ -3,7 +3,7 @@
 The frame stays beside the chart, so that a newer frame of the same chart replaces its rows only. Colours come from theme.toml, light and dark, and not from here. Times are shown in UTC, unconverted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -13,7 +13,7 @@ OTHERS = "others"
 LARGEST_SERIES = 5
 """The number of series shown by name: the theme has so many colours that are easy to tell apart, and one for OTHERS."""
 _HEIGHT = 270
-_MOST_DOTS = 300
+_MOST_DOTS, _FEW_DOTS = 300, 20
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 _MOMENT, _SECOND = "%-d %b %H:%M", "%-d %b %H:%M:%S"
 # Midnight shows the day instead of 00:00, and the first day of a year the year, so that charts of any length are readable. Seconds appear only on ticks that have some.
@@ -139,27 +139,36 @@ def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> Spec:
     return _finished(chart, trips)
 
 
-def course(points: pd.DataFrame, value: str, *, title: str, ages: bool = False) -> Spec:
-    """A small chart of one measure of one query: straight lines between what was measured.
+def course(points: pd.DataFrame, values: Mapping[str, str], *, title: str, ages: bool = False) -> Spec:
+    """A small chart of measures of one query: straight lines between what was measured, and a dashed one at each start of the query.
 
-    points: columns at (UTC), stretch (the line breaks where it changes), and `value`. ages: the values are seconds, from zero to years; the
-    scale covers both.
+    points: columns at (UTC), is_start, stretch (lines break where it changes), and the keys of `values`, whose values are the names of the
+    lines. ages: the measures are seconds, from zero to years; the scale covers both.
     """
+    long = points.melt(["at", "is_start", "stretch"], list(values), "name", "value").dropna(subset="value")
     axis = alt.Axis(domain=False, ticks=False, tickCount=3, format="~s")
-    scale = alt.Scale(zero=True)
+    scale = alt.Scale(zero=True) if long["value"].any() else alt.Scale(domain=[0, 1])  # Vega has no ticks between 0 and 0
     if ages:
         axis = alt.Axis(domain=False, ticks=False, values=_AGE_TICKS_SECONDS, labelExpr=_AGE_LABEL, labelOverlap=True)
         scale = alt.Scale(type="symlog", constant=10)
-    tooltip = [
-        alt.Tooltip(f"{value}:Q", title=title, format=",.1f"),
-        alt.Tooltip("utchoursminutesseconds(at):T", title="at (UTC)", format="%H:%M:%S"),
-    ]
-    chart = (
+    names = list(values.values())
+    moment = alt.Tooltip("utchoursminutesseconds(at):T", title="at (UTC)", format="%H:%M:%S")
+    line = (
         alt.Chart(_ROWS)
-        .mark_line(strokeWidth=1.8)
-        .encode(x=_time("at", 3), y=alt.Y(f"{value}:Q", title=None, scale=scale, axis=axis), detail="stretch:N", tooltip=tooltip)
+        .transform_filter("isValid(datum.value)")
+        .mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=14) if len(points) <= _FEW_DOTS else False)
+        .encode(
+            x=_time("at", 3),
+            y=alt.Y("value:Q", title=None, scale=scale, axis=axis),
+            detail="stretch:N",
+            tooltip=[alt.Tooltip("name:N"), alt.Tooltip("value:Q", title=title, format=",.1f"), moment],
+        )
     )
-    return _finished(chart, points, height=120)
+    if len(names) > 1:
+        line = line.encode(color=_colour(names, symbol="stroke"), strokeDash=alt.StrokeDash("name:N", sort=names, legend=None))
+    start = alt.Chart(_ROWS).transform_filter("datum.is_start").mark_rule(strokeDash=[4, 4], opacity=0.6)
+    rows = pd.concat([long.assign(name=long["name"].map(values), is_start=False), points.loc[points["is_start"], ["at", "is_start"]]])
+    return _finished(alt.layer(start.encode(x="at:T", tooltip=[moment]), line), rows, height=120)
 
 
 def picking(*fields: str) -> alt.Parameter:

@@ -52,6 +52,7 @@ class QueryTopics:
             "error_at": None,
             "source_offsets": {"nest-logs-0": 0},
             "progress": progress,
+            "plan": None,
         }
         self.write("states", query, orjson.dumps(row | fields))
 
@@ -63,7 +64,9 @@ class QueryTopics:
             "sink_rows": 7,
             "rows_dropped_by_watermark": 1,
             "input_rows_per_second": 80.0,
+            "processed_rows_per_second": 100.0,
             "batch_ms": 400,
+            "duration_ms": {"addBatch": 300, "queryPlanning": 40},
             "watermark_age_ms": None,
         }
         self.write("metrics", query, orjson.dumps(event | {"source_lag": {"a-0": 5}, "state_bytes": 1000} | fields))

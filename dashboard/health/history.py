@@ -15,7 +15,14 @@ POINT_SECONDS = 5
 GAP = pd.Timedelta(seconds=75)
 """Slightly more than twice the longest silence of the slowest query (one batch every 30 s)."""
 COUNTS = ("sink_rows", "late_rows")
-MEASURES = ("rows_per_second", "batch_seconds", "lag", "watermark_age_seconds", "state_bytes")
+PARTS = {
+    "reading_seconds": ("latestOffset", "getBatch"),
+    "planning_seconds": ("queryPlanning",),
+    "processing_seconds": ("addBatch",),
+    "committing_seconds": ("walCommit", "commitOffsets"),
+}
+"""Spark's parts of a batch, of which each measure is the sum."""
+MEASURES = ("rows_per_second", "processed_per_second", "batch_seconds", *PARTS, "lag", "watermark_age_seconds", "state_bytes")
 COLUMNS = ("at", "query", "is_start", *COUNTS, *MEASURES)
 
 
@@ -32,12 +39,15 @@ def decode_point(message: Message) -> Row:
     if event["event"] != "progress":
         return point
     counts = {"sink_rows": event["sink_rows"], "late_rows": event["rows_dropped_by_watermark"]}
-    rate, age_ms = event["input_rows_per_second"], event["watermark_age_ms"]
+    rate, processed, age_ms = event["input_rows_per_second"], event["processed_rows_per_second"], event["watermark_age_ms"]
+    parts = {measure: sum(event["duration_ms"].get(name, 0) for name in names) / 1000 for measure, names in PARTS.items()}
     return (
         point
         | counts
+        | parts
         | {
             "rows_per_second": None if rate is None else float(rate),
+            "processed_per_second": None if processed is None else float(processed),
             "batch_seconds": event["batch_ms"] / 1000,
             "lag": float(sum(event["source_lag"].values())),
             "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),

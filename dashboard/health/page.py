@@ -1,6 +1,5 @@
 """The Health page: the state of the queries, any problems, and the dead letters."""
 
-import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -13,12 +12,15 @@ from contract.kafka.result_table import Row, decode_json
 from contract.query_status import FAILED, SILENT, STOPPED, QueryStatus, decode_state, source_partitions, statuses
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS
-from dashboard import charts, formats
+from dashboard import formats
 from dashboard.health.dead_letters import dead_letters, letters_snapshot
-from dashboard.health.history import HISTORY, RECENT, decode_point, history_of
+from dashboard.health.history import RECENT, decode_point
+from dashboard.health.over_time import show_history
+from dashboard.health.plans import show_plan
 from dashboard.page_head import refreshing, show_totals, snapshot_under
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.source_ends import source_ends
+from dashboard.reading.states import show_problem
 
 TOPIC = QUERY_STATES.name
 METRICS_TOPIC = STREAMING_METRICS.name
@@ -36,13 +38,6 @@ _LEVELS = {
     "error": "background-color: #fee2e2; color: #991b1b",
     "warning": "background-color: #fef3c7; color: #92400e",
     "resolved": "background-color: #dcfce7; color: #166534",
-}
-_MEASURES = {
-    "Rows per second": ("rows_per_second", "Rows per second into each query."),
-    "Batch time": ("batch_seconds", "Seconds that a micro-batch took."),
-    "Lag": ("lag", "Records that the source held beyond the batch when it ended."),
-    "Watermark": ("watermark_age_seconds", "How far the watermark is behind the clock. Years, where old events are replayed."),
-    "State": ("state_bytes", "Bytes that the query keeps in memory between batches."),
 }
 
 
@@ -77,7 +72,9 @@ def _queries() -> None:
     with st.container(border=True, gap="xsmall"):
         _show_queries(found, now)
     with st.container(border=True, gap="xsmall"):
-        _show_history(follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot)
+        show_history(follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot)
+    with st.container(border=True, gap="xsmall"):
+        show_plan(snapshot.rows)
     with st.container(border=True, gap="xsmall"):
         _show_alerts(alerts)
 
@@ -204,33 +201,9 @@ def _show_state(found: Sequence[QueryStatus]) -> None:
         st.dataframe(styled, hide_index=True, height="content", placeholder="")
 
 
-def _show_history(snapshot: Snapshot) -> None:
-    st.header("Over time", anchor=False)
-    _show_problem(snapshot)
-    history = history_of(snapshot)
-    if history.empty:
-        st.caption(f"No micro-batch in the last {duration(HISTORY)}.")
-        return
-    by_measure, by_query = st.columns([3, 2], vertical_alignment="bottom")
-    measure = by_measure.segmented_control(
-        "Measure", list(_MEASURES), default="Rows per second", required=True, key="measure", bind="query-params"
-    )
-    names = sorted(history["query"].unique())
-    chosen = by_query.multiselect("Queries", names, placeholder="all", key="query", bind="query-params")
-    column, caption = _MEASURES[measure or "Rows per second"]
-    st.caption(f"{caption} The last {duration(HISTORY)}, times in UTC. Each chart has its own scale.")
-    told = history.dropna(subset=[column])
-    shown = [name for name in chosen or names if name in set(told["query"])]
-    for place, (cell, name) in enumerate(zip(itertools.cycle(st.columns(3)), shown)):
-        with cell:
-            st.text(name)
-            chart = charts.course(told[told["query"] == name], column, title=measure, ages=column == "watermark_age_seconds")
-            st.vega_lite_chart(chart, width="stretch", key=f"course-{place}", alt=f"Line: {measure} of {name}")
-
-
 def _show_alerts(snapshot: Snapshot) -> None:
     st.header("Alerts", anchor=False)
-    _show_problem(snapshot)
+    show_problem(snapshot)
     if not snapshot.rows:
         st.caption("None in the last 30 days." if snapshot.is_read else "Reading them from Kafka.")
         return
@@ -247,8 +220,3 @@ def _show_alerts(snapshot: Snapshot) -> None:
             "detail": st.column_config.TextColumn("Detail"),
         },
     )
-
-
-def _show_problem(snapshot: Snapshot) -> None:
-    if snapshot.error is not None:
-        st.caption(f":red[Not current:] {snapshot.error}")

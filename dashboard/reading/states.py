@@ -117,3 +117,9 @@ def show_unreadable(snapshot: Snapshot) -> None:
     with st.expander(f":orange[**Not counted here:** {values} of topic {snapshot.topic} that cannot be read]", icon=":material/report:"):
         keys = [key.decode(errors="replace") if key is not None else "" for key in snapshot.unreadable]
         st.dataframe(pd.DataFrame({"key": keys, "reason": list(snapshot.unreadable.values())}), hide_index=True)
+
+
+def show_problem(snapshot: Snapshot) -> None:
+    """Draws why one part of a page is not current, if it is not."""
+    if snapshot.error is not None:
+        st.caption(f":red[Not current:] {formats.plain(snapshot.error)}")

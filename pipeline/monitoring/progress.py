@@ -21,6 +21,7 @@ from contract.text import utc_text
 from contract.topics import QUERY_STATES, STREAMING_METRICS
 from pipeline.checkpoint.contents import Offsets
 from pipeline.monitoring.measures import Failure, failure_of, measures
+from pipeline.monitoring.plan import Plan
 from pipeline.monitoring.query_states import QueryStates
 from pipeline.running.failures import is_none_of_its_own
 from pipeline.spark.json_listener import JsonListener
@@ -95,6 +96,11 @@ class ProgressToKafka(JsonListener):
         """Records the offsets from which a query is about to resume, because its first batch may take long."""
         with self._lock:
             self._states.stands_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
+
+    def planned(self, query: str, plan: Plan) -> None:
+        """Publishes the plan of a query with its next state."""
+        with self._lock:
+            self._states.planned(query, plan)
 
     def given_up(self, query: str, why: Failure) -> None:
         """Publishes that a query is not restarted, which Spark does not know."""

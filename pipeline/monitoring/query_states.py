@@ -6,6 +6,7 @@ from typing import Any
 
 from contract.text import utc_text
 from pipeline.monitoring.measures import Failure
+from pipeline.monitoring.plan import Plan
 
 LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total"
 
@@ -45,6 +46,10 @@ class QueryStates:
             row["source_offsets"] = progress["source_offsets"]
             self._turn(row, "running", now)
         return progress
+
+    def planned(self, query: str, plan: Plan) -> None:
+        """The plan of a query is known."""
+        self._rows[query]["plan"] = plan
 
     def idled(self, run_id: str, now: datetime) -> None:
         """A run is waiting for records."""
@@ -108,7 +113,7 @@ class QueryStates:
 
 def _row(query: str, run_id: str | None, now: datetime) -> dict[str, Any]:
     at = utc_text(now)
-    none = dict.fromkeys(("error", "error_detail", "error_at", "progress"))
+    none = dict.fromkeys(("error", "error_detail", "error_at", "progress", "plan"))
     return {"query": query, "state": "running", "since": at, "started_at": at, "run_id": run_id, "source_offsets": {}, **none}
 
 

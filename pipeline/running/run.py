@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,6 +18,7 @@ from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import CheckpointUse
 from pipeline.formats.confluent_avro import schema_ids
 from pipeline.formats.schema_book import SchemaBook
+from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sources.topic import KafkaTopic
@@ -27,9 +28,10 @@ from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, sessi
 class Run:
     """A run that Spark has started. has_begun: whether it has completed a batch or found that there is nothing to do."""
 
-    def __init__(self, running: StreamingQuery, journal: BatchJournal | None) -> None:
+    def __init__(self, running: StreamingQuery, journal: BatchJournal | None, publish_plan: Callable[[], bool]) -> None:
+        """publish_plan: called after each batch until it returns that there was a plan."""
         self.running, self.has_begun = running, False
-        self._journal = journal
+        self._journal, self._publish_plan, self._has_plan = journal, publish_plan, False
 
     def call_at_end(self, ended: Callable[[], None]) -> None:
         """Calls `ended` in another thread when the run, or Spark's JVM, has ended."""
@@ -63,6 +65,8 @@ class Run:
         self.has_begun = True
         if progress is not None and self._journal is not None:
             self._journal.add(batch_of(progress))
+        if progress is not None and not self._has_plan:
+            self._has_plan = self._publish_plan()
 
     def stop(self) -> bool:
         """Stops the run. Returns whether it ended in time."""
@@ -113,7 +117,7 @@ class Starter:
         running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
         if others:
             self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(others)} is kept")
-        return Run(running, journal)
+        return Run(running, journal, lambda: self._publish_plan(query, running))
 
     def _write(self, query: Query, rows: DataFrame, checkpoint: CheckpointUse) -> StreamingQuery:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
@@ -133,6 +137,15 @@ class Starter:
         except AnalysisException as error:
             msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
             raise StreamgaugeError(msg) from error
+
+    def _publish_plan(self, query: Query, running: StreamingQuery) -> bool:
+        try:
+            plan = plan_of(self._spark, running)
+        except (Py4JError, TypeError):  # another Spark than ours: the query does not need it
+            return True
+        if plan:
+            self._progress.planned(query.name, plan)
+        return bool(plan)
 
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaAway or StoreAway when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""

@@ -1,0 +1,63 @@
+"""The history of the queries on the Health page: a small chart for each query, so that none hides another."""
+
+import itertools
+from typing import NamedTuple
+
+import streamlit as st
+
+from contract.text import duration
+from dashboard import charts
+from dashboard.health.history import HISTORY, history_of
+from dashboard.reading.reader import Snapshot
+from dashboard.reading.states import show_problem
+
+
+class Measure(NamedTuple):
+    """What one choice shows. lines: the names of its lines, by column of `history_of`."""
+
+    lines: dict[str, str]
+    caption: str
+
+
+_RATE = "Rows per second"
+MEASURES = {
+    _RATE: Measure(
+        {"rows_per_second": "arrive", "processed_per_second": "processed"},
+        "Rows per second that arrive, and that the query processes while a batch runs. If more arrive for long, the lag grows.",
+    ),
+    "Batch time": Measure({"batch_seconds": "batch"}, "Seconds that a micro-batch took."),
+    "Parts of a batch": Measure(
+        {"reading_seconds": "read", "planning_seconds": "plan", "processing_seconds": "process", "committing_seconds": "commit"},
+        "Seconds of a micro-batch: to ask the source for offsets, to plan, to process and write rows, to commit to the checkpoint.",
+    ),
+    "Lag": Measure({"lag": "lag"}, "Records that the source held beyond the batch when it ended."),
+    "Watermark": Measure(
+        {"watermark_age_seconds": "behind"}, "How far the watermark is behind the clock. Years, where old events are replayed."
+    ),
+    "State": Measure({"state_bytes": "bytes"}, "Bytes that the query keeps in memory between batches."),
+}
+
+
+def show_history(snapshot: Snapshot) -> None:
+    """Draws the section. snapshot: of the newest events of the queries."""
+    st.header("Over time", anchor=False)
+    show_problem(snapshot)
+    history = history_of(snapshot)
+    if history.empty:
+        st.caption(f"No micro-batch in the last {duration(HISTORY)}.")
+        return
+    by_measure, by_query = st.columns([3, 2], vertical_alignment="bottom")
+    title = by_measure.segmented_control("Measure", list(MEASURES), default=_RATE, required=True, key="measure", bind="query-params")
+    names = sorted(history["query"].unique())
+    chosen = by_query.multiselect("Queries", names, placeholder="all", key="query", bind="query-params")
+    measure = MEASURES[title or _RATE]
+    st.caption(f"{measure.caption} The last {duration(HISTORY)}, times in UTC. Each chart has its own scale. Dashed: a start of the query.")
+    told = set(history.dropna(subset=list(measure.lines), how="all")["query"])
+    shown = [name for name in chosen or names if name in told]
+    for place, (cell, name) in enumerate(zip(itertools.cycle(st.columns(3)), shown)):
+        with cell:
+            st.text(name)
+            chart = charts.course(
+                history[history["query"] == name], measure.lines, title=title, ages="watermark_age_seconds" in measure.lines
+            )
+            st.vega_lite_chart(chart, width="stretch", key=f"course-{place}", alt=f"Lines: {title} of {name}")

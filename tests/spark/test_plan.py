@@ -1,0 +1,28 @@
+"""The plan of a running query, as the Health page draws it."""
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from pipeline.monitoring.plan import LONGEST_DETAIL, plan_of
+
+
+def test_the_plan_leads_from_the_source_through_state_to_the_result(spark, tmp_path):
+    names = spark.createDataFrame([(1, "one")], "value long, name string")
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 1000).load().withWatermark("timestamp", "1 minute")
+    counts = rows.join(F.broadcast(names), "value", how="left").groupBy("name", F.window("timestamp", "1 minute")).count()
+    writer = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.start()
+    try:
+        plan = []
+        while not plan and query.isActive:
+            plan = plan_of(spark, query)
+    finally:
+        query.stop()
+    assert query.exception() is None
+    names = [step["name"] for step in plan]
+    assert names[0] == "WriteToDataSourceV2"
+    assert {"StateStoreSave", "StateStoreRestore", "Exchange", "EventTimeWatermark", "MicroBatchScan", "BroadcastHashJoin"} <= set(names)
+    assert not any("WholeStageCodegen" in name for name in names)
+    assert len(plan[names.index("BroadcastHashJoin")]["inputs"]) == 2
+    assert [step["name"] for step in plan if not step["inputs"] and "Scan" not in step["name"]] == []
+    assert max(len(step["detail"]) for step in plan) <= LONGEST_DETAIL
+    assert not any("#" in step["detail"] for step in plan), "numbers of expressions tell a reader nothing"
