@@ -24,35 +24,34 @@ def boroughs(trips: pd.DataFrame, *, largest: int) -> Spec:
     return _spec(shapes.add_params(picking("name")).project("mercator"), "nyc_boroughs.json", trips[["borough", "trips"]])
 
 
-def zip_codes(counts: pd.DataFrame, *, count_title: str, largest: int, largest_state: int) -> Spec:
+def zip_codes(counts: pd.DataFrame, states: pd.DataFrame, *, count_title: str, largest: int, largest_state: int) -> Spec:
     """The United States: each state the darker the more it has, with a circle at each zip code, its area by the count.
 
-    counts: see `located`. largest, largest_state: the count of the largest circle, and of the darkest state.
+    counts: columns zip_code, latitude, longitude, count. states: state, count. largest, largest_state: the count of the largest circle, and of the darkest state.
     """
     count = alt.Tooltip("count:Q", title=count_title, format=",")
-    states = _shaded(_STATE_COUNTS, "state", "count", count_title, largest_state)
+    shades = _shaded(_STATE_COUNTS, "state", "count", count_title, largest_state)
     circles = _circles("count", largest, [alt.Tooltip("zip_code:N", title="zip code"), count], "zip_code")
     circles = circles.mark_circle(fill="#ffffff", fillOpacity=0.6, stroke="#374151", strokeWidth=1, opacity=1, cursor="pointer")
-    by_state = counts[counts["state"] != ""].groupby("state")["count"].sum().reset_index()
-    spec = _spec(alt.layer(states, circles).project("albersUsa"), "us_states.json", counts)
-    return spec | {"datasets": spec["datasets"] | {_STATE_COUNTS.name: by_state}}
+    spec = _spec(alt.layer(shades, circles).project("albersUsa"), "us_states.json", _smallest_last(counts, "count"))
+    return spec | {"datasets": spec["datasets"] | {_STATE_COUNTS.name: states}}
 
 
 def located(counts: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `counts` (zip_code, count) whose zip code has a place on the map, with latitude, longitude and state ("": a territory); smaller counts last."""
-    return counts.merge(_places(), on="zip_code").sort_values("count", ascending=False)
+    """The rows of `counts` whose zip_code has a place on the map, with latitude, longitude and state ("": a territory)."""
+    return counts.merge(_places(), on="zip_code")
 
 
 def zones(trips: pd.DataFrame, *, largest: int) -> Spec:
     """New York with a circle at each taxi zone, its area by the trips. trips: see `located_zones`. largest: the trips of the largest circle."""
     tooltip = [alt.Tooltip("zone:N"), alt.Tooltip("borough:N"), alt.Tooltip("trips:Q", format=",")]
     circles = _circles("trips", largest, tooltip, "borough")
-    return _spec(alt.layer(_land(), circles).project("mercator"), "nyc_boroughs.json", trips)
+    return _spec(alt.layer(_land(), circles).project("mercator"), "nyc_boroughs.json", _smallest_last(trips, "trips"))
 
 
 def located_zones(trips: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `trips` (zone_id, zone, borough, trips) whose zone has a place on the map, with latitude and longitude; fewer trips last."""
-    return trips.merge(_zone_places(), on="zone_id").sort_values("trips", ascending=False)
+    """The rows of `trips` (zone_id, zone, borough, trips) whose zone has a place on the map, with latitude and longitude."""
+    return trips.merge(_zone_places(), on="zone_id")
 
 
 def _shaded(counts: alt.NamedData, name: str, count: str, count_title: str, largest: int) -> alt.Chart:
@@ -77,6 +76,11 @@ def _circles(count: str, largest: int, tooltip: list[alt.Tooltip], picked: str) 
     size = alt.Size(f"{count}:Q", scale=alt.Scale(domain=[0, largest], range=[20, 900]), legend=None)
     mark = alt.Chart(_COUNTS).mark_circle(opacity=0.75, cursor="pointer")
     return mark.encode(longitude="longitude:Q", latitude="latitude:Q", size=size, tooltip=tooltip).add_params(picking(picked))
+
+
+def _smallest_last(counts: pd.DataFrame, count: str) -> pd.DataFrame:
+    """Small circles are drawn over large ones."""
+    return counts.sort_values(count, ascending=False)
 
 
 def _spec(chart: Chart, file_name: str, counts: pd.DataFrame) -> Spec:

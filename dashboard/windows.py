@@ -23,6 +23,16 @@ def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=list(columns)).astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
 
 
+def of_hour(frame: pd.DataFrame, names: Sequence[str], count: str, hour: pd.Timestamp | None) -> tuple[pd.DataFrame, int]:
+    """The sum of column `count` by the columns `names` in the windows that start at `hour`, or in all if None; and its scale.
+
+    The scale is the largest sum of any hour, or of all: so the maps of several hours can be compared.
+    """
+    by_hour = frame.groupby([*names] if hour is None else [*names, "start"])[count].sum().reset_index()
+    shown = by_hour if hour is None else by_hour[by_hour["start"] == hour].drop(columns="start")
+    return shown, 0 if by_hour.empty else int(by_hour[count].max())
+
+
 def over_time(frame: pd.DataFrame, name: str, count: str) -> tuple[pd.DataFrame, list[str]]:
     """The sum of column `count` per window of each of the largest values of column `name`, the rest as others.
 

@@ -14,7 +14,7 @@ from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of, over_time, window_of
+from dashboard.windows import frame_of, of_hour, over_time, window_of
 
 TOPIC = NEST_CAMERA_STATS.name
 UNKNOWN = "unknown"
@@ -133,15 +133,12 @@ def over_time_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
 def map_of(snapshot: Snapshot, filters: Filters, hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
     """The map of an hour, or of all if None, and how many people were seen at zip codes that are not on it."""
     chosen = chosen_of(snapshot, filters)
-    if hour is None:
-        chosen = chosen.groupby("zip_code")["count"].sum().reset_index().assign(start=filters.period.start)
-    counts = chosen if hour is None else chosen[chosen["start"] == hour]
     placed = maps.located(chosen)
-    shown = placed[placed["start"].isin(counts["start"])]
-    elsewhere = int(counts["count"].sum() - shown["count"].sum())
-    by_state = placed.groupby(["state", "start"])["count"].sum()
-    largest, largest_state = (0 if placed.empty else int(counted.max()) for counted in (placed["count"], by_state))
-    return maps.zip_codes(shown, count_title="people seen", largest=largest, largest_state=largest_state), elsewhere
+    by_zip_code, largest = of_hour(placed, ["zip_code", "latitude", "longitude"], "count", hour)
+    by_state, largest_state = of_hour(placed, ["state"], "count", hour)
+    elsewhere, _ = of_hour(chosen[~chosen["zip_code"].isin(placed["zip_code"])], ["zip_code"], "count", hour)
+    spec = maps.zip_codes(by_zip_code, by_state, count_title="people seen", largest=largest, largest_state=largest_state)
+    return spec, int(elsewhere["count"].sum())
 
 
 def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> None:

@@ -18,7 +18,7 @@ from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
 from dashboard.reading.states import show_unreadable
-from dashboard.windows import frame_of, over_time, window_of
+from dashboard.windows import frame_of, of_hour, over_time, window_of
 
 TOPIC, FLOWS = TAXI_BOROUGH_STATS.name, TAXI_FLOWS.name
 ZONE = "New York time"
@@ -85,10 +85,8 @@ def hours_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -
 @per_snapshot
 def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None) -> charts.Spec:
     """Trips by borough, in one hour, or in all if None."""
-    chosen = chosen_of(snapshot, period, boroughs)
-    largest = chosen.groupby("borough")["trips"].sum().max() if hour is None else chosen["trips"].max()
-    shown = (chosen if hour is None else chosen[chosen["start"] == hour]).groupby("borough")["trips"].sum().reset_index()
-    return maps.boroughs(shown, largest=int(largest))
+    shown, largest = of_hour(chosen_of(snapshot, period, boroughs), ["borough"], "trips", hour)
+    return maps.boroughs(shown, largest=largest)
 
 
 @per_snapshot

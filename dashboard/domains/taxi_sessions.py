@@ -12,7 +12,7 @@ from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel
 from dashboard.periods import Period
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
-from dashboard.windows import frame_of, window_of
+from dashboard.windows import frame_of, of_hour, window_of
 
 TOPIC = TAXI_ZONE_SESSIONS_EARLY.name
 ROWS_LISTED = 200
@@ -38,12 +38,10 @@ def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> 
 def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
     """Trips by zone, of the sessions that began in the hour, or in all if None; and how many trips are of zones without a place."""
     sessions = chosen_of(snapshot, period, boroughs)
-    hours = sessions["start"].dt.floor("h")
-    by_hour = sessions.groupby(["zone_id", "zone", "borough", hours.rename("hour")])["trips"].sum().reset_index()
-    by_zone = (by_hour if hour is None else by_hour[by_hour["hour"] == hour]).groupby(["zone_id", "zone", "borough"])["trips"].sum()
-    shown = maps.located_zones(by_zone.reset_index())
-    largest = by_zone.max() if hour is None else by_hour["trips"].max()
-    return maps.zones(shown, largest=int(largest)), int(by_zone.sum() - shown["trips"].sum())
+    began = sessions.assign(start=sessions["start"].dt.floor("h"))
+    by_zone, largest = of_hour(began, ["zone_id", "zone", "borough"], "trips", hour)
+    shown = maps.located_zones(by_zone)
+    return maps.zones(shown, largest=largest), int(by_zone["trips"].sum() - shown["trips"].sum())
 
 
 def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, zone: str) -> None:

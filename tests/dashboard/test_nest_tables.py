@@ -2,26 +2,31 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pandas as pd
+
 from dashboard import charts, windows
 from dashboard.domains import nest
+from dashboard.periods import Period
 from dashboard.reading.reader import Snapshot
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def sightings(*rows):
+def snapshot(*rows):
     """(zip code, hours before noon, count)."""
     starts = [NOON - timedelta(hours=hours) for _, hours, _ in rows]
-    return nest.sightings_of(
-        Snapshot(
-            "kafka",
-            "topic",
-            rows=tuple(
-                {"zip_code": zip_code, "start": start, "end": start + timedelta(hours=1), "count": count}
-                for (zip_code, _, count), start in zip(rows, starts, strict=True)
-            ),
-        )
+    return Snapshot(
+        "kafka",
+        "topic",
+        rows=tuple(
+            {"zip_code": zip_code, "start": start, "end": start + timedelta(hours=1), "count": count}
+            for (zip_code, _, count), start in zip(rows, starts, strict=True)
+        ),
     )
+
+
+def sightings(*rows):
+    return nest.sightings_of(snapshot(*rows))
 
 
 def over_time(rows):
@@ -53,3 +58,20 @@ def test_bars_stand_on_one_another_and_start_anew_each_hour():
     drawn = charts.stacked_windows(series, names=names, count_title="people seen", name_title="zip code")["datasets"]["rows"]
 
     assert sorted(zip(drawn["name"], drawn["bottom"], drawn["top"], strict=True)) == [("94107", 0, 2), ("94107", 0, 4), ("94110", 4, 7)]
+
+
+def test_the_map_shows_zip_codes_and_their_states_in_one_hour_on_the_scale_of_all_hours():
+    seen = snapshot(("10025", 1, 7), ("11201", 1, 2), ("02139", 0, 3), ("10025", 0, 1), ("unknown", 0, 90))
+    filters = nest.Filters(Period(pd.Timestamp(NOON - timedelta(hours=1)), pd.Timestamp(NOON + timedelta(hours=1))), (), 0)
+
+    def shown(hour):
+        spec, elsewhere = nest.map_of(seen, filters, hour)
+        of_zip_codes, of_states = (spec["datasets"][name].to_dict("records") for name in ("counts", "states"))
+        shades, circles = spec["layer"]
+        scales = shades["encoding"]["color"]["scale"]["domain"][1], circles["encoding"]["size"]["scale"]["domain"][1]
+        return {row["zip_code"]: row["count"] for row in of_zip_codes}, {row["state"]: row["count"] for row in of_states}, scales, elsewhere
+
+    all_hours = {"10025": 8, "02139": 3, "11201": 2}, {"Massachusetts": 3, "New York": 10}, (10, 8), 90
+    assert shown(None) == all_hours
+    assert shown(pd.Timestamp(NOON)) == ({"02139": 3, "10025": 1}, {"Massachusetts": 3, "New York": 1}, (9, 7), 90)
+    assert shown(pd.Timestamp(NOON - timedelta(hours=1))) == ({"10025": 7, "11201": 2}, {"New York": 9}, (9, 7), 0)
