@@ -26,7 +26,7 @@ from pipeline.catalog import chosen as queries_named
 from pipeline.domains.nest import DOCUMENT
 from pipeline.ingest.inference import infer
 from pipeline.ingest.location import Location
-from pipeline.ingest.queries import queries_of
+from pipeline.ingest.upsert import queries_of
 from pipeline.lake.maintenance import DELTA_RETENTION_SECONDS, maintain_delta
 from pipeline.lake.tables import LakeTable
 from pipeline.running.runner import Runner

@@ -9,8 +9,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
 from pipeline.database.queries import in_database
-from pipeline.ingest.queries import ingests
-from pipeline.ingest.upsert import UpsertTable
+from pipeline.ingest.upsert import UpsertTable, ingests
 from pipeline.query import Query
 from pipeline.sinks.archives import DeltaArchive, ParquetArchive
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic

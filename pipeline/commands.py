@@ -91,7 +91,7 @@ def ingest(
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes."""
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
-    from pipeline.ingest.queries import queries_of
+    from pipeline.ingest.upsert import queries_of
     from pipeline.running.runner import Runner
     from pipeline.sources.kafka import source_partitions
     from pipeline.spark.session import running_session

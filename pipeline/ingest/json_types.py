@@ -12,8 +12,15 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.errors import StreamgaugeError
 
 _WHOLE = T.DecimalType(38, 0)
-RESERVED = ("kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp")
+ORIGIN = (
+    T.StructType()
+    .add("kafka_key", T.StringType())
+    .add("kafka_partition", T.IntegerType())
+    .add("kafka_offset", T.LongType())
+    .add("kafka_timestamp", T.TimestampType())
+)
 """The table's columns for Kafka metadata, in addition to the fields."""
+RESERVED = tuple(ORIGIN.names)
 
 
 class TypeChanged(StreamgaugeError):  # noqa: N818 - it says what is the case
@@ -36,19 +43,11 @@ class Notes:
     without_column: list[str] = field(default_factory=list)
 
 
-def settled(seen: T.StructType, notes: Notes) -> T.StructType:
-    """The column types for documents of type `seen`.
-
-    Whole numbers become bigint, or decimal(38,0) beyond 64 bits; other numbers become double. Mixed types and empty objects or arrays
-    become a string with the JSON text, so that any later value fits. Raises AmbiguousNames.
-    """
-    _check_names(seen, "")
-    return T.StructType(list(_settled_fields(seen, "", notes)))
-
-
 def widened(columns: T.StructType, seen: T.StructType, notes: Notes) -> T.StructType:
-    """`columns` with the new fields of `seen` appended; the same object if there are none.
+    """`columns` with the new fields of `seen`, the type of documents, appended; the same object if there are none.
 
+    Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; other numbers become double. Mixed types and empty objects
+    or arrays become a string with the JSON text, so that any later value fits.
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
@@ -58,7 +57,7 @@ def widened(columns: T.StructType, seen: T.StructType, notes: Notes) -> T.Struct
         raise TypeChanged(msg)
     if wider == columns:
         return columns
-    _check_names(wider, "")
+    _check_names(wider)
     return wider
 
 
@@ -112,9 +111,7 @@ def _widened(column: T.DataType, seen: T.DataType, path: str, notes: Notes, conf
             return _widened_struct(column, seen, path, notes, conflicts)
         case T.ArrayType(), T.ArrayType():
             return T.ArrayType(_widened(column.elementType, seen.elementType, f"{path}[]", notes, conflicts))
-        case (T.DoubleType(), T.LongType() | T.DecimalType() | T.DoubleType()) | (T.DecimalType(), T.LongType()):
-            return column
-        case T.DecimalType(), T.DecimalType(scale=0):
+        case (T.DoubleType(), T.LongType() | T.DecimalType()) | (T.DecimalType(), T.LongType() | T.DecimalType(scale=0)):
             return column
     if column != seen:
         held = "values of mixed types" if isinstance(seen, T.VariantType) else seen.simpleString()
@@ -123,35 +120,25 @@ def _widened(column: T.DataType, seen: T.DataType, path: str, notes: Notes, conf
 
 
 def _widened_struct(column: T.StructType, seen: T.StructType, parent: str, notes: Notes, conflicts: list[str]) -> T.StructType:
-    there = {one.name: one for one in seen}
+    there = {one.name: one.dataType for one in seen}
     kept = [
-        T.StructField(one.name, _widened(one.dataType, there[one.name].dataType, _path(parent, one.name), notes, conflicts))
-        if one.name in there
-        else one
+        T.StructField(one.name, _widened(one.dataType, there.get(one.name, T.NullType()), _path(parent, one.name), notes, conflicts))
         for one in column
     ]
     new = T.StructType([one for one in seen if one.name not in column.fieldNames()])
     return T.StructType([*kept, *_settled_fields(new, parent, notes)])
 
 
-def _check_names(struct: T.StructType, parent: str) -> None:
+def _check_names(columns: T.StructType) -> None:
     """Raises AmbiguousNames: column names are case-insensitive, field names are case-sensitive."""
-    by_name: dict[str, str] = {} if parent else {name: name for name in RESERVED}
-    for one in struct:
-        other = by_name.setdefault(one.name.lower(), one.name)
-        if other is not one.name:
-            found = "is a column of every table" if other in RESERVED and not parent else "is another field that differs in case only"
-            msg = (
-                f"field {_path(parent, one.name)} cannot be a column: {_path(parent, other)} {found}; rename it where the records are made"
-            )
+    taken = {name: f"{name} is a column of every table" for name in RESERVED}
+    for path in paths(columns):
+        if other := taken.get(path.lower()):
+            msg = f"field {path} cannot be a column: {other}; rename it where the records are made"
             raise AmbiguousNames(msg)
-        kind, path = one.dataType, _path(parent, one.name)
-        while isinstance(kind, T.ArrayType):
-            kind, path = kind.elementType, f"{path}[]"
-        if isinstance(kind, T.StructType):
-            _check_names(kind, path)
+        taken[path.lower()] = f"{path} is another field that differs in case only"
 
 
 def _path(parent: str, name: str) -> str:
-    quoted = f"`{name}`" if not name.replace("_", "a").isalnum() else name
+    quoted = f"`{name.replace('`', '``')}`" if not name.replace("_", "a").isalnum() else name
     return f"{parent}.{quoted}" if parent else quoted

@@ -113,7 +113,6 @@ def locations(settings: Settings) -> list[Location]:
     found = []
     for name in sorted(Path(str(path)).name for path in settings.lake.glob(f"*{SCHEMA_ENDING}")):
         if (schema := TableSchema.read(settings.lake / name)) is not None:
-            location = Location.by_convention(schema.topic, settings)
-            is_debug = location.schema.name != name
-            found.append(Location.by_convention(schema.topic, settings, debug=True) if is_debug else location)
+            both = (Location.by_convention(schema.topic, settings, debug=debug) for debug in (False, True))
+            found += [location for location in both if location.schema.name == name]
     return found

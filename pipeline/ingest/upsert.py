@@ -1,10 +1,10 @@
-"""The sink of an ingested topic: merges batches of records into a Delta table.
+"""The queries of an ingested topic, and the sink that merges batches of records into a Delta table.
 
 Older records never replace newer ones, and deletions are remembered, so a batch that runs twice, or late, changes nothing.
 """
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
@@ -15,22 +15,18 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
-from pipeline.ingest.json_types import RESERVED, Notes, TypeChanged, paths, settled, widened
-from pipeline.ingest.location import Location, TableSchema, table_name
-from pipeline.ingest.records import newest, parsed, seen_type, usable
+from pipeline.ingest.json_types import ORIGIN, RESERVED, Notes, TypeChanged, paths, widened
+from pipeline.ingest.location import Location, TableSchema, locations, query_name, table_name
+from pipeline.ingest.records import newest, parsed, seen_type, unusable, usable
+from pipeline.query import Query, unchanged
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
+from pipeline.sinks.topics import DeadLetterTopic
+from pipeline.sources.topic import KafkaTopic
 
 if TYPE_CHECKING:
     from pipeline.verification.check import Check
     from pipeline.verification.outcome import Outcome
 
-ORIGIN = T.StructType(
-    [
-        T.StructField(name, kind)
-        for name, kind in zip(RESERVED, (T.StringType(), T.IntegerType(), T.LongType(), T.TimestampType()), strict=True)
-    ]
-)
-"""The table's columns for Kafka metadata, in addition to the fields."""
 _BY_KEY = "held.kafka_key = come.kafka_key"
 _SPECIAL = set(" ,;{}()\n\t=")
 
@@ -75,6 +71,26 @@ class UpsertTable(Sink):
         return self.location(settings).table
 
 
+def queries_of(topic: str, *, debug: bool = False) -> tuple[Query, ...]:
+    """The queries of `streamgauge ingest`, the one that writes the table first. With `debug`, there are no dead letters."""
+    source, name = KafkaTopic(topic), query_name(topic, debug=debug)
+    upserts = Query(name, source=source, decode=unchanged, sink=UpsertTable(topic, debug), mode="append")
+    letters = Query(
+        f"{name}-dead-letters",
+        source=source,
+        decode=partial(unusable, reader=name),
+        sink=DeadLetterTopic(reader=name),
+        mode="append",
+        trigger_seconds=5,
+    )
+    return (upserts,) if debug else (upserts, letters)
+
+
+def ingests(settings: Settings) -> tuple[Query, ...]:
+    """The queries of all topics that have been ingested here."""
+    return tuple(query for location in locations(settings) for query in queries_of(location.topic, debug=location.debug))
+
+
 def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:
     """Merges `records` into the table.
 
@@ -100,14 +116,9 @@ def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> T
     """
     known, seen = TableSchema.read(location.schema), seen_type(found)
     schema = known or TableSchema(location.topic, T.StructType())
-    if seen is None:
-        pass
-    elif known is None or not known.columns.fields:
-        notes = Notes()
-        schema = TableSchema(location.topic, settled(seen, notes), notes)
-    else:
+    if seen is not None:
         try:
-            schema = _with_new(known, seen, take_new_fields=take_new_fields)
+            schema = _with_new(schema, seen, take_new_fields=take_new_fields or not schema.columns.fields)
         except TypeChanged as error:
             msg = f"{error}; the types of a table do not change; `streamgauge reset {location.query}` and another ingest create it again with types that fit all records"
             raise TypeChanged(msg) from error
@@ -137,11 +148,8 @@ def _with_new(known: TableSchema, seen: T.StructType, *, take_new_fields: bool) 
     notes = Notes(dict(known.notes.kept_as_text), [])
     wider = widened(known.columns, seen, notes)
     if take_new_fields:
-        return TableSchema(
-            known.topic,
-            wider,
-            replace(notes, without_column=sorted({*known.notes.without_column, *notes.without_column} - set(paths(wider)))),
-        )
+        notes.without_column = sorted({*known.notes.without_column, *notes.without_column} - set(paths(wider)))
+        return TableSchema(known.topic, wider, notes)
     new = [path for path in paths(wider) if path not in set(paths(known.columns))]
     return replace(known, ignored=tuple(sorted({*known.ignored, *new})))
 

@@ -12,10 +12,9 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.kafka.create_topics import is_compacted
 from contract.settings import Settings
 from pipeline.checkpoint.contents import Offsets
-from pipeline.ingest.json_types import RESERVED
+from pipeline.ingest.json_types import ORIGIN, RESERVED
 from pipeline.ingest.location import Location
 from pipeline.ingest.records import newest, rows, usable
-from pipeline.ingest.upsert import ORIGIN
 from pipeline.sources.kafka import first_and_end_offsets, records_between
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Outcome, RowCounts

@@ -9,7 +9,7 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.settings import Settings
 from pipeline.ingest.json_types import Notes
 from pipeline.ingest.location import Location, TableSchema, locations
-from pipeline.ingest.queries import ingests
+from pipeline.ingest.upsert import ingests
 
 COLUMNS = T.StructType([T.StructField("x.y", T.ArrayType(T.StructType([T.StructField("a b", T.LongType())])))])
 

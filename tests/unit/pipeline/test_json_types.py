@@ -4,9 +4,10 @@ import pytest
 from messages import refused
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.ingest.json_types import AmbiguousNames, Notes, TypeChanged, paths, settled, widened
+from pipeline.ingest.json_types import AmbiguousNames, Notes, TypeChanged, paths, widened
 
 LONG, DOUBLE, TEXT, TRUTH, NULL, MIXED = T.LongType(), T.DoubleType(), T.StringType(), T.BooleanType(), T.NullType(), T.VariantType()
+NOTHING = T.StructType()
 
 
 def struct(**fields):
@@ -33,7 +34,7 @@ def named(name, kind):
 )
 def test_a_type_settles(seen, column):
     notes = Notes()
-    assert settled(struct(f=seen), notes) == struct(f=column)
+    assert widened(NOTHING, struct(f=seen), notes) == struct(f=column)
     assert notes.kept_as_text == {}
 
 
@@ -49,13 +50,13 @@ def test_a_type_settles(seen, column):
 )
 def test_what_has_no_type_of_its_own_is_kept_as_text_and_said(seen, column, path, why):
     notes = Notes()
-    assert settled(struct(f=seen), notes) == struct(f=column)
+    assert widened(NOTHING, struct(f=seen), notes) == struct(f=column)
     assert notes.kept_as_text == {path: why}
 
 
 def test_what_is_always_null_has_no_column_yet_and_is_said():
     notes = Notes()
-    assert settled(struct(a=LONG, b=NULL, c=struct(d=NULL)), notes) == struct(a=LONG)
+    assert widened(NOTHING, struct(a=LONG, b=NULL, c=struct(d=NULL)), notes) == struct(a=LONG)
     assert notes.without_column == ["b", "c.d", "c"]
 
 
@@ -118,13 +119,13 @@ def test_all_that_does_not_fit_is_named():
 )
 def test_names_that_cannot_stand_side_by_side(seen, told):
     with refused(*told, by=AmbiguousNames):
-        settled(seen, Notes())
+        widened(NOTHING, seen, Notes())
     with pytest.raises(AmbiguousNames):
         widened(struct(other=LONG), seen, Notes())
 
 
 def test_a_nested_field_may_be_called_as_a_column_of_every_table():
-    assert settled(struct(a=struct(kafka_key=TEXT)), Notes()) == struct(a=struct(kafka_key=TEXT))
+    assert widened(NOTHING, struct(a=struct(kafka_key=TEXT)), Notes()) == struct(a=struct(kafka_key=TEXT))
 
 
 def test_paths_name_every_field_and_quote_what_is_no_plain_name():
