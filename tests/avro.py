@@ -3,10 +3,15 @@
 import io
 import json
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import fastavro
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
+from contract.settings import Settings
 from contract.storage.data_files import data_file
 
 V1 = data_file("schemas/wikimedia-value.avsc").read_text()
@@ -37,3 +42,9 @@ def in_wire_format(row: dict[str, Any], schema_id: int, schema: str = V1) -> byt
     value.write(struct.pack(">bI", 0, schema_id))
     fastavro.schemaless_writer(value, fastavro.parse_schema(json.loads(schema)), row)
     return value.getvalue()
+
+
+def serialized(settings: Settings, changes: Iterable[dict[str, Any]], schema: str = V1) -> list[bytes]:
+    """The values of topic wikimedia, as confluent-kafka's serializer writes them; it registers the schema."""
+    serialize = AvroSerializer(SchemaRegistryClient({"url": settings.registry_url}), schema)
+    return [serialize(one, SerializationContext("wikimedia", MessageField.VALUE)) for one in changes]

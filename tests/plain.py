@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import orjson
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from contract.kafka.tombstones import write_rows
 from contract.settings import Settings
 from contract.storage.data_files import data_file
 
@@ -131,6 +132,16 @@ def results(settings: Settings) -> dict[tuple[str, str], int]:
         assert datetime.fromisoformat(window["end"]) - datetime.fromisoformat(window["start"]) == timedelta(hours=1), row
         table[row["zip_code"], window["start"]] = row["count"]
     return table
+
+
+def write_counts(settings: Settings, people: dict[int, int | None]) -> None:
+    """Writes rows to topic nest-camera-stats as its query does: people by hour of 2026-01-01, of an unknown zip code; None deletes the row."""
+    rows = {}
+    for hour, count in people.items():
+        start, end = (f"{START + timedelta(hours=number):%Y-%m-%dT%H:%M:%SZ}" for number in (hour, hour + 1))
+        of = {"window": {"end": end, "start": start}, "zip_code": "unknown"}
+        rows[orjson.dumps(of)] = None if count is None else orjson.dumps({**of, "count": count})
+    write_rows(settings.kafka, "nest-camera-stats", rows)
 
 
 def dropped(settings: Settings, query: str) -> int:

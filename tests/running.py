@@ -2,6 +2,7 @@
 
 import functools
 import io
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
 
 import psutil
@@ -125,6 +126,20 @@ def streamgauge(*arguments: str, settings: Settings, without_spark: bool = False
             for number, handler in handlers.items():
                 signal.signal(number, handler)
     return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
+
+
+def succeed(*arguments: str, settings: Settings, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """As `streamgauge`; fails unless the exit code is 0."""
+    done = streamgauge(*arguments, settings=settings, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def verify(*queries: str, settings: Settings, **variables: str) -> dict[str, Any]:
+    """What `streamgauge verify` finds of each query, by its name, whether it is right or wrong."""
+    done = streamgauge("verify", *queries, "--format", "json", settings=settings, **variables)
+    assert done.stdout, done.stderr
+    return {outcome["query"]: outcome for outcome in json.loads(done.stdout)}
 
 
 def streamgauge_process(
