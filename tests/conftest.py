@@ -1,6 +1,7 @@
 """What the tests of one worker share: a broker, a schema registry, a Spark session and an object store, each started for the first test that asks."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,11 +11,21 @@ import pytest
 from databases import BINARIES, Postgres, running_postgres
 from object_store import CREDENTIALS, ObjectStore
 from pyspark.sql import SparkSession
-from running import OBJECT_STORE, forget_surroundings, running_platform, running_registry, shared_spark, stop_shared_spark
+from running import (
+    OBJECT_STORE,
+    forget_surroundings,
+    running_platform,
+    running_registry,
+    settings_on_free_ports,
+    shared_spark,
+    stop_shared_spark,
+)
 from topic_reset import delete_subjects, empty_topics
 
 from contract.process.ports import free_ports
 from contract.settings import Settings
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.platform import Platform
 
 
 def pytest_configure() -> None:
@@ -65,15 +76,27 @@ def without_registry(fresh: Settings) -> Settings:
     return replace(fresh, registry_port=free_ports(1)[0])
 
 
+@pytest.fixture(scope="session")
+def second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of the worker's second broker, which does not run before a test starts it."""
+    chosen = settings_on_free_ports(tmp_path_factory.mktemp("home"))
+    yield chosen
+    EmbeddedKafka(chosen).stop()
+
+
 @pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Settings]:
-    """A broker of the test's own, for a test that stops or kills it."""
-    yield from running_platform(tmp_path / "home")
+def own_broker(second_broker: Settings) -> Settings:
+    """The worker's second broker, for a test that stops or kills it: it runs, with every topic empty and nothing but its data in its home."""
+    Platform(second_broker, with_registry=False).start(detached=False)
+    empty_topics(second_broker.kafka)
+    for folder in (second_broker.checkpoints, second_broker.lake):
+        shutil.rmtree(folder, ignore_errors=True)
+    return second_broker
 
 
 @pytest.fixture
 def own_registry(own_broker: Settings) -> Iterator[Settings]:
-    """A broker and a schema registry of the test's own, for a test that stops or kills them."""
+    """As `own_broker`, with a schema registry of the test's own, for a test that stops or kills them."""
     yield from running_registry(own_broker)
 
 

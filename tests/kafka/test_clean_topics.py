@@ -9,21 +9,19 @@ from running import eventually, one_line_error, streamgauge
 
 from contract.domains import TOPICS
 
-ANSWER_SECONDS = 60
-
 
 def clean(settings, *options):
     return streamgauge("clean", "--topics", *options, settings=settings, KAFKA_BOOTSTRAP_SERVERS=settings.bootstrap_servers)
 
 
 def topics_of(settings):
-    return set(AdminClient({"bootstrap.servers": settings.bootstrap_servers}).list_topics(timeout=ANSWER_SECONDS).topics)
+    return set(AdminClient({"bootstrap.servers": settings.bootstrap_servers}).list_topics().topics)
 
 
 def test_the_projects_topics_are_listed_and_deleted_and_no_other(fresh):
     yours = NewTopic("nest-logs-of-mine", num_partitions=1)
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
-    admin.create_topics([yours])[yours.topic].result(ANSWER_SECONDS)
+    admin.create_topics([yours])[yours.topic].result()
     write_topic(fresh, "nest-logs", [one_camera("cam-a", START)] * 7)
     done = clean(fresh, "--yes")
     assert done.returncode == 0, done.stderr

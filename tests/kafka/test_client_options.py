@@ -44,8 +44,8 @@ def test_an_option_that_kafka_does_not_take_is_refused_before_a_query_starts(fre
 
 def test_created_topics_have_the_replicas_that_were_asked_for(fresh):
     def delete_alerts():
-        admin.delete_topics(["alerts"])["alerts"].result(ANSWER_SECONDS)
-        eventually(lambda: "alerts" not in fresh.kafka.admin().list_topics(timeout=ANSWER_SECONDS).topics, "the topic to be gone")
+        admin.delete_topics(["alerts"])["alerts"].result()
+        eventually(lambda: "alerts" not in fresh.kafka.admin().list_topics().topics, "the topic to be gone")
 
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
     yours = {"KAFKA_BOOTSTRAP_SERVERS": fresh.bootstrap_servers, "SCHEMA_REGISTRY_URL": "http://127.0.0.1:9"}
@@ -57,5 +57,5 @@ def test_created_topics_have_the_replicas_that_were_asked_for(fresh):
     done = streamgauge("up", settings=fresh, STREAMGAUGE_REPLICATION_FACTOR="1", STREAMGAUGE_MIN_INSYNC_REPLICAS="2", **yours)
     assert done.returncode == 0, done.stderr
     resource = ConfigResource(ResourceType.TOPIC, "alerts")
-    assert admin.describe_configs([resource])[resource].result(ANSWER_SECONDS)["min.insync.replicas"].value == "2"
+    assert admin.describe_configs([resource])[resource].result()["min.insync.replicas"].value == "2"
     delete_alerts()  # nothing could be written to it

@@ -1,12 +1,11 @@
 """`streamgauge doctor` on a platform that runs: well, and with one thing wrong at a time."""
 
 import subprocess
-import time
 from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
-from running import environment, eventually, free_ports, settings_on_free_ports, streamgauge
+from running import alive, environment, eventually, free_ports, settings_on_free_ports, streamgauge
 
 from contract.domains import TOPICS
 from contract.registry.client import SchemaRegistry
@@ -81,20 +80,20 @@ def test_the_platform_of_another_home_is_a_stranger(settings, tmp_path):
 class TestTopics:
     def test_each_deviation_is_named_with_what_to_do(self, settings, fresh):
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
-        admin.delete_topics(["taxi-borough-stats"])["taxi-borough-stats"].result(30)
-        admin.create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result(30)
+        admin.delete_topics(["taxi-borough-stats"])["taxi-borough-stats"].result()
+        admin.create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result()
         config = [
             ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET),
             ConfigEntry("segment.ms", "1000000", incremental_operation=AlterConfigOpType.SET),
         ]
         resource = ConfigResource(ResourceType.TOPIC, "nest-camera-stats", incremental_configs=config)
-        admin.incremental_alter_configs([resource])[resource].result(30)
-        admin.delete_topics(["nyc-taxi"])["nyc-taxi"].result(30)
-        eventually(lambda: "nyc-taxi" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
+        admin.incremental_alter_configs([resource])[resource].result()
+        admin.delete_topics(["nyc-taxi"])["nyc-taxi"].result()
+        eventually(lambda: "nyc-taxi" not in admin.list_topics().topics, "the topic to be gone")
         admin.create_topics([NewTopic("nyc-taxi", 1, config={"cleanup.policy": "delete", "retention.ms": "604800000"})])["nyc-taxi"].result(
             30
         )
-        eventually(lambda: "nyc-taxi" in admin.list_topics(timeout=10).topics, "the topic")
+        eventually(lambda: "nyc-taxi" in admin.list_topics().topics, "the topic")
 
         found = {(finding.level, finding.message): finding.advice for finding in servers.topics(fresh)}
         assert {message: level for level, message in found} == {
@@ -124,18 +123,13 @@ def test_a_registry_without_a_rule_is_a_warning(fresh_registry):
 
 
 def test_a_broker_that_runs_and_does_not_answer(own_broker):
-    broker = next(
-        process
-        for process in (EmbeddedKafka(own_broker).process, *EmbeddedKafka(own_broker).process.children(recursive=True))
-        if process.name() == "java"
-    )
-    broker.suspend()
+    process = EmbeddedKafka(own_broker).process
+    (java,) = alive((process, *process.children(recursive=True)), "java")
+    java.suspend()
     try:
-        began = time.monotonic()
         done = streamgauge("doctor", settings=own_broker)
-        assert done.returncode == 1
-        running = f"the embedded Kafka broker runs (pid {EmbeddedKafka(own_broker).process.pid})"
-        assert f"{running} and does not answer at {own_broker.bootstrap_servers}" in done.stdout
-        assert time.monotonic() - began < 20, "every question is bounded in time"
     finally:
-        broker.resume()
+        java.resume()
+    assert done.returncode == 1
+    told = f"the embedded Kafka broker runs (pid {process.pid}) and does not answer at {own_broker.bootstrap_servers}"
+    assert told in done.stdout

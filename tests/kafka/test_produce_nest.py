@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from running import environment, eventually, kafka_client_threads, settings_on_free_ports, streamgauge
+from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, streamgauge
 
 from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
@@ -135,7 +135,7 @@ def test_a_record_that_the_broker_refuses_is_named(fresh):
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers, "log_level": 0})
     smaller = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, NEST_LOGS.name, incremental_configs=[smaller])
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result()
     done = streamgauge(*SIMULATED, "--limit", "50", settings=fresh)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -171,20 +171,6 @@ def test_a_kafka_that_stays_away_is_one_line_in_the_end():
     assert len(notices) == 1, "the wait is said once"
 
 
-def test_a_kafka_that_comes_later_is_waited_for(tmp_path):
-    later = settings_on_free_ports(tmp_path / "home")
-    with running(later, "--limit", "5", "--continue") as process:
-        assert process.stderr.readline().startswith(f"no Kafka answers at {later.bootstrap_servers}")
-        platform = Platform(later, with_registry=False)
-        platform.start(detached=False)
-        try:
-            stdout, stderr = process.communicate()
-        finally:
-            platform.stop_guarded()
-    assert process.returncode == 0, stderr
-    assert json.loads(stdout)["undelivered"] == 0
-
-
 @contextmanager
 def running(settings, *arguments):
     command = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--json", *arguments]
@@ -201,52 +187,55 @@ def kill(broker):
     eventually(lambda: broker.process is None, "the broker to be gone")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_an_endless_run_with_everything_delivered_and_a_summary(fresh, number):
+def test_ctrl_c_ends_an_endless_run_with_everything_delivered_and_a_summary(fresh):
     with running(fresh, "--rate", "500", "--late", "0.2", "--duplicates", "0.2") as process:
         eventually(lambda: record_count(fresh) > 200, "records to arrive")
-        process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=30)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate()
     assert process.returncode == 0, stderr
     assert json.loads(stdout)["events"] == record_count(fresh)
     assert json.loads(stdout)["duplicates"] > 0
 
 
-def test_a_signal_while_the_broker_is_away_ends_the_run_soon_and_says_what_was_not_delivered(own_broker):
-    with running(own_broker, "--rate", "500") as process:
-        eventually(lambda: record_count(own_broker) > 200, "records to arrive")
-        kill(EmbeddedKafka(own_broker))
-        assert "does not answer; waiting for it" in process.stderr.readline()
-        process.send_signal(signal.SIGTERM)
-        stdout, stderr = process.communicate(timeout=30)
-    assert process.returncode == 2
-    assert f"{json.loads(stdout)['undelivered']} of {json.loads(stdout)['events']} records were not acknowledged" in stderr
+def test_a_kafka_that_comes_later_is_waited_for(second_broker):
+    EmbeddedKafka(second_broker).stop()
+    with running(second_broker, "--limit", "5", "--continue") as process:
+        assert process.stderr.readline().startswith(f"no Kafka answers at {second_broker.bootstrap_servers}")
+        Platform(second_broker, with_registry=False).start(detached=False)
+        stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert json.loads(stdout)["undelivered"] == 0
 
 
 def test_a_broker_that_is_killed_and_comes_back_gets_every_record_once(own_broker):
-    with running(own_broker, "--rate", "1000", "--limit", "8000", "--start", START) as process:
-        eventually(lambda: record_count(own_broker) > 1500, "records to arrive")
+    with running(own_broker, "--rate", "1000", "--limit", "3000", "--start", START) as process:
+        eventually(lambda: record_count(own_broker) > 500, "records to arrive")
         broker = EmbeddedKafka(own_broker)
         kill(broker)
         assert "does not answer; waiting for it" in process.stderr.readline()
-        broker.start(detached=True)
-        try:
-            stdout, stderr = process.communicate(timeout=120)
-            arrived = Counter(message.value() for message in read_topic(own_broker, NEST_LOGS.name))
-        finally:
-            broker.stop()
+        broker.start(detached=False)
+        stdout, stderr = process.communicate()
     assert process.returncode == 0, stderr
     assert "is back after" in stderr
-    assert (json.loads(stdout)["events"], len(arrived), arrived.total()) == (8000, 8000, 8000)
+    arrived = Counter(message.value() for message in read_topic(own_broker, NEST_LOGS.name))
+    assert (json.loads(stdout)["events"], len(arrived), arrived.total()) == (3000, 3000, 3000)
 
 
-def test_a_broker_that_stays_away_is_told_in_the_end(own_broker):
+def test_a_broker_that_stays_away_is_told_in_the_end_and_a_signal_ends_the_wait(own_broker):
     notices = []
     delivery = Delivery(own_broker.kafka, notices.append, patience_seconds=3)
     delivery.send(NEST_LOGS.name, b"k", b"v")
-    assert delivery.flush(30) == 0
-    kill(EmbeddedKafka(own_broker))
-    delivery.send(NEST_LOGS.name, b"k", b"v")
-    with pytest.raises(StreamgaugeError, match="was away for more than 3 s, 1 records were not delivered"):
-        delivery.flush(60)
-    assert len(notices) == 1
+    assert delivery.flush(RETRY_SECONDS) == 0
+    with running(own_broker, "--rate", "500") as process:
+        eventually(lambda: record_count(own_broker) > 200, "records to arrive")
+        kill(EmbeddedKafka(own_broker))
+        delivery.send(NEST_LOGS.name, b"k", b"v")
+        with pytest.raises(StreamgaugeError, match="was away for more than 3 s, 1 records were not delivered"):
+            delivery.flush(RETRY_SECONDS)
+        assert len(notices) == 1
+
+        assert "does not answer; waiting for it" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate()
+    assert process.returncode == 2
+    assert f"{json.loads(stdout)['undelivered']} of {json.loads(stdout)['events']} records were not acknowledged" in stderr
