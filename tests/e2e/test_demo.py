@@ -75,20 +75,6 @@ def test_it_ends_by_itself_after_so_many_seconds(idle):
     assert "stopped; the next start goes on from here" in done.stderr
 
 
-def test_a_service_that_cannot_run_is_started_again_and_said_to_be(idle):
-    def waits():
-        lines = (idle.home.parent / "demo.out").read_text().splitlines()
-        return [line.rpartition("; ")[2] for line in lines if "pipeline ended (exit code 2: SPARK_MASTER" in line]
-
-    demo = start_demo(idle, "--no-dashboard", SPARK_MASTER="nonsense")
-    try:
-        eventually(lambda: len(waits()) >= 2, "the pipeline to end twice")
-        assert waits()[:2] == ["it is started again in 1 s", "it is started again in 2 s"]
-    finally:
-        demo.terminate()
-    assert demo.wait() == 0, "the other parts should have run on"
-
-
 def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):
     with socket.create_server(("127.0.0.1", idle.dashboard_port)):
         done = streamgauge_process("demo", settings=idle)

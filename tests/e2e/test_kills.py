@@ -149,13 +149,12 @@ def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doub
     assert len(read_topic(fresh, "nest-camera-alerts")) > len(silent), "no kill hit a batch that had written alerts"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stopped_while_spark_starts(fresh, number):
+def test_stopped_while_spark_starts(fresh):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
         driver = eventually(lambda: driver_of(pipeline), "a JVM to start")
-        pipeline.send_signal(number)
-        said = pipeline.communicate(timeout=60)[1]
+        pipeline.send_signal(signal.SIGTERM)
+        said = pipeline.communicate()[1]
     assert pipeline.returncode == 0, said
     assert "Traceback" not in said
     eventually(lambda: not driver.is_running(), "Spark's JVM to end too")
@@ -165,7 +164,7 @@ def test_its_jvm_killed_while_spark_starts(fresh):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
         eventually(lambda: driver_of(pipeline), "a JVM to start").kill()
-        said = pipeline.communicate(timeout=60)[1]
+        said = pipeline.communicate()[1]
     assert pipeline.returncode == 2, said
     assert said.splitlines()[-1].startswith("error: Spark's JVM ended while it started (killed, or without the memory"), said
     assert "Traceback" not in said
@@ -184,7 +183,7 @@ def test_while_queries_run_a_second_pipeline_is_refused_and_the_kill_of_the_jvm_
         )
         assert pipeline.poll() is None
         driver_of(pipeline).kill()
-        last = pipeline.communicate(timeout=60)[1].splitlines()
+        last = pipeline.communicate()[1].splitlines()
     assert pipeline.returncode == 2, last
     assert len(last) == 1, last
     assert last[0].startswith("error: Spark's JVM has ended"), last

@@ -57,12 +57,6 @@ def test_a_taken_port_is_one_line_that_names_the_setting(idle):
     assert len(up.stderr.strip().splitlines()) == 1, up.stderr
 
 
-def test_two_run_side_by_side(running, idle):
-    settings, _ = running
-    assert "(started)" in streamgauge("up", settings=idle).stdout
-    assert read_topic(settings, "nyc-taxi") == read_topic(idle, "nyc-taxi") == [], "both answer"
-
-
 def test_down_twice(running):
     settings, _ = running
     assert "stopped" in streamgauge("down", settings=settings).stdout
