@@ -1,20 +1,32 @@
 """The dashboard as a person sees it: the served process, in a real browser, over the real topic."""
 
+import io
 import json
 import re
 from datetime import UTC, datetime, timedelta
 
 import psutil
+import pytest
 import requests
+from axe_playwright_python.sync_playwright import Axe
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from PIL import Image
 from playwright.sync_api import expect
 from running import PATIENCE_MS, RETRY_SECONDS
 
+from contract.domains import DOMAINS
 from contract.storage.data_files import data_file
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+RED = (220, 38, 38)
+PAGES = ("Overview", *(domain.title for domain in DOMAINS), "Health")
+# Streamlit makes pale what it is about to draw again: a state between two pictures, and not a color of the page.
+IN_FULL_COLOR = "[data-testid=stElementContainer] { opacity: 1 !important } * { transition: none !important; animation: none !important }"
+# Streamlit names its small charts as a whole, and not the groups of Vega's marks in them.
+SKIPPED = {"exclude": [["[data-testid=stMetricChart] svg"], ["[data-testid=stMetric] svg"]]}
 
 
 def metric(page, label):
@@ -39,8 +51,7 @@ def test_a_count_appears_changes_and_goes_while_the_page_stays_open(page, camera
 
 
 def test_a_zip_code_is_text_whatever_it_holds(page, camera_stats):
-    hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-    camera_stats.count(hostile, 41)
+    camera_stats.count(HOSTILE, 41)
     expect(metric(page, "All of these hours"), "a row was written").to_have_text("41", timeout=PATIENCE_MS)
     expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
@@ -94,3 +105,56 @@ def test_it_is_served_on_loopback_only_and_to_its_own_names_only(dashboard, sett
 
     hosts = (f"127.0.0.1:{settings.dashboard_port}", f"localhost:{settings.dashboard_port}", "elsewhere.example")
     assert [answer_to(host) for host in hosts] == [101, 101, 403]
+
+
+def share_of(shown, colour):
+    """How many of a thousand pixels of the page as it is drawn now have about this colour."""
+    picture = Image.open(io.BytesIO(shown.screenshot())).convert("RGB")
+    pixels = picture.get_flattened_data() if hasattr(picture, "get_flattened_data") else picture.getdata()
+    near = sum(all(abs(part - wanted) < 12 for part, wanted in zip(pixel, colour, strict=True)) for pixel in pixels)
+    return 1000 * near / (picture.width * picture.height)
+
+
+def test_a_failure_turns_the_page_red_and_a_new_start_turns_it_back(page, states, until):
+    states("counts", "running")
+    page.get_by_role("link", name="Health").click()
+    expect(page.get_by_text("1 of 1"), "the query was told to run").to_be_visible(timeout=PATIENCE_MS)
+    assert share_of(page, RED) < 0.05
+
+    states("counts", "failed", error=f"boom {HOSTILE}", error_detail=f"boom {HOSTILE}\nby a bomb")
+    expect(page.get_by_text("1 query does not run.")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_test_id("stCode").first, "the error is shown as it is").to_have_text(f"boom {HOSTILE}")
+    until(lambda: share_of(page, RED), lambda share: share > 1, "the state of the query was to be drawn in red")
+
+    states("counts", "running")
+    expect(page.get_by_text("1 query does not run.")).to_be_hidden(timeout=PATIENCE_MS)
+    until(lambda: share_of(page, RED), lambda share: share < 0.05, "the red was to go")
+
+
+def test_a_dead_letter_is_shown_as_it_came_and_runs_nothing(page, states):
+    states("counts", "running")
+    states.letter(HOSTILE.encode(), HOSTILE.encode())
+    page.get_by_role("link", name="Health").click()
+    expect(page.get_by_test_id("stCode").get_by_text(HOSTILE, exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download its bytes").click()
+    assert download.value.path().read_bytes() == HOSTILE.encode()
+    assert "owned" not in page.title()
+    assert page.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(page, camera_stats, states, scheme):
+    camera_stats.count("94107", 12)
+    states("nest-camera-stats", "running")
+    page.emulate_media(color_scheme=scheme)
+    page.add_style_tag(content=IN_FULL_COLOR)
+    found = {}
+    for title in PAGES:
+        page.get_by_role("link", name=title, exact=True).click(timeout=PATIENCE_MS)
+        expect(page.get_by_role("heading", level=1, name=title)).to_be_visible(timeout=PATIENCE_MS)
+        if title in {"Overview", "Nest cameras", "Health"}:
+            expect(page.get_by_test_id("stMetric").last).to_be_visible(timeout=PATIENCE_MS)
+        violations = Axe().run(page, context=SKIPPED).response["violations"]
+        found[title] = [(one["id"], one["nodes"][0]["html"][:200]) for one in violations if one["impact"] in {"serious", "critical"}]
+    assert found == {title: [] for title in PAGES}

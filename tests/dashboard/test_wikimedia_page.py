@@ -203,12 +203,6 @@ def test_a_value_that_cannot_be_read_is_told_and_the_rest_is_shown(topics, page)
     assert "expected Bot or Human" in reasons
 
 
-def test_without_kafka_it_names_the_address_and_what_to_do(monkeypatch, page):
-    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    page.until(lambda seen: not absent(seen.texts, "127.0.0.1:1", "streamgauge up"), "the lost connection was to be shown")
-    st.cache_resource.clear()
-
-
 def test_without_a_registry_it_shows_what_needs_none(topics, page, monkeypatch):
     monkeypatch.setitem(os.environ, "SCHEMA_REGISTRY_URL", "http://127.0.0.1:1/apis/ccompat/v7")
     topics.count("Bot", 7)
