@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 from object_store import CREDENTIALS
-from running import environment, eventually, one_line_error, streamgauge, streamgauge_process
+from running import environment, eventually, one_line_error, streamgauge
 
 from contract.settings import Settings
 
@@ -33,7 +33,7 @@ def test_a_wrong_word_gets_one_clear_line(settings, arguments, facts):
 
 
 def test_the_shell_refuses_to_run_without_a_terminal(tmp_path):
-    line = one_line_error(streamgauge_process("sql", settings=Settings(home=tmp_path)))
+    line = one_line_error(streamgauge("sql", settings=Settings(home=tmp_path)))
     assert "streamgauge query" in line
 
 
@@ -53,7 +53,7 @@ def test_a_parquet_archive_is_left_alone_and_costs_no_spark(settings):
 
 
 def test_on_a_timer_it_works_in_processes_that_come_and_go(settings):
-    command = [sys.executable, "-m", "streamgauge.cli", "maintain", "--every", "1 second"]
+    command = [sys.executable, "-m", "streamgauge.cli", "maintain", "--every", "0.1 seconds"]
     with subprocess.Popen(command, env=environment(settings), stdout=subprocess.PIPE, text=True) as timer:
         rounds = set()
 
