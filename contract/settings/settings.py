@@ -58,7 +58,7 @@ class Settings:
     kafka_client_properties: Path | None = _setting("KAFKA_CLIENT_PROPERTIES", None, kinds.PATH)
     """A file of Kafka client properties with which all clients authenticate to your own Kafka (docs/security.md)."""
     kafka_options: str = _setting("STREAMGAUGE_KAFKA_OPTIONS", "", kinds.KAFKA_OPTIONS)
-    """More options of Spark's Kafka clients, such as `max.poll.records=10000 compression.type=zstd` (docs/tuning.md)."""
+    """More options of Spark's Kafka clients, such as `max.poll.records=10000 compression.type=zstd` (docs/inside.md)."""
     replication_factor: int | None = _setting("STREAMGAUGE_REPLICATION_FACTOR", None, kinds.COUNT)
     """The number of replicas of each partition of the topics that `streamgauge up` creates; unset: the broker's default."""
     min_insync_replicas: int | None = _setting("STREAMGAUGE_MIN_INSYNC_REPLICAS", None, kinds.COUNT)
@@ -102,7 +102,7 @@ class Settings:
     max_cores: int | None = _setting("STREAMGAUGE_MAX_CORES", None, kinds.COUNT)
     """The maximum number of cores that one command uses on a cluster; unset: all, and the next command waits."""
     spark_ui_port: int | None = _setting("STREAMGAUGE_SPARK_UI_PORT", None, kinds.PORT)
-    """Port of Spark's own web UI on loopback (docs/tuning.md); unset: no UI."""
+    """Port of Spark's own web UI on loopback (docs/inside.md); unset: no UI."""
     shuffle_partitions: int = _setting("STREAMGAUGE_SHUFFLE_PARTITIONS", min(os.cpu_count() or 2, 8), kinds.COUNT)
     """Number of shuffle partitions; a query keeps the number of its first run."""
     watermark: str = _setting("STREAMGAUGE_WATERMARK", "10 minutes")
