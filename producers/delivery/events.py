@@ -1,12 +1,21 @@
 """The event type that a domain passes to the shared delivery code."""
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import NamedTuple
 
 MS_PER_SECOND = 1000
 
 Fact = tuple[str, int]
 """(id, time in ms since 1970): counted once downstream, however many events report it."""
+
+
+class Source(StrEnum):
+    """Where events come from."""
+
+    LIVE = "live"
+    SIMULATED = "simulated"
+    RECORDED = "recorded"
 
 
 class Event(NamedTuple):
@@ -19,7 +28,7 @@ class Event(NamedTuple):
     is_usable       False when it is damaged from the start (a bad line of a recording)
     headers         the record's headers as (name, value)
     topic           the destination if it is not the stream's own topic, such as the dead letters
-    mark            passed to `Run.acknowledged` when Kafka has acknowledged the record; None: no call
+    acknowledged    called when Kafka has acknowledged the record
     """
 
     event_time_ms: int
@@ -30,7 +39,7 @@ class Event(NamedTuple):
     is_usable: bool = True
     headers: tuple[tuple[str, bytes], ...] = ()
     topic: str | None = None
-    mark: int | None = None
+    acknowledged: Callable[[], None] | None = None
 
 
 class Idle(NamedTuple):

@@ -124,7 +124,7 @@ def with_faults(events: Iterable[Event], faults: Faults, corrupt: Corrupt) -> It
         if draw < duplicates_below:
             within_watermark.push(_due_ms(event, faults, DUPLICATE_SHARE * chance()), Record(Kind.DUPLICATE, event))
         elif draw < corrupt_below:
-            yield Record(Kind.CORRUPT, event._replace(value=corrupt(event.value, damaged), facts=(), is_usable=False, mark=None))
+            yield Record(Kind.CORRUPT, event._replace(value=corrupt(event.value, damaged), facts=(), is_usable=False, acknowledged=None))
             damaged += 1
         yield from beyond_watermark.pop_due(stream_time_ms)
     yield from within_watermark.pop_due(float("inf"))

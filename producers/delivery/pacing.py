@@ -6,6 +6,7 @@ share one wait.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import TypeVar
 
 from producers.delivery.events import MS_PER_SECOND, Event
@@ -27,48 +28,42 @@ Wait = Callable[[float], object]
 
 def paced(
     items: Iterable[T],
-    rate: float | None,
+    due_seconds: Callable[[T], float],
     *,
     clock: Clock,
     wait: Wait,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[T]:
-    """Yields the items at `rate` per second (None: without delay), until they end or `is_stopped` returns True."""
-    batch = max(1, int(rate * BATCH_SECONDS)) if rate else 1
-    start = clock()
-    for passed, item in enumerate(items):
-        if rate and passed % batch == 0:
-            _wait_until(start + passed / rate, clock, wait, is_stopped)
+    """Yields each item when it is due, until they end or `is_stopped` returns True. due_seconds: when, in seconds after the first item."""
+    start, waited_for = None, 0.0
+    for item in items:
+        start = clock() if start is None else start
+        due = due_seconds(item)
+        if round(due - waited_for, 6) >= BATCH_SECONDS:  # to the microsecond, as floats are not exact
+            while (left := start + due - clock()) > 0 and not is_stopped():
+                wait(min(left, LONGEST_WAIT_SECONDS))
+            waited_for = due
         if is_stopped():
             return
         yield item
 
 
-def paced_by_event_time(
-    events: Iterable[Event],
-    speed_up: float,
-    *,
-    clock: Clock,
-    wait: Wait,
-    is_stopped: Callable[[], bool] = lambda: False,
-) -> Iterator[Event]:
-    """Yields the events at `speed_up` seconds of event time per second, until they end or `is_stopped` returns True."""
+def at_rate(rate: float | None) -> Callable[[object], float]:
+    """Items are due at `rate` per second. None: at once."""
+    numbers = count()
+    return lambda _: next(numbers) / rate if rate else 0.0
+
+
+def by_event_time(speed_up: float) -> Callable[[Event], float]:
+    """Events are due at `speed_up` seconds of event time per second."""
     newest_ms: int | None = None
-    start = played = waited_for = 0.0
-    for event in events:
-        if newest_ms is None:
-            start, newest_ms = clock(), event.event_time_ms
-        pause_ms = max(0, event.event_time_ms - newest_ms)
-        newest_ms += pause_ms
-        played += min(pause_ms, LONGEST_PAUSE_MS) / MS_PER_SECOND / speed_up
-        if played - waited_for >= BATCH_SECONDS:
-            _wait_until(start + played, clock, wait, is_stopped)
-            waited_for = played
-        if is_stopped():
-            return
-        yield event
+    due = 0.0
 
+    def due_seconds(event: Event) -> float:
+        nonlocal newest_ms, due
+        pause_ms = 0 if newest_ms is None else max(0, event.event_time_ms - newest_ms)
+        newest_ms = event.event_time_ms if newest_ms is None else newest_ms + pause_ms
+        due += min(pause_ms, LONGEST_PAUSE_MS) / MS_PER_SECOND / speed_up
+        return due
 
-def _wait_until(due: float, clock: Clock, wait: Wait, is_stopped: Callable[[], bool]) -> None:
-    while (seconds := due - clock()) > 0 and not is_stopped():
-        wait(min(seconds, LONGEST_WAIT_SECONDS))
+    return due_seconds

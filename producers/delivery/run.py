@@ -1,10 +1,9 @@
 """The main loop of every producer: paces events, injects faults, sends and counts them. Shuts down cleanly on a signal."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -14,9 +13,9 @@ from contract.kafka.record_clock import clock_header
 from contract.process.stop_signals import stop_requested
 from contract.process.waiting import AWAY_SECONDS, FINISH_SECONDS
 from contract.terminal import err, out
-from producers.delivery.events import Event, Idle
+from producers.delivery.events import Event, Idle, Source
 from producers.delivery.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
-from producers.delivery.pacing import paced, paced_by_event_time
+from producers.delivery.pacing import at_rate, by_event_time, paced
 from producers.delivery.sending import Delivery
 from producers.delivery.summary import Summary, Tally
 
@@ -27,45 +26,60 @@ _SECONDS_A_LOOK = 0.1
 class Run:
     """Parameters of a producer run.
 
-    rate: events per second (None: as fast as possible). total: number of events, if known. is_finite: whether the stream ends by itself.
-    speed_up: seconds of event time per second; replaces the rate. is_simulated: whether event time is the producer's clock; each record
-    then states it in a header.
-    acknowledged: called with the mark of each event that Kafka has acknowledged.
+    source: of the events. Event time is the clock of a simulation, so each of its records states it in a header.
+    rate: events per second (None: as fast as possible). total: number of events, if known.
+    speed_up: seconds of event time per second; replaces the rate.
     """
 
     kafka: KafkaCluster
     topic: str
+    source: Source
     faults: Faults
     corrupt: Corrupt
     rate: float | None
     total: int | None = None
-    is_finite: bool = True
     speed_up: float | None = None
-    acknowledged: Callable[[int], None] | None = None
-    is_simulated: bool = False
 
 
-def send_all(run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]]) -> Summary:
-    """Sends `events` until they end or a signal arrives. Returns the counts; all records are acknowledged except `undelivered`.
+def deliver(
+    run: Run,
+    events: Iterable[Event] | Callable[[Idle], Iterable[Event]],
+    facts: str,
+    meaning: str,
+    *,
+    as_json: bool,
+    counted: Callable[[Summary], Summary] = lambda summary: summary,
+) -> None:
+    """Sends `events` until they end or a signal arrives, and prints the summary: as JSON on standard output, or as a table on standard error.
 
     events: for a stream that has to wait, for example for a server, a function that creates the events from an Idle.
-    Raises StreamgaugeError when Kafka does not answer, does not have the topic, or rejects a record.
+    facts, meaning: name and description of the facts in the summary, such as people_seen. counted: adjusts the summary before it is
+    printed.
+    Raises StreamgaugeError when Kafka does not answer, does not have the topic, or rejects a record, and when records remain unacknowledged.
     """
     with closing(Delivery(run.kafka, err.print)) as delivery:
         delivery.check(run.topic)
-        return _send_all(delivery, run, events)
+        summary = counted(_send_all(delivery, run, events))
+    if as_json:
+        out.print(summary.as_json(facts))
+    else:
+        err.print(summary.as_table(facts, meaning))
+    if summary.undelivered:
+        msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {run.kafka} before the end; check that it is running (`streamgauge up`), and start the producer again"
+        raise StreamgaugeError(msg)
 
 
 def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]]) -> Summary:
-    tally = Tally(None if run.is_finite else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
-    start = time.monotonic()
+    # A recording can report a fact again at any time.
+    tally = Tally(None if run.source is Source.RECORDED else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
+    start = next_look = time.monotonic()
     is_stopped = stop_requested().is_set
+    due_seconds = at_rate(run.rate) if run.speed_up is None else by_event_time(run.speed_up)
     columns = (TextColumn("sent"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task("sent", total=run.total)
         stream = events(Idle(delivery.wait, is_stopped)) if callable(events) else events
-        on_the_clock = _on_the_clock(run, stream, delivery, is_stopped)
-        next_look = start
+        on_the_clock = paced(stream, due_seconds, clock=time.monotonic, wait=delivery.wait, is_stopped=is_stopped)
         for record in with_faults(on_the_clock, run.faults, run.corrupt):
             if not _send(delivery, run, record.event, is_stopped):
                 break
@@ -78,43 +92,12 @@ def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[
     return tally.summary(time.monotonic() - start, undelivered)
 
 
-def _on_the_clock(run: Run, events: Iterable[Event], delivery: Delivery, is_stopped: Callable[[], bool]) -> Iterator[Event]:
-    if run.speed_up is not None:
-        return paced_by_event_time(events, run.speed_up, clock=time.monotonic, wait=delivery.wait, is_stopped=is_stopped)
-    return paced(events, run.rate, clock=time.monotonic, wait=delivery.wait, is_stopped=is_stopped)
-
-
 def _send(delivery: Delivery, run: Run, event: Event, is_stopped: Callable[[], bool]) -> bool:
-    told = run.acknowledged
-    acknowledged = partial(told, event.mark) if told is not None and event.mark is not None else None
-    topic = event.topic or run.topic
-    headers = (*event.headers, clock_header(event.event_time_ms)) if run.is_simulated and event.topic is None else event.headers
-    return delivery.send(topic, event.key, event.value, headers=headers, acknowledged=acknowledged, is_stopped=is_stopped)
-
-
-def deliver(
-    run: Run,
-    events: Iterable[Event] | Callable[[Idle], Iterable[Event]],
-    facts: str,
-    meaning: str,
-    *,
-    as_json: bool,
-    counted: Callable[[Summary], Summary] = lambda summary: summary,
-) -> None:
-    """Sends `events` and prints the summary: as JSON on standard output, or as a table on standard error.
-
-    facts, meaning: name and description of the facts in the summary, such as people_seen. counted: adjusts the summary before it is
-    printed.
-    Raises StreamgaugeError as `send_all`, and when records remain unacknowledged.
-    """
-    summary = counted(send_all(run, events))
-    if as_json:
-        out.print(summary.as_json(facts))
-    else:
-        err.print(summary.as_table(facts, meaning))
-    if summary.undelivered:
-        msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {run.kafka} before the end; check that it is running (`streamgauge up`), and start the producer again"
-        raise StreamgaugeError(msg)
+    states_clock = run.source is Source.SIMULATED and event.topic is None
+    headers = (*event.headers, clock_header(event.event_time_ms)) if states_clock else event.headers
+    return delivery.send(
+        event.topic or run.topic, event.key, event.value, headers=headers, acknowledged=event.acknowledged, is_stopped=is_stopped
+    )
 
 
 def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:

@@ -7,6 +7,7 @@ that the broker rejects ends the run with an error that names it.
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -98,7 +99,7 @@ class Delivery:
         """
         while True:
             try:
-                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._on_delivery_of(acknowledged))
+                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=partial(self._on_delivery, acknowledged))
                 break
             except BufferError:
                 if is_stopped():
@@ -140,22 +141,14 @@ class Delivery:
         except KafkaException as error:
             self._fatal = error.args[0]
 
-    def _on_delivery_of(self, acknowledged: Callable[[], None] | None) -> Callable[[KafkaError | None, Message], None]:
-        if acknowledged is None:
-            return self._on_delivery
-
-        def on_delivery(error: KafkaError | None, message: Message) -> None:
-            self._on_delivery(error, message)
-            if error is None:
-                acknowledged()
-
-        return on_delivery
-
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, acknowledged: Callable[[], None] | None, error: KafkaError | None, message: Message) -> None:
         self._reported += 1
         if error is not None:
             self._refuse(_Refused(message.topic() or "", message.key(), len(message.value() or b""), error))
-        elif self._away_since is not None:
+            return
+        if acknowledged is not None:
+            acknowledged()
+        if self._away_since is not None:
             self._notice(f"Kafka at {self._kafka} is back after {time.monotonic() - self._away_since:.0f} s")
             self._away_since = None
 

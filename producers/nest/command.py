@@ -43,6 +43,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Produce Works-with-Nest documents of cameras that see people, simulated or recorded."""
     from contract.domains.nest import NEST_LOGS
+    from producers.delivery.events import Source
     from producers.delivery.resume import newest_event_ms
     from producers.delivery.run import Run, deliver, warn_of_short_stream
     from producers.nest import simulation
@@ -54,18 +55,16 @@ def produce(  # noqa: PLR0913 - one parameter an option
     outages: Counter[str] = Counter()
     if file:
         options.refuse_options(context, _ONLY_SIMULATED)
-        events, is_finite = replay(file, limit), True
+        events = replay(file, limit)
     else:
         memory_seconds = min(simulation.MEMORY_SECONDS, faults.watermark_seconds / 2)
         newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms, err.print) if go_on else None
         step = options.seconds_between(speed_up, rate)
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + step, UTC)
         events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds), outages)
-        is_finite = limit is not None
         if limit is not None:
             warn_of_short_stream(faults, limit * step)
-    run = Run(
-        settings.kafka, NEST_LOGS.name, faults, simulation.corrupt, None if unpaced else rate, limit, is_finite, is_simulated=file is None
-    )
+    source = Source.RECORDED if file else Source.SIMULATED
+    run = Run(settings.kafka, NEST_LOGS.name, source, faults, simulation.corrupt, None if unpaced else rate, limit)
     more = lambda summary: summary if file else replace(summary, more=simulation.told(outages))  # noqa: E731
     deliver(run, events, "people_seen", "distinct sightings: device_id, start_time", as_json=json, counted=more)

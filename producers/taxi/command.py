@@ -37,6 +37,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Produce green taxi trips of New York, simulated or TLC's own."""
     from contract.domains.taxi import NYC_TAXI
+    from producers.delivery.events import Source
     from producers.delivery.resume import newest_event_ms
     from producers.delivery.run import Run, deliver, warn_of_short_stream
     from producers.taxi import stream
@@ -53,13 +54,12 @@ def produce(  # noqa: PLR0913 - one parameter an option
 
         options.refuse_options(context, _ONLY_SIMULATED)
         path = file_at(file, settings.aws_endpoint_url) if file else fetch_month(month or "", settings.cache, err)
-        events, is_finite = stream.replay(path, err.print, limit), True
+        source, events = Source.RECORDED, stream.replay(path, err.print, limit)
     else:
         newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, err.print) if go_on else None
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
-        events, is_finite = stream.simulate(Simulation(begin, seed, limit, odd, newest_ms is None)), limit is not None
+        source, events = Source.SIMULATED, stream.simulate(Simulation(begin, seed, limit, odd, newest_ms is None))
         if limit is not None:
             warn_of_short_stream(faults, limit * SECONDS_A_TRIP)
-    clock_factor = None if unpaced or rate else speed_up
-    run = Run(settings.kafka, NYC_TAXI.name, faults, stream.corrupt, rate, limit, is_finite, clock_factor, is_simulated=not (file or month))
+    run = Run(settings.kafka, NYC_TAXI.name, source, faults, stream.corrupt, rate, limit, None if unpaced or rate else speed_up)
     deliver(run, events, "trips", "trips, each of them once", as_json=json, counted=stream.with_trips)

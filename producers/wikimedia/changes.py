@@ -7,9 +7,8 @@ once as an edit, is the meta.id of an edit.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import NamedTuple
 
 import orjson
@@ -17,56 +16,54 @@ import orjson
 from contract.domains.wikimedia import WIKIMEDIA
 from contract.text import utc_text
 from contract.topics import DEAD_LETTERS
-from producers.delivery.events import MS_PER_SECOND, Event
+from producers.delivery.events import MS_PER_SECOND, Event, Source
+from producers.delivery.summary import Summary
 from producers.wikimedia.avro import Encode
 from producers.wikimedia.edits import edit_event, is_canary
 from producers.wikimedia.position import RecentIds
 
-EVENT_ID = "event_id"
-SOURCE = "source"
-
-
-class Source(StrEnum):
-    """The source of changes, and the value of the header `source` of every record."""
-
-    LIVE = "live"
-    SIMULATED = "simulated"
-    RECORDED = "recorded"
+EVENT_ID, SOURCE = "event_id", "source"
+"""Headers of every record: the meta.id of the change, and the Source that it came from."""
 
 
 class Arrival(NamedTuple):
-    """An event's text as received, and the mark that advances the live stream's position."""
+    """An event's text as received. is_done: called when Kafka has it, or when it needs no record."""
 
     text: bytes
-    mark: int | None = None
+    is_done: Callable[[], None] | None = None
 
 
 @dataclass
 class Changes:
     """Turns arrivals into events, and counts those that produce no record.
 
-    recent: recently received ids, for streams that may repeat events (after a reconnect). needs_no_record: called with the mark of each
-    skipped arrival.
+    recent: recently received ids, for streams that may repeat events (after a reconnect).
     """
 
-    encode: Encode
     source: Source
     recent: RecentIds | None = None
-    needs_no_record: Callable[[int], None] = lambda _: None
     canaries: int = 0
     repeated: int = 0
     _stream_time_ms: int = field(default=0, repr=False)
 
-    def events(self, arrivals: Iterable[Arrival]) -> Iterator[Event]:
+    def events(self, arrivals: Iterable[Arrival], encode: Encode) -> Iterator[Event]:
         """The events of the arrivals, in order of arrival. Stream time is the greatest time so far."""
         for arrival in arrivals:
-            event = self._event(arrival)
+            event = self._event(arrival, encode)
             if event is not None:
                 yield event
-            elif arrival.mark is not None:
-                self.needs_no_record(arrival.mark)
+            elif arrival.is_done is not None:
+                arrival.is_done()
 
-    def _event(self, arrival: Arrival) -> Event | None:
+    def with_skipped(self, summary: Summary) -> Summary:
+        """The summary with the counts of arrivals that produced no record."""
+        more = {
+            "canaries": (self.canaries, "skipped: artificial events of Wikimedia's monitoring"),
+            "repeated": (self.repeated, "skipped: came again after a reconnect"),
+        }
+        return replace(summary, more=more)
+
+    def _event(self, arrival: Arrival, encode: Encode) -> Event | None:
         try:
             told = orjson.loads(arrival.text)
         except orjson.JSONDecodeError as error:
@@ -82,7 +79,7 @@ class Changes:
             self.repeated += 1
             return None
         try:
-            value = self.encode(edit)
+            value = encode(edit)
         except (TypeError, ValueError, OverflowError) as error:
             return self._dead_letter(arrival, f"not by the schema: {error}")
         time_ms = edit["timestamp"] * MS_PER_SECOND
@@ -94,7 +91,7 @@ class Changes:
             value,
             facts=((event_id, time_ms),) if edit["type"] == "edit" else (),
             headers=((SOURCE, self.source.encode()), (EVENT_ID, event_id.encode())),
-            mark=arrival.mark,
+            acknowledged=arrival.is_done,
         )
 
     def _dead_letter(self, arrival: Arrival, reason: str) -> Event:
@@ -111,5 +108,5 @@ class Changes:
             is_usable=False,
             headers=tuple((name, value.encode()) for name, value in headers.items()),
             topic=DEAD_LETTERS.name,
-            mark=arrival.mark,
+            acknowledged=arrival.is_done,
         )

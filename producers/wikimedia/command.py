@@ -54,9 +54,9 @@ def produce(  # noqa: PLR0913 - one parameter an option
     from contract.storage.data_files import data_file
     from producers.delivery.faults import Faults
     from producers.delivery.run import warn_of_short_stream
+    from producers.wikimedia import run
     from producers.wikimedia.avro import schema_text
     from producers.wikimedia.live import unreachable
-    from producers.wikimedia.run import Order, WikimediaRun
     from producers.wikimedia.simulation import Simulation
 
     settings = Settings.from_environment()
@@ -80,4 +80,4 @@ def produce(  # noqa: PLR0913 - one parameter an option
     if isinstance(stream, Simulation) and limit is not None:
         warn_of_short_stream(faults, limit * speed_up / rate)
     written_by = schema_text(schema or data_file("schemas/wikimedia-value.avsc"))
-    WikimediaRun(settings, Order(stream, written_by, faults, None if unpaced or address else rate, limit)).produce(as_json=json)
+    run.produce(settings, stream, written_by, faults, None if unpaced or address else rate, limit, as_json=json)

@@ -5,7 +5,7 @@ from itertools import count, islice
 import pytest
 
 from producers.delivery.events import Event
-from producers.delivery.pacing import paced, paced_by_event_time
+from producers.delivery.pacing import at_rate, by_event_time, paced
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 
 
 def departures(rate, count, clock):
-    return [clock.seconds - 1000.0 for _ in paced(range(count), rate, clock=clock, wait=clock.wait)]
+    return [clock.seconds - 1000.0 for _ in paced(range(count), at_rate(rate), clock=clock, wait=clock.wait)]
 
 
 @pytest.mark.parametrize("rate", [0.5, 1, 100, 1000, 12_345])
@@ -49,7 +49,7 @@ def test_a_high_rate_does_not_wait_for_every_item():
 
 def test_a_stall_is_made_up_for():
     clock, times = Clock(), []
-    for number in paced(range(4001), 100, clock=clock, wait=clock.wait):
+    for number in paced(range(4001), at_rate(100), clock=clock, wait=clock.wait):
         if number == 100:
             clock.seconds += 30
         times.append(clock.seconds - 1000.0)
@@ -64,7 +64,7 @@ def test_without_a_rate_nobody_waits():
 
 def test_a_stop_during_a_long_wait_is_noticed_within_a_tenth_of_a_second():
     clock = Clock()
-    items = paced(range(10), 0.01, clock=clock, wait=clock.wait, is_stopped=lambda: clock.seconds >= 1005)
+    items = paced(range(10), at_rate(0.01), clock=clock, wait=clock.wait, is_stopped=lambda: clock.seconds >= 1005)
     assert list(items) == [0]
     assert clock.seconds == pytest.approx(1005, abs=0.11)
 
@@ -72,13 +72,13 @@ def test_a_stop_during_a_long_wait_is_noticed_within_a_tenth_of_a_second():
 def test_a_stop_ends_an_endless_stream():
     clock = Clock()
     asked = iter([False] * 5 + [True])
-    endless = paced(count(), None, clock=clock, wait=clock.wait, is_stopped=lambda: next(asked))
+    endless = paced(count(), at_rate(None), clock=clock, wait=clock.wait, is_stopped=lambda: next(asked))
     assert list(islice(endless, 100)) == [0, 1, 2, 3, 4]
 
 
 def departures_by_event_time(times_ms, speed_up, clock):
     events = [Event(time_ms, time_ms, None, b"") for time_ms in times_ms]
-    return [clock.seconds - 1000.0 for _ in paced_by_event_time(events, speed_up, clock=clock, wait=clock.wait)]
+    return [clock.seconds - 1000.0 for _ in paced(events, by_event_time(speed_up), clock=clock, wait=clock.wait)]
 
 
 @pytest.mark.parametrize("speed_up", [1, 60, 3600])

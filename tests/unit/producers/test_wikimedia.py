@@ -4,6 +4,7 @@ import io
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 
 import fastavro
@@ -14,9 +15,9 @@ from messages import refused
 from contract.registry.client import SchemaRegistry
 from contract.registry.server import RegistryServer
 from contract.storage.data_files import data_file
-from producers.delivery.events import Idle
+from producers.delivery.events import Idle, Source
 from producers.wikimedia.avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, encoder, schema_text
-from producers.wikimedia.changes import Arrival, Changes, Source
+from producers.wikimedia.changes import Arrival, Changes
 from producers.wikimedia.edits import edit_event
 from producers.wikimedia.position import RecentIds
 from producers.wikimedia.recording import replay
@@ -34,9 +35,9 @@ def encode(edit):
     return out.getvalue()
 
 
-def events_of(*texts, **options):
-    changes = Changes(encode, Source.RECORDED, **options)
-    return changes, list(changes.events(Arrival(text, number) for number, text in enumerate(texts)))
+def events_of(*texts):
+    changes = Changes(Source.RECORDED)
+    return changes, list(changes.events(map(Arrival, texts), encode))
 
 
 def decoded(value):
@@ -108,19 +109,20 @@ def test_a_change_that_the_schema_has_no_place_for_goes_to_the_dead_letters():
         msg = "no int"
         raise ValueError(msg)
 
-    (event,) = Changes(too_narrow, Source.LIVE).events([Arrival(TEXTS[0])])
+    (event,) = Changes(Source.LIVE).events([Arrival(TEXTS[0])], too_narrow)
     assert event.topic == "dead-letters"
     assert dict(event.headers)["reason"] == b"not by the schema: no int"
 
 
 def test_canaries_and_what_comes_again_are_passed_over_counted_and_need_no_record():
     canary = orjson.dumps({"meta": {"domain": "canary"}})
-    passed_over = []
-    changes, events = events_of(
-        TEXTS[0], canary, TEXTS[0], TEXTS[1], recent=RecentIds([orjson.loads(TEXTS[1])["meta"]["id"]]), needs_no_record=passed_over.append
-    )
-    assert [event.mark for event in events] == [0]
-    assert (changes.canaries, changes.repeated, passed_over) == (1, 2, [1, 2, 3])
+    done = []
+    texts = [TEXTS[0], canary, TEXTS[0], TEXTS[1]]
+    changes = Changes(Source.LIVE, RecentIds([orjson.loads(TEXTS[1])["meta"]["id"]]))
+    (event,) = changes.events([Arrival(text, partial(done.append, number)) for number, text in enumerate(texts)], encode)
+    assert (changes.canaries, changes.repeated, done) == (1, 2, [1, 2, 3])
+    event.acknowledged()
+    assert done == [1, 2, 3, 0]
 
 
 def test_no_damage_can_be_decoded():

@@ -13,7 +13,7 @@ from contract.domains.weather import READINGS
 from contract.settings import Settings
 from producers.delivery import options
 from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
-from producers.delivery.events import Event
+from producers.delivery.events import Event, Source
 from producers.delivery.options import AsJson, Corrupt, Duplicates, Late, Limit, Seed, TooLate, Watermark
 
 STATIONS = [f"station-{number:02}" for number in range(12)]
@@ -47,6 +47,6 @@ def produce(
     settings = Settings.from_environment()
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
     damage = damaged_by(truncated, invalid_utf8, empty)
-    run = Run(settings.kafka, READINGS.name, faults, damage, rate, limit, limit is not None, is_simulated=True)
+    run = Run(settings.kafka, READINGS.name, Source.SIMULATED, faults, damage, rate, limit)
     events = islice(readings(datetime.now(UTC), timedelta(minutes=1), seed), limit)
     deliver(run, events, "readings", "distinct readings: station, time", as_json=json)
