@@ -72,29 +72,29 @@ def deviations(
     """
     if not topics:
         return []
-    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
-    configs = admin.describe_configs(resources, request_timeout=timeout_seconds)
-    actual = {
-        resource.name: {name: entry.value for name, entry in future.result(timeout_seconds).items()} for resource, future in configs.items()
-    }
+    actual = _settings(admin, [topic.name for topic in topics], timeout_seconds)
     found = []
     for topic in topics:
         expected = {"partitions": str(topic.partitions), **topic.config}
-        own: dict[str, str | None] = {**actual[topic.name], "partitions": str(partitions[topic.name])}
+        own = {**actual[topic.name], "partitions": str(partitions[topic.name])}
         found += [Deviation(topic, name, own.get(name), value) for name, value in expected.items() if own.get(name) != value]
     return found
 
 
 def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
     """Whether the broker compacts the topic. Raises StreamgaugeError when its settings cannot be read."""
-    admin = kafka.admin()
-    described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=TIMEOUT_SECONDS)
     try:
-        (config,) = (future.result(TIMEOUT_SECONDS) for future in described.values())
+        config = _settings(kafka.admin(), [topic], TIMEOUT_SECONDS)[topic]
     except (KafkaException, TimeoutError) as error:
         msg = f"Kafka at {kafka} did not return the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
         raise StreamgaugeError(msg) from error
-    return "compact" in (config["cleanup.policy"].value or "")
+    return "compact" in (config["cleanup.policy"] or "")
+
+
+def _settings(admin: AdminClient, topics: Sequence[str], timeout_seconds: float) -> dict[str, dict[str, str | None]]:
+    """The settings of each topic, by name."""
+    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in topics], request_timeout=timeout_seconds)
+    return {of.name: {name: entry.value for name, entry in told.result(timeout_seconds).items()} for of, told in asked.items()}
 
 
 def _existing_partitions(admin: AdminClient, kafka: KafkaCluster) -> dict[str, int]:

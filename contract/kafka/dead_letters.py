@@ -1,5 +1,7 @@
 """Reads dead letters for display: their origin, the reason, and their bytes as text that is safe to print."""
 
+from codecs import getincrementaldecoder
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,17 +50,11 @@ def readable(value: bytes | None, largest_bytes: int = LARGEST_SHOWN_BYTES) -> s
     if value is None:
         return ""
     shown = value[:largest_bytes]
-    # The cut may split a UTF-8 character, which has at most four bytes.
-    for end in range(len(shown), max(len(shown) - 4, -1), -1):
-        try:
-            text = shown[:end].decode()
-        except UnicodeDecodeError:
-            if len(shown) == len(value):
-                break
-            continue
+    with suppress(UnicodeDecodeError):
+        # Incrementally, because the cut may split a character.
+        text = getincrementaldecoder("utf-8")().decode(shown, final=shown == value)
         if all(character.isprintable() or character in "\t\n\r" for character in text):
             return text
-        break
     return hex_dump(shown)
 
 
@@ -114,14 +110,14 @@ def as_json(letters: list[Row]) -> str:
 
 def as_table(letters: list[Row], width: int) -> Table:
     """A table for a terminal of `width` columns, one line of text per letter. A narrow one omits the times."""
-    table = Table(expand=True)
-    for name in ("letter", "reason", "source", "bytes", *(["its time"] if width >= _WIDE_COLUMNS else [])):
+    table, is_wide = Table(expand=True), width >= _WIDE_COLUMNS
+    for name in ("letter", "reason", "source", "bytes", *(["its time"] if is_wide else [])):
         table.add_column(name, justify="right" if name in {"letter", "bytes"} else "left", max_width=28, overflow="fold")
     table.add_column("begins with", no_wrap=True, overflow="crop", ratio=1)
     for row in letters:
         told = [str(row["letter_offset"]), row["reason"], source_of(row), "" if row["bytes"] is None else f"{row['bytes']:,}"]
-        time = [row["timestamp"] or ""] if width >= _WIDE_COLUMNS else []
-        table.add_row(*(Text(printable(cell)) for cell in (*told, *time, row["text"].partition("\n")[0])))
+        told += [row["timestamp"] or ""] if is_wide else []
+        table.add_row(*(Text(printable(cell)) for cell in (*told, row["text"].partition("\n")[0])))
     return table
 
 

@@ -73,7 +73,7 @@ class ClientSecurity:
         if protocol.endswith("SSL"):
             tls = Tls.of(properties)
             librdkafka |= tls.librdkafka()
-            user = user or (tls.own_certificate().subject if tls.keystore else "")
+            user = user or (tls.own_certificate().subject.rfc4514_string() if tls.keystore else "")
         spark = spark_options(properties, mechanism)
         return cls(str(path), protocol, mechanism, user, tls, tuple(librdkafka.items()), tuple(spark.items()))
 

@@ -2,9 +2,8 @@
 
 import ssl
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from contract.security.properties_file import PropertiesFile
 
@@ -12,13 +11,6 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 PEM, PKCS12 = "PEM", "PKCS12"
-
-
-class OwnCertificate(NamedTuple):
-    """Subject of a client's certificate, such as "CN=streamgauge,O=Example", and its expiry, UTC."""
-
-    subject: str
-    expires: datetime
 
 
 @dataclass(frozen=True)
@@ -74,19 +66,19 @@ class Tls:
             context.load_cert_chain(self.keystore, password=self.password or "")
         return context
 
-    def own_certificate(self) -> OwnCertificate:
+    def own_certificate(self) -> "x509.Certificate":
         """The client's own certificate. Raises ValueError when the keystore holds none, or its password is wrong."""
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import pkcs12
 
         content = Path(self.keystore).read_bytes()
         if self.keystore_type == PEM:
-            return _own(x509.load_pem_x509_certificates(content)[0])
+            return x509.load_pem_x509_certificates(content)[0]
         store = pkcs12.load_pkcs12(content, (self.password or "").encode())
         if store.cert is None:
             msg = "no certificate"
             raise ValueError(msg)
-        return _own(store.cert.certificate)
+        return store.cert.certificate
 
     def _check_keystore(self, properties: PropertiesFile) -> None:
         _content(properties, "keystore", self.keystore)
@@ -97,10 +89,6 @@ class Tls:
             password = "ssl.key.password" if self.keystore_type == PEM else "ssl.keystore.password"
             msg = f"ssl.keystore.location={self.keystore} cannot be opened; expected a certificate and its key in {self.keystore_type}, and {password} if they have one"
             raise properties.error(msg) from error
-
-
-def _own(certificate: "x509.Certificate") -> OwnCertificate:
-    return OwnCertificate(certificate.subject.rfc4514_string(), certificate.not_valid_after_utc)
 
 
 def _type(properties: PropertiesFile, store: str, location: str) -> str:

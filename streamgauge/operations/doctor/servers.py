@@ -140,8 +140,9 @@ def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
     security = kafka.security
     user = f"{security.user}, by {security.mechanism or security.protocol}" if security.user else f"this client, by {security.protocol}"
     message = f"the broker at {kafka} does not let in {user}: {why}; {_tls_at(address, kafka)}"
-    if security.tls.keystore and (own := security.tls.own_certificate()).expires < datetime.now(UTC):
-        message += f"; this client's own certificate ({own.subject}, in {security.tls.keystore}) expired on {own.expires:%Y-%m-%d}"
+    if security.tls.keystore and (own := security.tls.own_certificate()).not_valid_after_utc < datetime.now(UTC):
+        whose = f"{own.subject.rfc4514_string()}, in {security.tls.keystore}"
+        message += f"; this client's own certificate ({whose}) expired on {own.not_valid_after_utc:%Y-%m-%d}"
     return Finding("kafka", "problem", message, f"correct {security.file or VARIABLE}, or what the broker knows of this client")
 
 
