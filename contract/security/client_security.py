@@ -8,9 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-from contract.security.jaas import as_text, login_module
 from contract.security.properties_file import PROVIDERS, REFERENCE, PropertiesFile
 from contract.security.tls import Tls
 
@@ -38,6 +37,8 @@ _OPEN = {
 }
 _OURS = {"sasl.username", "sasl.password"}
 """Properties that Kafka's Java clients accept only as part of sasl.jaas.config."""
+_ENTRY = re.compile(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL | re.IGNORECASE)
+_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def spark_options(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
     """Options of Spark's Kafka source and sink. Secrets are replaced by references to their source, which may be this file."""
     told = {name: _told_to_java(properties, name) for name in properties.texts if name not in _OURS}
     if mechanism and _JAAS not in told:
-        user = {"username": _told_to_java(properties, "sasl.username"), "password": _told_to_java(properties, "sasl.password")}
-        told[_JAAS] = as_text(_LOGIN_MODULES[mechanism], user)
+        user, password = (_told_to_java(properties, f"sasl.{name}") for name in ("username", "password"))
+        told[_JAAS] = f'{_LOGIN_MODULES[mechanism]} required username="{user}" password="{password}";'
     if any(REFERENCE.search(text) for text in told.values()):
         told["config.providers"] = ",".join(PROVIDERS)
         told |= {f"config.providers.{name}.class": of for name, of in PROVIDERS.items()}
@@ -104,17 +105,10 @@ def _told_to_java(properties: PropertiesFile, name: str) -> str:
 
 def _check_that_no_secret_stands_beside(properties: PropertiesFile, name: str) -> None:
     """Raises StreamgaugeError if a text with references also contains a secret. Spark gets such a text unchanged."""
-    if name == _JAAS:
-        module = login_module(properties.texts[name])
-        secrets = (
-            []
-            if module is None
-            else [text for option, text in module.options.items() if "pass" in option.lower() or "secret" in option.lower()]
-        )
-        is_open = module is None
-    else:
-        secrets, is_open = [properties.texts[name]], False
-    if is_open or any(REFERENCE.sub("", text) for text in secrets):
+    text = properties.texts[name]
+    module = login_module(text) if name == _JAAS else LoginModule("", {"password": text})
+    secrets = [] if module is None else [value for option, value in module.options.items() if re.search("pass|secret", option.lower())]
+    if module is None or any(REFERENCE.sub("", secret) for secret in secrets):
         msg = f"{name} contains a reference, but its password is not one; make the whole password a reference, or use none"
         raise properties.error(msg)
 
@@ -174,3 +168,26 @@ def _kerberos(properties: PropertiesFile) -> dict[str, str]:
         raise properties.error(msg)
     names = {"sasl.kerberos.principal": module.options["principal"], "sasl.kerberos.keytab": module.options["keyTab"]}
     return {"sasl.kerberos.service.name": service, **names}
+
+
+class LoginModule(NamedTuple):
+    """A login module: its simple class name, such as ScramLoginModule, and its options."""
+
+    name: str
+    options: Mapping[str, str]
+
+
+def login_module(text: str) -> LoginModule | None:
+    """The login module in `text`. None unless `text` has the form `class required name="value" ...;` with a single module."""
+    entry = _ENTRY.fullmatch(text)
+    if entry is None:
+        return None
+    options, rest = {}, entry[2]
+    while rest.strip():
+        option = _OPTION.match(rest)
+        if option is None:
+            return None
+        quoted = option[2] if option[2] is not None else option[3]
+        options[option[1]] = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else option[4]
+        rest = rest[option.end() :]
+    return LoginModule(entry[1].rpartition(".")[2], options)

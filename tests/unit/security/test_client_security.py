@@ -5,8 +5,7 @@ from certificates import Authority
 from messages import refused
 
 from contract.kafka.cluster import KafkaCluster
-from contract.security.client_security import ClientSecurity
-from contract.security.jaas import login_module
+from contract.security.client_security import ClientSecurity, login_module
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
