@@ -86,24 +86,19 @@ class QueryStatus:
 def decode_state(value: bytes) -> Row:
     """Decodes a record of topic `query-states`, with times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
-    _expect(row["query"], str, "query")
+    process = row["process"]
+    _expect(str, query=row["query"], host=process["host"])
+    _expect(int, pid=process["pid"])
+    _expect(str | None, error=row["error"], error_detail=row["error_detail"])
     if row["state"] not in _TOLD:
         msg = f"state {row['state']!r}; expected one of {', '.join(sorted(_TOLD))}"
         raise ValueError(msg)
-    _expect(row["process"]["host"], str, "process.host")
-    _expect(row["process"]["pid"], int, "process.pid")
-    for name in ("error", "error_detail"):
-        _expect(row[name], str | None, name)
-    times = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
+    times: dict[str, datetime | None] = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
     # Rows of earlier versions have the offsets only in the last batch's progress.
     offsets = row["source_offsets"] if "source_offsets" in row else (row["progress"] or {}).get("source_offsets", {})
-    _expect_counts(offsets, "source_offsets")
-    return (
-        row
-        | times
-        | {"source_offsets": offsets}
-        | {"error_at": _moment_or_none(row["error_at"]), "progress": _decoded_progress(row["progress"])}
-    )
+    _expect(int, **offsets)
+    times["error_at"] = _moment_or_none(row["error_at"])
+    return row | times | {"source_offsets": offsets, "progress": _decoded_progress(row["progress"])}
 
 
 def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]) -> list[QueryStatus]:
@@ -184,14 +179,12 @@ def _measured(progress: Row | None, status: str, now: datetime) -> dict[str, Any
 def _decoded_progress(progress: Row | None) -> Row | None:
     if progress is None:
         return None
-    for name in _NUMBERS:
-        _expect(progress[name], int | float | None, name)
-    _expect_counts(progress["source_lag"], "source_lag")
+    _expect(int | float | None, **{name: progress[name] for name in _NUMBERS})
+    _expect(int, **progress["source_lag"])
     operators = progress.get("state_operators", [])  # absent from rows of earlier versions
     for operator in operators:
-        _expect(operator["operator"], str, "operator")
-        for name in ("rows", "bytes", "timers"):
-            _expect(operator[name], int | None, name)
+        _expect(str, operator=operator["operator"])
+        _expect(int | None, **{name: operator[name] for name in ("rows", "bytes", "timers")})
     return progress | {
         "time": _moment(progress["time"]),
         "watermark": _moment_or_none(progress["watermark"]),
@@ -199,15 +192,11 @@ def _decoded_progress(progress: Row | None) -> Row | None:
     }
 
 
-def _expect_counts(by_partition: Mapping[str, object], name: str) -> None:
-    for count in by_partition.values():
-        _expect(count, int, name)
-
-
-def _expect(value: object, kind: Any, name: str) -> None:  # noqa: ANN401 - a type, or a union of types
-    if not isinstance(value, kind):
-        msg = f"{name} is {value!r:.40}, of type {type(value).__name__}"
-        raise TypeError(msg)
+def _expect(kind: Any, /, **values: object) -> None:  # noqa: ANN401 - a type, or a union of types
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            msg = f"{name} is {value!r:.40}, of type {type(value).__name__}"
+            raise TypeError(msg)
 
 
 def _moment(text: str) -> datetime:
