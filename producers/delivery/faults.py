@@ -137,3 +137,23 @@ def _due_ms(event: Event, faults: Faults, share: float) -> int:
     """The time at `share` of the interval until the oldest time in `event` is LATE_SHARE of the watermark behind."""
     age_ms = event.event_time_ms - event.oldest_time_ms
     return event.event_time_ms + int(share * max(0.0, LATE_SHARE * faults.watermark_ms - age_ms))
+
+
+def truncated(value: bytes) -> bytes:
+    """The first half of the value."""
+    return value[: len(value) // 2]
+
+
+def invalid_utf8(value: bytes) -> bytes:
+    """Prepends two bytes that are invalid UTF-8. A reader that replaces them gets no valid JSON either."""
+    return b"\xff\xfe" + value
+
+
+def empty(_: bytes) -> bytes:
+    """An empty value."""
+    return b""
+
+
+def damaged_by(*damages: Callable[[bytes], bytes]) -> Corrupt:
+    """Applies the kinds of damage in turn, by the number of the copy."""
+    return lambda value, number: damages[number % len(damages)](value)

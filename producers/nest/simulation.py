@@ -18,8 +18,8 @@ from itertools import count
 
 import orjson
 
-from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.events import MS_PER_SECOND, Event
+from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
 from producers.nest.homes import homes
 from producers.nest.reports import CameraState, HomeState
 

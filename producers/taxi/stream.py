@@ -7,8 +7,8 @@ from itertools import islice
 import orjson
 
 from contract.storage.paths import StoragePath
-from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.events import Event
+from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.summary import Summary
 from producers.taxi.files import read_trips
 from producers.taxi.simulation import Simulation, simulated_trips

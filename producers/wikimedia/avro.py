@@ -12,8 +12,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from contract.errors import StreamgaugeError
 from contract.registry.client import AVRO, RegistryAway, SchemaRegistry
-from producers.delivery.damage import damaged_by, empty
 from producers.delivery.events import Idle
+from producers.delivery.faults import damaged_by, empty
 from producers.wikimedia.edits import Edit
 
 Encode = Callable[[Edit], bytes]

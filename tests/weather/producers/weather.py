@@ -12,8 +12,8 @@ from contract.domains.weather import READINGS
 
 from contract.settings import Settings
 from producers.delivery import options
-from producers.delivery.damage import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.events import Event, Source
+from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
 from producers.delivery.options import AsJson, Corrupt, Duplicates, Late, Limit, Seed, TooLate, Watermark
 
 STATIONS = [f"station-{number:02}" for number in range(12)]
