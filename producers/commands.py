@@ -9,8 +9,3 @@ from contract.domains import NAMES
 produce = typer.Typer(help="Write events into the source topics.", no_args_is_help=True, rich_markup_mode=None)
 for name in NAMES:
     produce.command(name)(import_module(f"producers.{name}").produce)
-
-
-@produce.callback()
-def _produce() -> None:
-    """Write events into the source topics."""

@@ -18,15 +18,12 @@ class Coordinate:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parses `group:artifact[:type[:classifier]]:version`. Raises ValueError for anything else."""
-        match text.split(":"):
-            case [group, artifact, version]:
-                return cls(group, artifact, version)
-            case [group, artifact, type_, version]:
-                return cls(group, artifact, version, type_)
-            case [group, artifact, type_, classifier, version]:
-                return cls(group, artifact, version, type_, classifier)
-        msg = f"not a Maven coordinate: {text!r}; expected group:artifact[:type[:classifier]]:version"
-        raise ValueError(msg)
+        parts = text.split(":")
+        if not 3 <= len(parts) <= 5:  # noqa: PLR2004 - the parts above
+            msg = f"not a Maven coordinate: {text!r}; expected group:artifact[:type[:classifier]]:version"
+            raise ValueError(msg)
+        group, artifact, *kind, version = parts
+        return cls(group, artifact, version, *kind)
 
     @classmethod
     def of_repository_path(cls, path: PurePath) -> Self:

@@ -61,7 +61,8 @@ class SchemaRegistry:
 
     def versions(self, subject: str) -> list[RegisteredSchema]:
         """The Avro schemas of `subject`, oldest first. Empty if the registry does not have the subject."""
-        registered = (self._ask(partial(self.client.get_version, subject, number)) for number in self._numbers(subject))
+        numbers = self._ask(partial(self.client.get_versions, subject)) or []
+        registered = (self._ask(partial(self.client.get_version, subject, number)) for number in numbers)
         versions = [_avro(one.schema_id, one.schema) for one in registered if one is not None]
         return [version for version in versions if version is not None]
 
@@ -76,9 +77,6 @@ class SchemaRegistry:
         except SchemaRegistryError as error:
             msg = f"the schema registry at {self.url} refuses the schema of {subject}: {error.error_message}; a new version must be able to read what older ones wrote"
             raise StreamgaugeError(msg) from error
-
-    def _numbers(self, subject: str) -> list[int]:
-        return self._ask(partial(self.client.get_versions, subject)) or []
 
     def _ask(self, question: Callable[[], T]) -> T | None:
         """The answer. None if the registry does not have the requested item."""

@@ -1,6 +1,6 @@
 """The JSON of Works-with-Nest documents.
 
-A document is defined once, as a dict with a `Slot` for each changing part. `Template` turns it into JSON with placeholders, so a report
+A document is defined once, as a dict with a placeholder for each changing part. `Template` turns it into JSON, so a report
 only fills a few placeholders instead of encoding the whole document.
 """
 
@@ -16,6 +16,10 @@ CLIENT_VERSION = 1
 URLS_EXPIRE_MS = 10 * 24 * 3600 * MS_PER_SECOND
 
 _WEB, _APP, _IMAGES = "https://home.example.com", "nestmobile://example.com", "https://images.example.com"
+_RAW = "<raw>"
+"""Placeholder in a template for a whole JSON value."""
+_TEXT = "<text>"
+"""Placeholder for part of a string."""
 JSON_TRUTH = {False: b"false", True: b"true"}
 
 
@@ -30,24 +34,15 @@ def iso_utc_brief(time_ms: int) -> bytes:
 
 
 class Template:
-    """JSON with placeholders: `Template(document).fill(a, b)` fills `Slot.RAW` and `Slot.TEXT` in document order."""
+    """JSON with placeholders: `Template(document).fill(a, b)` fills `_RAW` and `_TEXT` in document order."""
 
     def __init__(self, document: Any) -> None:  # noqa: ANN401 - any JSON value
         text = orjson.dumps(document).replace(b"%", b"%%")
-        self.pattern = text.replace(b'"' + Slot.RAW.encode() + b'"', b"%s").replace(Slot.TEXT.encode(), b"%s")
+        self.pattern = text.replace(b'"' + _RAW.encode() + b'"', b"%s").replace(_TEXT.encode(), b"%s")
 
     def fill(self, *values: bytes) -> bytes:
         """The JSON with `values` in the placeholders."""
         return self.pattern % values
-
-
-class Slot:
-    """Placeholders in a template."""
-
-    RAW = "<raw>"
-    """Stands for a whole JSON value."""
-    TEXT = "<text>"
-    """Stands for part of a string."""
 
 
 def home_template(home: Home, *, has_cameras: bool) -> Template:
@@ -55,12 +50,12 @@ def home_template(home: Home, *, has_cameras: bool) -> Template:
 
     Placeholders: the access token's number, the values of `thermostats`, `smoke_co_alarms` and, if it has them, `cameras`.
     """
-    cameras = {"cameras": Slot.RAW, "companyName": {}} if has_cameras else {}
+    cameras = {"cameras": _RAW, "companyName": {}} if has_cameras else {}
     names = {"cameras": [camera.device_id for camera in home.cameras]} if has_cameras else {}
     return Template(
         {
-            "metadata": {"access_token": f"c.FAKE-TOKEN-{Slot.TEXT}", "client_version": CLIENT_VERSION},
-            "devices": {"thermostats": Slot.RAW, "smoke_co_alarms": Slot.RAW, **cameras},
+            "metadata": {"access_token": f"c.FAKE-TOKEN-{_TEXT}", "client_version": CLIENT_VERSION},
+            "devices": {"thermostats": _RAW, "smoke_co_alarms": _RAW, **cameras},
             "structures": {home.structure_id: {"structure_id": home.structure_id, "name": home.name, **names}},
         }
     )
@@ -77,10 +72,10 @@ def camera_template(home: Home, camera: Camera) -> Template:
         "where_name": camera.where_name,
         "name": camera.where_name,
         "name_long": f"{camera.where_name} Camera",
-        "is_online": Slot.RAW,
-        "is_streaming": Slot.RAW,
+        "is_online": _RAW,
+        "is_streaming": _RAW,
         "is_audio_input_enabled": True,
-        "last_is_online_change": Slot.TEXT,
+        "last_is_online_change": _TEXT,
         "is_video_history_enabled": camera.has_video_history,
         "web_url": f"{_WEB}/{path}",
         "app_url": f"{_APP}/{path}",
@@ -99,19 +94,19 @@ def last_event_template(camera: Camera, *, has_ended: bool) -> Template:
 
     Then urls_expire_time, the event number (four times, in the URLs), and activity_zone_ids.
     """
-    path = f"cameras/{camera.device_id}/events/{Slot.TEXT}"
+    path = f"cameras/{camera.device_id}/events/{_TEXT}"
     document = {
-        "has_sound": Slot.RAW,
-        "has_motion": Slot.RAW,
-        "has_person": Slot.RAW,
-        "start_time": Slot.TEXT,
-        "end_time": Slot.TEXT,
-        "urls_expire_time": Slot.TEXT,
+        "has_sound": _RAW,
+        "has_motion": _RAW,
+        "has_person": _RAW,
+        "start_time": _TEXT,
+        "end_time": _TEXT,
+        "urls_expire_time": _TEXT,
         "web_url": f"{_WEB}/{path}",
         "app_url": f"{_APP}/{path}",
         "image_url": f"{_IMAGES}/{path}.jpg",
         "animated_image_url": f"{_IMAGES}/{path}.gif",
-        "activity_zone_ids": Slot.RAW,
+        "activity_zone_ids": _RAW,
     }
     if not has_ended:
         del document["end_time"]
@@ -125,7 +120,7 @@ def thermostat_template(home: Home, target_c: float) -> Template:
         "thermostat",
         "Hallway",
         {
-            "last_connection": Slot.TEXT,
+            "last_connection": _TEXT,
             "can_heat": True,
             "can_cool": False,
             "has_fan": False,
@@ -133,11 +128,11 @@ def thermostat_template(home: Home, target_c: float) -> Template:
             "temperature_scale": "C",
             "target_temperature_c": target_c,
             "target_temperature_f": round(target_c * 9 / 5 + 32),
-            "ambient_temperature_c": Slot.RAW,
-            "ambient_temperature_f": Slot.RAW,
+            "ambient_temperature_c": _RAW,
+            "ambient_temperature_f": _RAW,
             "humidity": 40,
             "hvac_mode": "heat",
-            "hvac_state": Slot.TEXT,
+            "hvac_state": _TEXT,
         },
     )
 
@@ -149,10 +144,10 @@ def alarm_template(home: Home) -> Template:
         "alarm",
         "Kitchen",
         {
-            "last_connection": Slot.TEXT,
-            "smoke_alarm_state": Slot.TEXT,
-            "co_alarm_state": Slot.TEXT,
-            "battery_health": Slot.TEXT,
+            "last_connection": _TEXT,
+            "smoke_alarm_state": _TEXT,
+            "co_alarm_state": _TEXT,
+            "battery_health": _TEXT,
             "is_manual_test_active": False,
         },
     )

@@ -15,7 +15,7 @@ import pyarrow as pa
 from contract.errors import StreamgaugeError
 from producers.delivery.events import MS_PER_SECOND
 from producers.taxi.city import City
-from producers.taxi.odd_rows import make_odd, unset_clocks
+from producers.taxi.odd_rows import Columns, make_odd, unset_clocks
 from producers.taxi.trips import DROPOFF, PICKUP, TRIP, TRIPS_A_BATCH
 
 TRIPS_A_DAY = 1850
@@ -36,8 +36,6 @@ _NEGOTIATED_SHARE, _STORED_SHARE, _TOLL_SHARE, _FIRST_VENDOR_SHARE = 0.04, 0.002
 _FLAG_FALL_CENTS, _UNIT_CENTS, _UNITS_A_MILE, _UNITS_A_MINUTE = 300, 70, 5, 0.5
 _TOLL_CENTS, _CONGESTION_CENTS, _MTA_CENTS, _IMPROVEMENT_CENTS = 694, 275, 50, 100
 _RUSH_CENTS, _NIGHT_CENTS = 250, 100
-
-Columns = dict[str, npt.NDArray]  # type: ignore[type-arg]  # each column has its own type
 
 
 @dataclass(frozen=True)
