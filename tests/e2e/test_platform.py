@@ -76,10 +76,10 @@ def test_an_existing_topic_with_other_settings_is_named(idle, fresh):
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
-    admin.delete_topics(["nest-camera-stats"])["nest-camera-stats"].result(30)
-    eventually(lambda: "nest-camera-stats" not in admin.list_topics(timeout=10).topics, "the topic to be gone")
-    admin.create_topics([NewTopic("nest-camera-stats", num_partitions=2)])["nest-camera-stats"].result(30)
-    eventually(lambda: "nest-camera-stats" in admin.list_topics(timeout=10).topics, "the topic")
+    admin.delete_topics(["nest-camera-stats"])["nest-camera-stats"].result()
+    eventually(lambda: "nest-camera-stats" not in admin.list_topics().topics, "the topic to be gone")
+    admin.create_topics([NewTopic("nest-camera-stats", num_partitions=2)])["nest-camera-stats"].result()
+    eventually(lambda: "nest-camera-stats" in admin.list_topics().topics, "the topic")
     up = streamgauge("up", settings=idle, KAFKA_BOOTSTRAP_SERVERS=fresh.bootstrap_servers)
     assert up.returncode == 0
     assert "warning: topic nest-camera-stats has partitions=2, expected partitions=1" in up.stderr

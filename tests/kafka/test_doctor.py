@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
-from running import alive, environment, eventually, free_ports, settings_on_free_ports, streamgauge
+from running import RETRY_SECONDS, alive, environment, eventually, free_ports, settings_on_free_ports, streamgauge
 
 from contract.domains import TOPICS
 from contract.registry.client import SchemaRegistry
@@ -78,7 +78,8 @@ def test_the_platform_of_another_home_is_a_stranger(settings, tmp_path):
 
 
 class TestTopics:
-    def test_each_deviation_is_named_with_what_to_do(self, settings, fresh):
+    def test_each_deviation_is_named_with_what_to_do(self, settings, fresh, monkeypatch):
+        monkeypatch.setattr(servers, "ANSWER_SECONDS", RETRY_SECONDS)  # a busy broker takes its time
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
         admin.delete_topics(["taxi-borough-stats"])["taxi-borough-stats"].result()
         admin.create_partitions([NewPartitions("nest-logs", 5)])["nest-logs"].result()
@@ -90,9 +91,8 @@ class TestTopics:
         admin.incremental_alter_configs([resource])[resource].result()
         admin.delete_topics(["nyc-taxi"])["nyc-taxi"].result()
         eventually(lambda: "nyc-taxi" not in admin.list_topics().topics, "the topic to be gone")
-        admin.create_topics([NewTopic("nyc-taxi", 1, config={"cleanup.policy": "delete", "retention.ms": "604800000"})])["nyc-taxi"].result(
-            30
-        )
+        of_one_partition = NewTopic("nyc-taxi", 1, config={"cleanup.policy": "delete", "retention.ms": "604800000"})
+        admin.create_topics([of_one_partition])["nyc-taxi"].result()
         eventually(lambda: "nyc-taxi" in admin.list_topics().topics, "the topic")
 
         found = {(finding.level, finding.message): finding.advice for finding in servers.topics(fresh)}

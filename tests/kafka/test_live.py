@@ -21,10 +21,10 @@ def create_anew(settings, **partitions):
     admin = settings.kafka.admin()
     wanted = {name.replace("_", "-"): count for name, count in partitions.items()}
     for deleted in admin.delete_topics(list(wanted)).values():
-        deleted.result(60)
-    eventually(lambda: not wanted.keys() & admin.list_topics(timeout=60).topics.keys(), f"{', '.join(wanted)} to be deleted")
+        deleted.result()
+    eventually(lambda: not wanted.keys() & admin.list_topics().topics.keys(), f"{', '.join(wanted)} to be deleted")
     for created in admin.create_topics([NewTopic(name, num_partitions=count) for name, count in wanted.items()]).values():
-        created.result(60)
+        created.result()
 
 
 def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_has(fresh):

@@ -74,7 +74,7 @@ def running(*arguments, settings, **variables):
 def stopped(process):
     """Its standard output and error, after SIGTERM."""
     process.send_signal(signal.SIGTERM)
-    return process.communicate(timeout=30)
+    return process.communicate()
 
 
 def test_another_implementation_reads_what_was_simulated(fresh_registry):

@@ -39,7 +39,7 @@ def test_watch_shows_the_table_and_ends_with_0_on_ctrl_c(fresh):
 
         eventually(lambda: "Ctrl-C ends" in text() or watch.poll() is not None, "the table to be shown again")
         watch.send_signal(signal.SIGINT)
-        assert watch.wait(10) == 0, watch.stderr.read()
+        assert watch.wait() == 0, watch.stderr.read()
         assert watch.stderr.read() == b""
     os.close(ours)
     os.close(theirs)

@@ -114,7 +114,7 @@ class TestRetention:
         run_once(spark, fresh, STATS, "nest-archive", max_offsets_per_trigger=3000)
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
         for deleted in admin.delete_records([TopicPartition("nest-logs", number, 1200) for number in range(3)]).values():
-            deleted.result(30)
+            deleted.result()
         found = verified(spark, fresh, STATS, "nest-archive")
         assert {outcome.verdict for outcome in found.values()} == {"right"}, found
         assert [(one.partition, one.first, one.earliest) for one in found[STATS].cuts] == [(f"nest-logs-{n}", 0, 1200) for n in range(3)]
