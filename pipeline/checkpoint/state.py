@@ -12,8 +12,6 @@ from functools import reduce
 from typing import Any
 
 import orjson
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -24,7 +22,7 @@ from contract.storage.checkpoint_names import CheckpointName, others_of_query
 from contract.storage.paths import names_in
 from contract.storage.removal import bytes_on_disk
 from pipeline.checkpoint.contents import Checkpoint
-from pipeline.spark.errors import first_line
+from pipeline.spark.errors import SparkFailure, first_line
 
 MOST_FULLEST = 3
 _OF_THE_SOURCE = {"key", "partition_id", "batch_id", "change_type"}
@@ -206,6 +204,6 @@ def _distinct(kind: T.DataType) -> T.DataType:
 def _spark_errors() -> Iterator[None]:
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except SparkFailure as error:
         msg = f"Spark cannot read the state: {first_line(error)}"
         raise StreamgaugeError(msg) from error

@@ -8,13 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.java_gateway import is_instance_of
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
-from pipeline.lake.tables import Table, register
-from pipeline.spark.errors import first_line
+from pipeline.lake.tables import Table
+from pipeline.spark.errors import SparkFailure, first_line
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 _NO_QUERIES = tuple(f"{_PLANS}.{name}" for name in ("Command", "ParsedStatement", "CompoundBody", "InsertIntoDir", "ScriptTransformation"))
@@ -48,7 +47,7 @@ def asked(spark: SparkSession, sql: str, there_are: Sequence[Table]) -> Iterator
     """
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-    except (ParseException, Py4JJavaError) as error:
+    except SparkFailure as error:
         msg = f"Spark cannot parse this SQL: {first_line(error)}"
         raise StreamgaugeError(msg) from error
     # The first word catches Delta's statements, which have no common class. The nodes catch inserts that start like a query.
@@ -57,14 +56,15 @@ def asked(spark: SparkSession, sql: str, there_are: Sequence[Table]) -> Iterator
     ):
         msg = "only queries are allowed, such as `select ... from ...`; this is another kind of statement, and it was not executed"
         raise StreamgaugeError(msg)
-    # Registering a table reads its log or lists its files, so register only the tables that the query mentions.
+    # A view of a table reads its log or lists its files, so only the tables that the query mentions get one.
     mentioned = [table for table in there_are if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
     try:
-        register(spark, mentioned)
+        for table in mentioned:
+            table.rows(spark).createOrReplaceTempView(f"`{table.name}`")
         yield spark.sql(sql)
     except AnalysisException as error:
         raise StreamgaugeError(_explained(error, there_are)) from error
-    except (PySparkException, Py4JJavaError, pa.ArrowException) as error:
+    except (*SparkFailure, pa.ArrowException) as error:
         msg = f"Spark failed to execute this query: {first_line(error)}"
         raise StreamgaugeError(msg) from error
     finally:  # a table may be gone when a shell asks for it again

@@ -37,7 +37,7 @@ def query(
     """Query the tables of the lake and the result topics by SQL, or list them. Only queries are allowed."""
     from pipeline.lake import row_formats
     from pipeline.lake.ad_hoc_sql import answer
-    from pipeline.lake.live_tables import sql_tables
+    from pipeline.lake.sql_tables import sql_tables
     from pipeline.spark.session import running_session
 
     settings = Settings.from_environment()

@@ -14,7 +14,7 @@ from contract.settings import Settings
 from contract.storage.data_files import data_file
 from contract.storage.paths import StoragePath
 from pipeline.lake.ad_hoc_sql import asked
-from pipeline.lake.live_tables import sql_tables
+from pipeline.lake.sql_tables import sql_tables
 
 FOLDER = "derived"
 """The folder in the lake, and so the first part of the tables' names."""

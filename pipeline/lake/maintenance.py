@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from contract.errors import StreamgaugeError
@@ -20,7 +18,7 @@ from pipeline.ingest.location import DELETIONS
 from pipeline.lake.tables import LakeTable
 from pipeline.query import Query
 from pipeline.running.reset import checkpoints_held
-from pipeline.spark.errors import first_line
+from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.log import path_of
 from pipeline.spark.session import session_config
 
@@ -116,7 +114,7 @@ def _optimize(table: LakeTable, spark: SparkSession) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             spark.sql(f"OPTIMIZE {_sql_name(table)}")
-        except (PySparkException, Py4JJavaError) as error:
+        except SparkFailure as error:
             conflict = _CONFLICT.search(str(error))
             if conflict is None:
                 raise _failure(table, error) from error
@@ -131,7 +129,7 @@ def _optimize(table: LakeTable, spark: SparkSession) -> None:
 def _run(table: LakeTable, spark: SparkSession, sql: str) -> list[Row]:
     try:
         return spark.sql(sql).collect()
-    except (PySparkException, Py4JJavaError) as error:
+    except SparkFailure as error:
         raise _failure(table, error) from error
 
 
@@ -149,7 +147,7 @@ def _live_files(table: LakeTable, spark: SparkSession) -> set[str]:
     try:
         files = spark.read.format("delta").load(str(table.path)).inputFiles()
         return {str(path_of({"path": uri})) if uri.startswith("file:") else unquote(uri) for uri in files}
-    except (PySparkException, Py4JJavaError) as error:
+    except SparkFailure as error:
         raise _failure(table, error) from error
 
 

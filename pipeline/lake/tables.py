@@ -1,12 +1,11 @@
 """The tables of the lake: finds them on disk, names them for SQL, and reads them with Spark."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
@@ -14,44 +13,37 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.lake.folders import TableFormat, table_folders
-from pipeline.spark.errors import first_line
+from pipeline.spark.errors import SparkFailure, first_line
 
 _WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND")
 
 
-class Table(Protocol):
-    """A table for SQL: a folder of the lake, a view of one, or a result topic. path: that folder or topic."""
+@dataclass(frozen=True)
+class Table(ABC):
+    """A table for SQL: a folder of the lake, a view of one, or a result topic.
 
-    @property
-    def name(self) -> str:
-        """The name in SQL."""
+    name: in SQL. path: that folder or topic. format: how it is stored: delta, parquet or topic; or view.
+    """
 
-    @property
-    def format(self) -> str:
-        """How it is stored: delta, parquet or topic; or view."""
+    name: str
+    path: StoragePath | str
+    format: Literal[TableFormat, "view", "topic"]
 
-    @property
-    def path(self) -> object:
-        """Where it is stored."""
-
-    def columns(self, spark: SparkSession) -> T.StructType:
-        """The columns. Raises StreamgaugeError when they are not known."""
-
+    @abstractmethod
     def rows(self, spark: SparkSession) -> DataFrame:
         """The current rows. Raises StreamgaugeError when the table cannot be read."""
 
+    def columns(self, spark: SparkSession) -> T.StructType:
+        """The columns. Raises StreamgaugeError when they are not known."""
+        return self.rows(spark).schema
+
 
 @dataclass(frozen=True)
-class LakeTable:
+class LakeTable(Table):
     """A table in folder `path`: a Delta table, or the Parquet files of a Spark streaming query, with their metadata log."""
 
-    name: str
     path: StoragePath
     format: TableFormat
-
-    def columns(self, spark: SparkSession) -> T.StructType:
-        """The columns of `rows`."""
-        return self.rows(spark).schema
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """The current rows. Columns that older Parquet files lack are null.
@@ -62,7 +54,7 @@ class LakeTable:
             if self.format == "delta":
                 return spark.read.format("delta").load(str(self.path))
             return spark.read.option("mergeSchema", "true").parquet(str(self.path))
-        except (PySparkException, Py4JJavaError) as error:  # Py4JJavaError when a file in the table's log is missing
+        except SparkFailure as error:  # Py4JJavaError when a file in the table's log is missing
             if any(sign in str(error) for sign in _WITHOUT_COLUMNS):
                 msg = f"table {self.name} in {self.path} has no columns yet, because nothing was written to it; try again when its query has run"
             else:
@@ -102,9 +94,3 @@ def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
             msg = f"no table {name}; there are {', '.join(there_are)}"
             raise StreamgaugeError(msg)
     return [there_are[name] for name in wanted or there_are]
-
-
-def register(spark: SparkSession, chosen: Iterable[Table]) -> None:
-    """Creates a temporary view for each table."""
-    for table in chosen:
-        table.rows(spark).createOrReplaceTempView(f"`{table.name}`")

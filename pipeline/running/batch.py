@@ -1,7 +1,5 @@
 """A query as a batch: the same decode and transform as its stream, over a fixed range of offsets."""
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
@@ -10,7 +8,7 @@ from contract.settings import Settings
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.query import Query
 from pipeline.sources.topic import KafkaTopic
-from pipeline.spark.errors import first_line
+from pipeline.spark.errors import SparkFailure, first_line
 
 
 def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str = "latest") -> DataFrame:
@@ -28,7 +26,7 @@ def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str 
     schemas = None if query.subject is None else SchemaBook(SchemaRegistry(settings.registry)).of(query.subject)
     try:
         rows = query.result(query.source.batch_from(spark, settings, settings.starting_offsets, ends), schemas).localCheckpoint()
-    except (PySparkException, Py4JJavaError) as error:
+    except SparkFailure as error:
         msg = f'the batch from {settings.starting_offsets} to {ends} failed: {first_line(error)}; offsets are JSON as Spark takes it, for every partition: {{"nest-logs": {{"0": 100, "1": -1, "2": -1}}}}, where -1 is the end and -2 the beginning'
         raise StreamgaugeError(msg) from error
     return rows

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,6 +22,7 @@ from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sources.topic import KafkaTopic
+from pipeline.spark.errors import SparkFailure
 from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
 
 
@@ -72,7 +73,7 @@ class Run:
         """Stops the run. Returns whether it ended in time."""
         try:
             self.running.stop()
-        except (PySparkException, Py4JJavaError):  # its thread hangs, most likely because Kafka cannot be reached
+        except SparkFailure:  # its thread hangs, most likely because Kafka cannot be reached
             return False
         return True
 
@@ -160,7 +161,7 @@ class Starter:
             offsets = failed.running._jsq.exception().get().startOffset()
             start = offsets if offsets.startswith("{") else "earliest"
             return schema_ids(query.source.batch_from(self._spark, self._settings, start))
-        except (PySparkException, Py4JJavaError):  # e.g. Kafka cannot be reached; the one known id suffices for a restart
+        except SparkFailure:  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return set()
 
     @property

@@ -6,13 +6,12 @@ import time
 import uuid
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, address_towards, is_local, is_managed
+from pipeline.spark.errors import SparkFailure
 
 EXECUTOR_SECONDS = 60
 RETRY_SECONDS = 0.1
@@ -72,7 +71,7 @@ def check_shared(spark: SparkSession, folder: Path) -> None:
         spark.read.text(str(given)).write.text(str(taken))
         found = sorted(int(line) for path in taken.glob("part-*") for line in path.read_text().splitlines())
         problem = "" if found == list(range(tasks)) else f"of {tasks} rows that they wrote, {len(found)} are there"
-    except (PySparkException, Py4JJavaError, OSError) as error:
+    except (*SparkFailure, OSError) as error:
         problem = _first_failure(str(error))
     finally:
         shutil.rmtree(probe, ignore_errors=True)

@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.spark.log import live_entries, path_of
-
-SparkFailure = (PySparkException, Py4JJavaError)
-"""PySpark has an exception class for failures in a query's plan and tasks, but none for those thrown by Spark's scheduler."""
 
 _MOST_NAMED = 5
 

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.checkpoint.contents import Offsets, Partition
 from pipeline.sources.kafka import first_and_end_offsets, records_between, source_partitions
-from pipeline.verification.archive import Archive, SparkFailure, is_of_files
+from pipeline.spark.errors import SparkFailure
+from pipeline.verification.archive import Archive, is_of_files
 from pipeline.verification.check import Check
 from pipeline.verification.origins import CONTENT, ORIGIN, Origin, OriginComparison, compare, letters_by_origin, rows_by_origin
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Outcome

@@ -15,7 +15,7 @@ from pipeline.formats.schema_book import SchemaBook
 from pipeline.query import Query
 from pipeline.running.failures import DATA_LOSS
 from pipeline.sources.kafka import records_between
-from pipeline.verification.archive import SparkFailure
+from pipeline.spark.errors import SparkFailure
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import Outcome
 from pipeline.verification.prefix import prefix_of

@@ -10,8 +10,7 @@ from streaming import at
 from contract.settings import Settings
 from pipeline.catalog import known
 from pipeline.formats.confluent_avro import WriterSchemas
-from pipeline.lake.live_tables import sql_tables
-from pipeline.lake.tables import register
+from pipeline.lake.sql_tables import sql_tables
 from pipeline.sources.kafka import RECORD_SCHEMA
 
 TEN = int(at("10:00").timestamp())
@@ -119,7 +118,7 @@ class TestTables:
         (view,) = (table for table in sql_tables(settings) if table.format == "view")
         assert view.name == "nest_cameras_delta_distinct"
         with refused("nest_cameras_delta", "last_event"):
-            register(spark, [view])
+            view.rows(spark)
 
     def test_a_folder_of_the_same_name_is_told(self, settings):
         (settings.lake / "nest" / "cameras_delta_distinct" / "_delta_log").mkdir(parents=True)

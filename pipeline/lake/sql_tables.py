@@ -1,0 +1,72 @@
+"""All tables for SQL: those of the lake, archives with each event once, and the result topics."""
+
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from pipeline.catalog import known, queries
+from pipeline.lake.tables import LakeTable, Table, table_name, tables
+from pipeline.query import Query
+from pipeline.sinks.archives import Archive
+from pipeline.sinks.topics import CompactedTopic
+from pipeline.spark.errors import first_line
+
+
+@dataclass(frozen=True)
+class DistinctTable(Table):
+    """A view of `table`, which `archive` writes, with each event once: `taxi_trips_distinct`."""
+
+    table: LakeTable
+    archive: Archive
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """See Archive.distinct. Raises StreamgaugeError when the archive cannot be read, or lacks a column that identifies events."""
+        rows = self.table.rows(spark)
+        try:
+            return self.archive.distinct(rows)
+        except AnalysisException as error:
+            msg = f"the events in table {self.table.name} cannot be told apart, because it is not what its archive writes: {first_line(error)}"
+            raise StreamgaugeError(msg) from error
+
+
+@dataclass(frozen=True)
+class LiveTable(Table):
+    """The compacted topic that `query` writes to, with the columns of its result: `live_nest_camera_stats`."""
+
+    query: Query
+    sink: CompactedTopic
+    settings: Settings
+
+    def columns(self, spark: SparkSession) -> T.StructType:
+        """The columns. Does not read the topic."""
+        return self.query.columns(spark)
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The last value of each key at the time of each evaluation.
+
+        Raises StreamgaugeError when Kafka or the schema registry cannot be reached, or the topic is missing.
+        """
+        return self.sink.rows(spark, self.settings, self.columns(spark))
+
+
+def sql_tables(settings: Settings) -> list[Table]:
+    """All tables for SQL: those of the lake, archives with each event once, then the live ones. Raises StreamgaugeError when two have the same name."""
+    of_lake = tables(settings)
+    archives = {query.sink.folder(settings): query.sink for query in known(settings) if isinstance(query.sink, Archive)}
+    distinct = [
+        DistinctTable(f"{table.name}_distinct", table.path, "view", table, archives[table.path])
+        for table in of_lake
+        if table.path in archives
+    ]
+    topics = {query.sink.topic.name: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
+    live = [LiveTable(table_name(["live", topic]), topic, "topic", *written, settings) for topic, written in sorted(topics.items())]
+    folders = {table.name.casefold(): table.path for table in of_lake}
+    for table in (*distinct, *live):
+        if table.name in folders:
+            msg = f"{folders[table.name]} and {table.format} {table.path} would both be table {table.name}; rename the folder"
+            raise StreamgaugeError(msg)
+    return [*of_lake, *distinct, *live]
