@@ -4,12 +4,9 @@ import json
 import random
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import NamedTuple
 
 import deltalake
-import hypothesis
-import hypothesis.strategies as st
 import pytest
 from pyspark.sql import types as T  # noqa: N812
 from streaming import RECORD_SCHEMA
@@ -30,39 +27,38 @@ def location(tmp_path):
 
 @pytest.fixture
 def record(spark):
-    return partial(records_from, spark)
+    """Makes records of key, value (bytes, or what becomes JSON), partition, offset, and seconds after noon, which are the offset if left out."""
 
+    def make(*given):
+        made = []
+        for key, value, partition, offset, *seconds in given:
+            text = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+            key_bytes = key.encode() if isinstance(key, str) else key
+            time = NOON + timedelta(seconds=(seconds or [offset])[0])
+            made.append((key_bytes, text, "events", partition, offset, time, time))
+        return spark.createDataFrame(made, RECORD_SCHEMA)
 
-def records_from(spark, *given):
-    """Of key, value (bytes, or what becomes JSON), partition, offset, and seconds after noon, which are the offset if left out."""
-    made = []
-    for key, value, partition, offset, *seconds in given:
-        text = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-        key_bytes = key.encode() if isinstance(key, str) else key
-        time = NOON + timedelta(seconds=(seconds or [offset])[0])
-        made.append((key_bytes, text, "events", partition, offset, time, time))
-    return spark.createDataFrame(made, RECORD_SCHEMA)
+    return make
 
 
 @pytest.fixture
 def held(spark, location):
-    return lambda: table_at(spark, location)
+    """Reads the table as {key: (partition, offset, fields that are not null)}."""
 
+    def read():
+        found = [json.loads(text) for text in spark.read.format("delta").load(str(location.table)).toJSON().collect()]
+        keys = [row["kafka_key"] for row in found]
+        assert len(keys) == len(set(keys)), f"a key has two rows: {sorted(keys)}"
+        return {
+            row["kafka_key"]: (
+                row["kafka_partition"],
+                row["kafka_offset"],
+                {name: value for name, value in row.items() if not name.startswith("kafka_")},
+            )
+            for row in found
+        }
 
-def table_at(spark, location):
-    """The table as {key: (partition, offset, fields that are not null)}."""
-    table = spark.read.format("delta").load(str(location.table))
-    found = [json.loads(text) for text in table.toJSON().collect()]
-    keys = [row["kafka_key"] for row in found]
-    assert len(keys) == len(set(keys)), f"a key has two rows: {sorted(keys)}"
-    return {
-        row["kafka_key"]: (
-            row["kafka_partition"],
-            row["kafka_offset"],
-            {name: value for name, value in row.items() if not name.startswith("kafka_")},
-        )
-        for row in found
-    }
+    return read
 
 
 def put(records, location, *, take_new_fields=True):
@@ -82,33 +78,33 @@ def test_across_partitions_the_later_one_is_newer(record):
     assert {(row.kafka_key, row.kafka_partition) for row in found.collect()} == {("a", 0), ("b", 1)}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "reason"),
-    [
-        (None, {"n": 1}, "no key"),
-        (None, None, "no key"),
-        (b"\xff\xfe", {"n": 1}, "the key is not UTF-8"),
-        ("a", b"", "empty"),
-        ("a", b"\xff{}", "not UTF-8"),
-        ("a", b'{"n": 1', "not JSON"),
-        ("a", b'{"n": 1, "n": 2}', "not JSON"),
-        ("a", [1], "no JSON object"),
-        ("a", "text", "no JSON object"),
-        ("a", b"null", "no JSON object"),
-        ("a", {}, None),
-        ("a", b'\n {"n": 1}', None),
-        ("", {"n": 1}, None),
-        ("a", None, None),
-    ],
-)
-def test_what_no_table_can_take_is_a_dead_letter_with_its_reason(record, key, value, reason):
-    records = record((key, value, 3, 17))
-    letters = unusable(records, "ingest-events").collect()
-    told = [{header.key: header.value.decode() for header in letter.headers}["reason"] for letter in letters]
-    assert told == ([] if reason is None else [reason])
-    assert newest(usable(records)).count() == (1 if reason is None else 0)
-    if reason:
-        assert letters[0].key == '{"offset":17,"partition":3,"reader":"ingest-events","topic":"events"}'
+REASONS = [
+    (None, {"n": 1}, "no key"),
+    (None, None, "no key"),
+    (b"\xff\xfe", {"n": 1}, "the key is not UTF-8"),
+    ("a", b"", "empty"),
+    ("a", b"\xff{}", "not UTF-8"),
+    ("a", b'{"n": 1', "not JSON"),
+    ("a", b'{"n": 1, "n": 2}', "not JSON"),
+    ("a", [1], "no JSON object"),
+    ("a", "text", "no JSON object"),
+    ("a", b"null", "no JSON object"),
+    ("b", {}, None),
+    ("c", b'\n {"n": 1}', None),
+    ("", {"n": 1}, None),
+    ("d", None, None),
+]
+
+
+def test_what_no_table_can_take_is_a_dead_letter_with_its_reason(record):
+    records = record(*((key, value, 3, offset) for offset, (key, value, _) in enumerate(REASONS)))
+    told = {}
+    for letter in unusable(records, "ingest-events").collect():
+        headers = {header.key: header.value.decode() for header in letter.headers}
+        told[int(headers["offset"])] = headers["reason"]
+        assert json.loads(letter.key) == {"offset": int(headers["offset"]), "partition": 3, "reader": "ingest-events", "topic": "events"}
+    assert told == {offset: reason for offset, (*_, reason) in enumerate(REASONS) if reason}
+    assert {row.kafka_offset for row in newest(usable(records)).collect()} == set(range(len(REASONS))) - set(told)
 
 
 def test_rows_have_kafkas_columns_and_the_fields(record, location):
@@ -135,12 +131,13 @@ def test_names_that_sql_would_trip_over_are_types_too(record):
 
 
 def test_a_table_through_its_life(record, location, held):
-    put(record(("a", {"n": 1}, 0, 0), ("b", {"n": 2}, 0, 1), ("a", {"n": 3}, 0, 2)), location)
-    assert held() == {"a": (0, 2, {"n": 3}), "b": (0, 1, {"n": 2})}
-    put(record(("b", None, 0, 3), ("c", {"n": 4, "new": {"deep": [{"x": 1}]}}, 0, 4)), location)
-    assert held() == {"a": (0, 2, {"n": 3}), "c": (0, 4, {"n": 4, "new": {"deep": [{"x": 1}]}})}
-    put(record(("c", {"new": {"deep": [{"y": "z"}], "er": True}}, 0, 5), ("b", {"n": 5}, 0, 6)), location)
-    assert held() == {"a": (0, 2, {"n": 3}), "c": (0, 5, {"new": {"deep": [{"y": "z"}], "er": True}}), "b": (0, 6, {"n": 5})}
+    put(
+        record(("a", {"n": 1}, 0, 0), ("b", {"n": 2}, 0, 1), ("c", {"n": 4, "new": {"deep": [{"x": 1}]}}, 0, 2), ("a", {"n": 3}, 0, 3)),
+        location,
+    )
+    assert held() == {"a": (0, 3, {"n": 3}), "b": (0, 1, {"n": 2}), "c": (0, 2, {"n": 4, "new": {"deep": [{"x": 1}]}})}
+    put(record(("b", None, 0, 4), ("c", {"new": {"deep": [{"y": "z"}], "er": True}}, 0, 5), ("d", {"n": 5}, 0, 6)), location)
+    assert held() == {"a": (0, 3, {"n": 3}), "c": (0, 5, {"new": {"deep": [{"y": "z"}], "er": True}}), "d": (0, 6, {"n": 5})}
     assert [one.name for one in TableSchema.read(location.schema).columns] == ["n", "new"]
 
 
@@ -165,36 +162,11 @@ def test_a_reader_sees_each_batch_whole(record, location):
 
 
 def test_a_deletion_is_remembered_against_what_comes_late(record, location, held):
-    put(record(("a", {"n": 1}, 0, 0), ("b", {"n": 1}, 0, 1)), location)
-    put(record(("a", None, 0, 9), ("never", None, 0, 8)), location)
-    put(record(("a", {"n": 2}, 0, 5), ("never", {"n": 2}, 0, 6)), location)
-    assert held() == {"b": (0, 1, {"n": 1})}
+    put(record(("a", {"n": 1}, 0, 0), ("b", {"n": 1}, 0, 1), ("a", None, 0, 9), ("never", None, 0, 8)), location)
+    put(record(("a", {"n": 2}, 0, 5), ("never", {"n": 2}, 0, 6), ("b", None, 0, 7)), location)
+    assert held() == {}
     put(record(("a", {"n": 3}, 0, 10)), location)
-    assert held() == {"b": (0, 1, {"n": 1}), "a": (0, 10, {"n": 3})}
-
-
-def test_batches_twice_and_out_of_order_give_what_a_dictionary_gives(record, location, held):
-    rng = random.Random(1)
-    log = [
-        (
-            f"k{number % 2}-{rng.randrange(12)}",
-            rng.choice([None, {"n": offset}, {"n": offset, f"f{rng.randrange(3)}": "x"}]),
-            number % 2,
-            offset,
-        )
-        for offset in range(40)
-        for number in range(2)
-    ]
-    expected = {}
-    for key, value, partition, offset in log:
-        expected[key] = (partition, offset, value)
-    batches = [log[start : start + 32] for start in range(0, len(log), 32)]
-    rng.shuffle(batches)
-    for batch in batches:
-        put(record(*batch), location)
-        if rng.random() < 0.5:
-            put(record(*batch), location)
-    assert held() == {key: found for key, found in expected.items() if found[2] is not None}
+    assert held() == {"a": (0, 10, {"n": 3})}
 
 
 class Sent(NamedTuple):
@@ -207,38 +179,38 @@ class Sent(NamedTuple):
 
 
 BATCHES = 3
-HISTORY = st.lists(
-    st.builds(Sent, st.integers(0, 2), st.integers(0, 5), st.booleans(), st.integers(0, BATCHES - 1)), min_size=2, max_size=8
-)
+OUT_OF_ORDER = 3
+"""The partition whose batches do not come in order."""
 BY_TWO_PARTITIONS = [
-    [
-        Sent(0, 10, False, 0),
-        Sent(1, 7, False, 1),
-        Sent(0, 5, False, 2),
-    ],  # by time the last is older than the second, by offset newer than the first
-    [Sent(0, 10, False, 0), Sent(0, 5, False, 1), Sent(1, 7, False, 2)],  # the table itself does not tell that partition 0 has come to 10
+    # By time the last is older than the second, by offset newer than the first.
+    [Sent(0, 10, False, 0), Sent(1, 7, False, 1), Sent(0, 5, False, 2)],
+    # The table itself does not tell that partition 0 has come to 10.
+    [Sent(0, 10, False, 0), Sent(0, 5, False, 1), Sent(1, 7, False, 2)],
 ]
 
 
-@hypothesis.settings(max_examples=2, deadline=None, database=None, derandomize=True, phases=[hypothesis.Phase.generate])
-@hypothesis.given(histories=st.lists(HISTORY, min_size=40, max_size=60))
-def test_any_split_into_batches_gives_the_same_table_whatever_partitions_keys_come_by(spark, tmp_path_factory, histories):
-    """Each example has many keys, with a history each: merging is slow, and keys have nothing to do with each other."""
-    offsets, batches, records_of = Counter(), [], defaultdict(list)
-    for number in range(BATCHES):
-        batch = []
-        for key, history in enumerate([*BY_TWO_PARTITIONS, *histories]):
-            for sent in history:
-                if sent.batch == number:
-                    value = None if sent.is_deletion else {"n": offsets[sent.partition]}
-                    batch.append((f"k{key}", value, sent.partition, offsets[sent.partition], sent.seconds))
-                    records_of[f"k{key}"].append(batch[-1])
-                    offsets[sent.partition] += 1
-        batches.append(batch)
-    location = Location.of("events", Settings(home=tmp_path_factory.mktemp("split")))
+def histories(chance):
+    """Of many keys, for merging is slow, and keys have nothing to do with each other: 100 by several partitions, 50 by one out of order."""
+    for number in range(150):
+        partitions = range(OUT_OF_ORDER) if number < 100 else [OUT_OF_ORDER]
+        yield [
+            Sent(chance.choice(partitions), chance.randrange(6), chance.random() < 0.4, chance.randrange(BATCHES))
+            for _ in range(chance.randrange(2, 9))
+        ]
+
+
+def test_any_split_into_batches_gives_the_same_table_whatever_partitions_keys_come_by(record, location, held):
+    offsets, batches, records_of = Counter(), [[] for _ in range(BATCHES)], defaultdict(list)
+    everything = [(f"k{key}", sent) for key, history in enumerate([*BY_TWO_PARTITIONS, *histories(random.Random(1))]) for sent in history]
+    # A batch has the offsets of a partition that follow those of the batch before.
+    for key, sent in sorted(everything, key=lambda one: -1 if one[1].partition == OUT_OF_ORDER else one[1].batch):
+        offset = offsets[sent.partition]
+        offsets[sent.partition] += 1
+        records_of[key].append((key, None if sent.is_deletion else {"n": offset}, sent.partition, offset, sent.seconds))
+        batches[sent.batch].append(records_of[key][-1])
     for batch in [*batches, batches[0]]:  # the first one again, as after a checkpoint that was lost
-        put(records_from(spark, *batch), location)
-    found = table_at(spark, location)
+        put(record(*batch), location)
+    found = held()
     newest_of_each = {key: newest_of(sent) for key, sent in records_of.items()}
     wrong = [
         f"{sent} should give {newest_of_each[key]}, and the table has {found.get(key)}"
@@ -262,8 +234,6 @@ def test_a_batch_without_anything_usable_makes_an_empty_table(record, location, 
     assert held() == {}
     put(record(("a", {}, 0, 2)), location)
     assert held() == {"a": (0, 2, {})}
-    put(record(("a", {"n": 1}, 0, 3)), location)
-    assert held() == {"a": (0, 3, {"n": 1})}
 
 
 def test_columns_with_names_that_parquet_does_not_take(record, location, held):
