@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import orjson
 from plain import one_camera, write_topic
-from running import streamgauge
+from running import succeed, verify
 
 DIFFERENCES, TRIPS_IN_FILES, SIGHTINGS_IN_FILES = re.findall(
     r"```sql\n(.*?)```", (Path(__file__).parents[2] / "docs" / "lake.md").read_text(), re.DOTALL
@@ -26,14 +26,11 @@ def trip(dropoff, zone=MANHATTAN, dollars=10.25):
 
 
 def ask(settings, sql):
-    done = streamgauge("query", sql, "--format", "json", settings=settings)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(succeed("query", sql, "--format", "json", settings=settings).stdout)
 
 
 def run(settings, *queries):
-    done = streamgauge("run", *queries, "--once", settings=settings)
-    assert done.returncode == 0, done.stderr
+    succeed("run", *queries, "--once", settings=settings)
 
 
 def in_files(settings, sql):
@@ -57,7 +54,7 @@ def test_archive_and_dashboard_differ_by_the_trips_that_came_too_late_and_by_non
         {**ten, "borough": "Manhattan", "archived": 3, "dashboard": 2, "dollars": 20.9, "dashboard_dollars": 20.5},
         {**ten, "borough": "Unknown", "archived": 1, "dashboard": None, "dollars": 10.25, "dashboard_dollars": None},
     ]
-    stats, archive = json.loads(streamgauge("verify", *both, "--format", "json", settings=fresh).stdout)
+    stats, archive = verify(*both, settings=fresh).values()
     assert (stats["verdict"], archive["verdict"]) == ("right", "right")
     assert stats["lateness"]["late_events"] == 2
 
@@ -78,9 +75,10 @@ def test_sightings_are_those_of_the_dashboard(fresh):
     assert ask(fresh, by_hour.format("nest_cameras_delta_distinct")) == expected
     assert in_files(fresh, SIGHTINGS_IN_FILES).aggregate("count(*)").fetchall() == [(3,)]
 
-
-def test_the_list_has_the_view_beside_its_archive(fresh):
-    write_topic(fresh, "nest-logs", [one_camera("cam-1", at("10:10"))])
-    run(fresh, "nest-archive")
-    tables = {row["table"]: row for row in json.loads(streamgauge("query", "--format", "json", settings=fresh).stdout)}
+    tables = {row["table"]: row for row in json.loads(succeed("query", "--format", "json", settings=fresh).stdout)}
+    assert (tables["nest_cameras"]["format"], tables["nest_cameras"]["path"]) == (
+        "parquet",
+        str(fresh.lake.absolute() / "nest" / "cameras"),
+    )
+    assert "offset bigint" in tables["nest_cameras"]["columns"]
     assert tables["nest_cameras_distinct"] == {**tables["nest_cameras"], "table": "nest_cameras_distinct", "format": "view"}
