@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import pytest
 from plain import START, counts_of, folded, one_camera, read_topic, results, sightings_of, write_topic
-from running import below, environment, eventually, one_line_error, streamgauge
+from running import below, environment, eventually, one_line_error, streamgauge, succeed, verify
 
 from contract.kafka.topic_ends import TopicEnds
 from pipeline.catalog import known
@@ -81,11 +81,10 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     write_topic(
         fresh_registry, "nest-logs", documents[:10], partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number)
     )
-    assert streamgauge("ingest", "nest-logs", "--once", settings=fresh_registry).returncode == 0
+    succeed("ingest", "nest-logs", "--once", settings=fresh_registry)
     rest = [*documents[10:], *[b"rubbish"] * 50]
     write_topic(fresh_registry, "nest-logs", rest, partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number + 10))
-    produced = streamgauge("produce", "wikimedia", "--unpaced", "--limit", "12000", settings=fresh_registry)
-    assert produced.returncode == 0, produced.stderr
+    succeed("produce", "wikimedia", "--unpaced", "--limit", "12000", settings=fresh_registry)
     queries = [query for query in known(fresh_registry) if query.name in names]
     checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(fresh_registry)) for query in queries}
 
@@ -96,8 +95,7 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     interrupted = {name: checkpoint.planned[-1] for name, checkpoint in checkpoints.items()}
 
     for command in (("run", *names[:-1]), ("ingest", "nest-logs")):
-        done = streamgauge(*command, "--once", settings=fresh_registry)
-        assert done.returncode == 0, done.stderr
+        succeed(*command, "--once", settings=fresh_registry)
     assert all(checkpoint.last_committed >= interrupted[name] for name, checkpoint in checkpoints.items())
     verified = json.loads(streamgauge("verify", *names, "--format", "json", settings=fresh_registry).stdout)
     assert {one["query"]: one["verdict"] for one in verified} == dict.fromkeys(names, "right"), verified
@@ -137,9 +135,8 @@ def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doub
         kill_in_a_batch([status], has_written_alerts, fresh)
         killed_in.append(checkpoint.planned[-1])
     ends.close()
-    done = streamgauge("run", status, "--once", settings=fresh)
-    assert done.returncode == 0, done.stderr
-    (verified,) = json.loads(streamgauge("verify", status, "--format", "json", settings=fresh).stdout)
+    succeed("run", status, "--once", settings=fresh)
+    verified = verify(status, settings=fresh)[status]
     assert verified["verdict"] == "right", verified
     # The watermark is ten minutes behind the partition that is least far, and a camera is silent after another ten.
     silent = {f"cam-{number}": "offline" for number in range(seconds - 2 - 1200)}
@@ -176,8 +173,7 @@ def test_while_queries_run_a_second_pipeline_is_refused_and_the_kill_of_the_jvm_
         said = [pipeline.stderr.readline() for _ in range(2)]
         assert [line.split()[0] for line in said] == ["nest-dead-letters", "nest-archive"], "both queries run"
         assert "is already running in another process" in one_line_error(streamgauge("run", "nest-archive", settings=fresh))
-        beside = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
-        assert beside.returncode == 0, beside.stderr
+        beside = succeed("run", "nest-camera-stats", "--once", settings=fresh)
         assert [line.split()[0] for line in beside.stderr.splitlines()] == ["nest-camera-stats"], (
             "the dead letters are written by the other"
         )

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from plain import START, one_camera, results
-from running import eventually, one_line_error, streamgauge
+from running import eventually, one_line_error, streamgauge, succeed
 
 ANSWER_SECONDS = 60
 
@@ -24,8 +24,7 @@ def test_an_option_reaches_every_reader_read_committed_leaves_out_what_was_abort
     in_a_transaction(fresh, "cam-c")
     options = {"STREAMGAUGE_KAFKA_OPTIONS": "isolation.level=read_committed"}
     for command in (("run", "nest-camera-stats", "--once"), ("verify", "nest-camera-stats")):
-        done = streamgauge(*command, settings=fresh, **options)
-        assert done.returncode == 0, done.stdout + done.stderr
+        succeed(*command, settings=fresh, **options)
     assert sum(results(fresh).values()) == 1
 
 
@@ -54,8 +53,7 @@ def test_created_topics_have_the_replicas_that_were_asked_for(fresh):
     assert "alerts" in one_line_error(done)
     assert "replication factor" in done.stderr.lower(), "one broker cannot have two replicas"
 
-    done = streamgauge("up", settings=fresh, STREAMGAUGE_REPLICATION_FACTOR="1", STREAMGAUGE_MIN_INSYNC_REPLICAS="2", **yours)
-    assert done.returncode == 0, done.stderr
+    succeed("up", settings=fresh, STREAMGAUGE_REPLICATION_FACTOR="1", STREAMGAUGE_MIN_INSYNC_REPLICAS="2", **yours)
     resource = ConfigResource(ResourceType.TOPIC, "alerts")
     assert admin.describe_configs([resource])[resource].result()["min.insync.replicas"].value == "2"
     delete_alerts()  # nothing could be written to it

@@ -9,7 +9,7 @@ import duckdb
 import pandas as pd
 import pytest
 from plain import one_camera, read_topic, write_topic
-from running import streamgauge
+from running import streamgauge, succeed
 
 BOTH = ("nest-archive", "nest-archive-delta")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,8 +26,7 @@ def reports(settings):
 
 def test_each_reader_has_each_row_once_and_a_row_that_was_deleted_is_missed(fresh):
     write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 50}", START) for number in range(400)))
-    done = streamgauge("run", *BOTH, "--once", settings=fresh)
-    assert done.returncode == 0, done.stderr
+    succeed("run", *BOTH, "--once", settings=fresh)
     expected = reports(fresh)
 
     delta = deltalake.DeltaTable(fresh.lake / "nest" / "cameras_delta").to_pyarrow_table()

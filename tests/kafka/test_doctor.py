@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
-from running import RETRY_SECONDS, alive, environment, eventually, free_ports, settings_on_free_ports, streamgauge
+from running import RETRY_SECONDS, alive, environment, eventually, free_ports, settings_on_free_ports, streamgauge, succeed
 
 from contract.domains import TOPICS
 from contract.registry.client import SchemaRegistry
@@ -39,8 +39,7 @@ def misadvertised(tmp_path):
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_platform_that_runs_has_no_problem(registry):
-    done = streamgauge("doctor", settings=registry)
-    assert done.returncode == 0, done.stdout
+    done = succeed("doctor", settings=registry)
     assert f"answers at {registry.bootstrap_servers}, and at the address that it advertises, {registry.bootstrap_servers}" in done.stdout
     assert f"all {len(TOPICS)}, with the expected partitions and settings" in done.stdout
     assert f"answers at {registry.registry_url}: 0 subjects, compatibility BACKWARD" in done.stdout

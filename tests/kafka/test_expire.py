@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka import Producer
 from plain import read_topic
-from running import environment, eventually, streamgauge
+from running import environment, eventually, streamgauge, succeed
 
 from contract.kafka.result_table import read_to_end
 from contract.kafka.tombstones import delete_rows
@@ -51,13 +51,11 @@ def days_of(settings, topic):
 def test_each_table_loses_what_is_older_than_the_retention_behind_its_own_newest_window(fresh):
     for topic in GROUPS:
         write_rows(fresh, topic, range(60 if topic != "wikimedia-wiki-stats" else 20))
-    dry = streamgauge("expire", "--dry-run", settings=fresh)
-    assert dry.returncode == 0, dry.stderr
+    dry = succeed("expire", "--dry-run", settings=fresh)
     assert "nest-camera-stats: 25 of 60 rows would be deleted, windows that ended by 2024-03-25T13:00:00Z" in dry.stdout.splitlines()
     assert days_of(fresh, "nest-camera-stats") == list(range(60)), "a dry run deletes nothing"
 
-    done = streamgauge("expire", settings=fresh)
-    assert done.returncode == 0, done.stderr
+    done = succeed("expire", settings=fresh)
     for topic in ("nest-camera-stats", "taxi-borough-stats", "wikimedia.processed"):
         assert f"{topic}: 25 of 60 rows deleted, windows that ended by 2024-03-25T13:00:00Z" in done.stdout.splitlines()
         assert days_of(fresh, topic) == list(range(25, 60))
@@ -74,7 +72,7 @@ def test_a_page_and_a_report_lose_the_rows_too(fresh):
     follower = Follower(fresh.kafka, "nest-camera-stats")
     try:
         eventually(lambda: len(follower.snapshot.rows) == 40, "the page to have all rows")
-        assert streamgauge("expire", settings=fresh).returncode == 0
+        succeed("expire", settings=fresh)
         eventually(lambda: len(follower.snapshot.rows) == 35, "the page to have lost the expired ones")
         assert not follower.snapshot.unreadable
     finally:
@@ -107,8 +105,7 @@ def test_a_query_that_goes_on_counts_the_same_after_a_round(fresh):
     sightings = [(f"cam-{number}", NOON + timedelta(hours=6 * number)) for number in range(160)]
     for part in (sightings[:155], [*sightings[155:], ("late-cam", sightings[154][1])]):
         write_topic(fresh, "nest-logs", [one_camera(*sighting) for sighting in part])
-        done = streamgauge("run", "nest-camera-stats", "--once", settings=fresh)
-        assert done.returncode == 0, done.stderr
+        succeed("run", "nest-camera-stats", "--once", settings=fresh)
         list(expire(fresh, dry_run=False))
     limit = sightings[-1][1] + timedelta(hours=1) - timedelta(days=35)
     kept = [(device, time) for device, time in [*sightings, ("late-cam", sightings[154][1])] if time + timedelta(hours=1) > limit]

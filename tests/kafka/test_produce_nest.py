@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, streamgauge
+from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, streamgauge, succeed
 
 from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
@@ -90,7 +90,7 @@ def test_the_summary_tells_what_is_in_the_topic(fresh):
 
 def test_no_kafka_client_outlives_a_producer(fresh):
     before = kafka_client_threads()
-    assert streamgauge("produce", "nest", "--limit", "10", "--unpaced", settings=fresh).returncode == 0
+    succeed("produce", "nest", "--limit", "10", "--unpaced", settings=fresh)
     eventually(lambda: kafka_client_threads() <= before, "the threads of the clients to end")
 
 

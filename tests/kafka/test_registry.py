@@ -7,7 +7,7 @@ from contextlib import closing
 import orjson
 import psutil
 import pytest
-from running import eventually, settings_on_free_ports, streamgauge
+from running import eventually, settings_on_free_ports, streamgauge, succeed
 
 from contract.errors import StreamgaugeError
 from contract.registry.client import SchemaRegistry
@@ -105,8 +105,7 @@ def test_one_that_ends_at_once_is_an_error_with_the_end_of_its_log(idle):
 
 def test_a_registry_of_ones_own_is_used_and_left_alone(idle, registry):
     own = {"SCHEMA_REGISTRY_URL": registry.registry_url, "KAFKA_BOOTSTRAP_SERVERS": registry.bootstrap_servers}
-    up = streamgauge("up", settings=idle, **own)
-    assert up.returncode == 0, up.stderr
+    up = succeed("up", settings=idle, **own)
     assert f"{registry.registry_url} (yours, by SCHEMA_REGISTRY_URL)" in up.stdout
     assert not up.stderr, up.stderr
     down = streamgauge("down", settings=idle, **own).stdout
@@ -119,5 +118,4 @@ def test_a_proxy_of_the_environment_is_not_asked_for_the_way_to_this_machine(fre
     nobody = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_PROXY": "", "no_proxy": ""}
     found = streamgauge("doctor", settings=fresh_registry, **nobody).stdout
     assert re.search(r"ok +schema registry", found), found
-    done = streamgauge("produce", "wikimedia", "--limit", "10", "--unpaced", settings=fresh_registry, **nobody)
-    assert done.returncode == 0, done.stderr
+    succeed("produce", "wikimedia", "--limit", "10", "--unpaced", settings=fresh_registry, **nobody)
