@@ -1,34 +1,34 @@
-"""The catalogue of examples, run as a learner runs it, all on one Spark session: it prints what docs/transforms.md shows."""
+"""The catalogue of examples prints what docs/transforms.md shows."""
 
+import io
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
-import pytest
 from running import PROCESS_SECONDS, environment
 
 from contract.settings import Settings
-from workshop.examples.__main__ import EXAMPLES
+from workshop.examples.__main__ import EXAMPLES, main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "transforms.md").read_text()
 SHOWN = {name: text.strip() for name, text in re.findall(r"^### (\w+)\n.*?^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)}
+PRINTED_BY_JAVA = "console_sink"
 
 
-def run(tmp_path, *names):
-    command = [sys.executable, "-m", "workshop.examples", *names]
+def by_name(printed):
+    """What each example prints."""
+    found = re.split(r"^(\w+):$", printed, flags=re.MULTILINE)[1:]
+    return dict(zip(found[::2], (text.strip() for text in found[1::2]), strict=True))
+
+
+def run(tmp_path, name):
+    """An example in a process of its own, as a learner runs it."""
+    command = [sys.executable, "-m", "workshop.examples", name]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False, env=environment(Settings(home=tmp_path))
     )
-
-
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    """What each example prints."""
-    done = run(tmp_path_factory.mktemp("home"))
-    assert done.returncode == 0, done.stderr
-    found = re.split(r"^(\w+):$", done.stdout, flags=re.MULTILINE)[1:]
-    return dict(zip(found[::2], (text.strip() for text in found[1::2]), strict=True))
 
 
 def test_every_example_is_on_the_page_with_what_its_docstring_says():
@@ -37,9 +37,16 @@ def test_every_example_is_on_the_page_with_what_its_docstring_says():
         assert " ".join(example.__doc__.split("\n\n")[0].split()) in PAGE, name
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_prints_what_the_page_shows(printed, name):
-    assert printed[name] == SHOWN[name]
+def test_examples_print_what_the_page_shows(spark):  # noqa: ARG001 - they use the session
+    with redirect_stdout(io.StringIO()) as out:
+        main([name for name in EXAMPLES if name != PRINTED_BY_JAVA])
+    assert by_name(out.getvalue()) == {name: shown for name, shown in SHOWN.items() if name != PRINTED_BY_JAVA}
+
+
+def test_the_command_prints_what_the_page_shows(tmp_path):
+    done = run(tmp_path, PRINTED_BY_JAVA)
+    assert done.returncode == 0, done.stderr
+    assert by_name(done.stdout) == {PRINTED_BY_JAVA: SHOWN[PRINTED_BY_JAVA]}
 
 
 def test_an_unknown_name_is_one_clear_line(tmp_path):
