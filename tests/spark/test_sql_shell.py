@@ -15,9 +15,9 @@ from pipeline.lake.shell import Shell
 ENTER, END, UP = "\r", "\x04", "\x1b[A"
 
 
-@pytest.fixture
-def settings(spark, tmp_path):
-    chosen = Settings(home=tmp_path)
+@pytest.fixture(scope="module")
+def settings(spark, tmp_path_factory):
+    chosen = Settings(home=tmp_path_factory.mktemp("home"))
     spark.range(3).write.format("delta").save(str(chosen.lake / "trips"))
     return chosen
 
@@ -70,11 +70,9 @@ def test_tables_lists_what_has_come_meanwhile(typed, spark, settings):
     assert "live_nest_camera_stats" in out
 
 
-@pytest.mark.parametrize(
-    ("text", "completion"),
-    [("select max(i", "id"), ("select * from tri", "trips"), ("select * from live_n", "live_nest_camera_stats"), ("sel", "select")],
-)
-def test_tab_completes_keywords_tables_and_columns(spark, settings, text, completion):
+def test_tab_completes_keywords_tables_and_columns(spark, settings):
     with create_pipe_input() as keyboard, create_app_session(input=keyboard, output=DummyOutput()):
         completer = Shell(spark, settings, limit=1)._prompt.completer
-    assert completion in [found.text for found in completer.get_completions(Document(text), None)]
+    completions = {"select max(i": "id", "select * from tri": "trips", "select * from live_n": "live_nest_camera_stats", "sel": "select"}
+    for text, completion in completions.items():
+        assert completion in [found.text for found in completer.get_completions(Document(text), None)], text
