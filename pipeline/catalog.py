@@ -13,6 +13,7 @@ from pipeline.ingest.upsert import UpsertTable, ingests
 from pipeline.query import Query
 from pipeline.sinks.archives import DeltaArchive, ParquetArchive
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
+from pipeline.sources.topic import KafkaTopic
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
@@ -128,5 +129,5 @@ def _of_domains(settings: Settings) -> tuple[Query, ...]:
 
 def _fits_real_time(query: Query) -> bool:
     """Whether Spark runs the query in real-time mode: no files, no session windows, no transformWithState from Python, no foreachBatch."""
-    is_to_kafka = isinstance(query.sink, CompactedTopic)
-    return is_to_kafka and query.source.is_in_kafka and query.mode == "update" and not query.has_timers and not query.session_gap
+    is_in_kafka = isinstance(query.source, KafkaTopic) and isinstance(query.sink, CompactedTopic)
+    return is_in_kafka and query.mode == "update" and not query.has_timers and not query.session_gap

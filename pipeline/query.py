@@ -13,9 +13,10 @@ from pipeline.checkpoint.contents import Partition
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.running.watermarks import with_partition_watermarks
 from pipeline.sinks.sink import Sink
+from pipeline.sources.files import Files
 from pipeline.sources.kafka import RECORD_SCHEMA
-from pipeline.sources.source import Source
 from pipeline.sources.static_tables import StaticTable
+from pipeline.sources.topic import KafkaTopic
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -52,7 +53,7 @@ class Query:
     """
 
     name: str
-    source: Source
+    source: KafkaTopic | Files
     decode: Callable[..., DataFrame]
     sink: Sink
     mode: OutputMode

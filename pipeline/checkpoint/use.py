@@ -1,23 +1,23 @@
-"""Which process uses a checkpoint, and whether the checkpoint still matches the current topics."""
+"""Which process and which owner use a checkpoint, and whether it is one of the query's source."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 import psutil
-from confluent_kafka import KafkaException, TopicCollection
 from filelock import FileLock, Timeout
 
 from contract.errors import StreamgaugeError
-from contract.kafka.errors import KafkaAway, forbidden, is_forbidden
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
-from contract.storage.paths import StoragePath, names_in, text_of, write_whole
+from contract.storage.paths import StoragePath, names_in, text_of, write_new, write_whole
 from pipeline.query import Query
 from pipeline.sources.files import SCHEME
 
 PREVIOUS_DRIVER_SECONDS = 15
-ANSWER_SECONDS = 10
+OWNER = "owner"
+"""The object next to the checkpoints that names their owner (settings.owner)."""
 
 
 @dataclass(frozen=True)
@@ -75,21 +75,21 @@ class CheckpointUse:
         """The file with the Spark driver's pid. The driver of a killed process continues for a moment."""
         return self.place.note(".driver")
 
-    def check_topics(self, topics: set[str], settings: Settings) -> None:
-        """Records which topics, by Kafka's topic ids, the offsets belong to.
+    def check_source(self, ids: Mapping[str, str], settings: Settings) -> None:
+        """Records which source the offsets belong to. ids: of its topics, by name; or of the folder, as `files:/folder`.
 
-        Raises KafkaAway when Kafka cannot be reached.
-        Raises StreamgaugeError when a topic's id has changed, unless settings.fail_on_data_loss is off. Spark alone would not notice once
-        the new topic holds as many records as the old one did.
+        Raises StreamgaugeError when the checkpoint belongs to another source. Also when a topic's id has changed, unless
+        settings.fail_on_data_loss is off: Spark alone would not notice once the new topic holds as many records as the old one did.
         """
-        old = self._sources
-        if of_files := [name for name in old if name.startswith(SCHEME)]:
-            raise self._of_another_source(of_files[0], f"topic {', '.join(sorted(topics))}")
-        ids = _topic_ids(topics, settings)
+        remembered = text_of(self.place.beside(".topics"))
+        old = orjson.loads(remembered) if remembered and not self.is_new else {}
+        if others := [name for name in old if name not in ids and any(one.startswith(SCHEME) for one in (name, *ids))]:
+            msg = f"query {self.query} has read {_shown(others)} and is now to read {_shown(ids)}; a checkpoint is of one source: set STREAMGAUGE_NEST_SOURCE as it was, or recount from the start (`streamgauge reset {self.query}`)"
+            raise StreamgaugeError(msg)
         anew = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
         if anew and settings.fail_on_data_loss:
             raise StreamgaugeError(self.records_gone(f"topic {', '.join(anew)} was deleted and recreated"))
-        self._remember({**old, **ids})
+        write_whole(self.place.beside(".topics"), orjson.dumps({**old, **ids}).decode())
 
     def records_gone(self, found: str) -> str:
         """The message for records that are gone before the query read them. found: the evidence."""
@@ -98,37 +98,33 @@ class CheckpointUse:
             f"or recount from the earliest record that is there (`streamgauge reset {self.query}`)"
         )
 
-    def check_files(self, name: str) -> None:
-        """Records the folder (as `files:/folder`) of the checkpoint. Raises StreamgaugeError when it belongs to another source."""
-        if others := [other for other in self._sources if other != name]:
-            raise self._of_another_source(", ".join(others), name)
-        self._remember({name: ""})
 
-    @property
-    def _sources(self) -> dict[str, str]:
-        """The recorded sources: topics and their ids, or a folder."""
-        remembered = text_of(self.place.beside(".topics"))
-        return orjson.loads(remembered) if remembered and not self.is_new else {}
+def own(settings: Settings) -> None:
+    """Makes settings.owner the owner of the checkpoints at CHECKPOINT_URI, unless they have one.
 
-    def _remember(self, sources: dict[str, str]) -> None:
-        write_whole(self.place.beside(".topics"), orjson.dumps(sources).decode())
+    On disk, locks keep out a second pipeline, but only on one machine.
 
-    def _of_another_source(self, was: str, now: str) -> StreamgaugeError:
-        return StreamgaugeError(
-            f"query {self.query} has read {was} and is now to read {now}; a checkpoint is of one source: set STREAMGAUGE_NEST_SOURCE as it was, or recount from the start (`streamgauge reset {self.query}`)"
-        )
+    Raises StreamgaugeError when it is another one, and StoreAway when the object store cannot be reached.
+    """
+    if settings.checkpoint_uri:
+        write_new(settings.checkpoints / OWNER, settings.owner)
+        # Needed even after a successful write: some stores accept the second of two concurrent creations as an update.
+        check_owner(settings)
 
 
-def _topic_ids(topics: set[str], settings: Settings) -> dict[str, str]:
-    admin = settings.kafka.admin()
-    described = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=ANSWER_SECONDS)
-    try:
-        return {name: str(future.result().topic_id) for name, future in described.items()}
-    except KafkaException as error:
-        if is_forbidden(error.args[0]):
-            raise forbidden(settings.kafka, f"describe topic {', '.join(sorted(topics))}") from error
-        msg = f"Kafka at {settings.kafka} does not describe topic {', '.join(sorted(topics))}: {error.args[0].str()}"
-        raise KafkaAway(msg) from error
+def check_owner(settings: Settings) -> None:
+    """Raises as `own` does, but writes nothing."""
+    if not settings.checkpoint_uri:
+        return
+    noted_in = settings.checkpoints / OWNER
+    noted = text_of(noted_in)
+    if noted not in {None, settings.owner}:
+        msg = f"the checkpoints in {settings.checkpoints} belong to {noted}, and this is {settings.owner}: two pipelines that use them at the same time would destroy each other's counts. If that one has ended for good, delete {noted_in} and start again; if it is this one under another name, set STREAMGAUGE_OWNER={noted}; otherwise choose another folder"
+        raise StreamgaugeError(msg)
+
+
+def _shown(sources: Iterable[str]) -> str:
+    return ", ".join(name if name.startswith(SCHEME) else f"topic {name}" for name in sorted(sources))
 
 
 def _wait_until_gone(driver: psutil.Process) -> None:

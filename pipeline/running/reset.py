@@ -19,7 +19,7 @@ from contract.storage.paths import StoragePath
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known, no_query
-from pipeline.checkpoint.owner import check_owner
+from pipeline.checkpoint.use import check_owner
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.console import on_console
 from pipeline.sinks.sink import Deletion

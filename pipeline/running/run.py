@@ -106,14 +106,14 @@ class Starter:
             schemas = self._schemas.of(query.subject)
         checkpoint, source = CheckpointUse.of(query, self._settings), query.source
         partitions = source.partitions(self._settings)
-        source.check(checkpoint, partitions, self._settings)
+        checkpoint.check_source(source.ids(partitions, self._settings), self._settings)
         others = checkpoint.of_other_versions(self._settings) if checkpoint.is_new else []
         journal = None
         if query.event_time is not None:
-            journal = BatchJournal.followed(checkpoint.place, self._settings, partitions if source.is_in_kafka else ())
+            journal = BatchJournal.followed(checkpoint.place, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         contents = Checkpoint(checkpoint.folder)
         committed = contents.batch(contents.last_committed)
-        self._progress.stands_at(query.name, committed.ends if committed and source.is_in_kafka else {})
+        self._progress.stands_at(query.name, committed.ends if committed and isinstance(source, KafkaTopic) else {})
         records = source.stream(self._spark, self._settings)
         running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
         if others:

@@ -15,8 +15,7 @@ from contract.errors import StreamgaugeError
 from contract.process.stop_signals import StopRequest
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
-from pipeline.checkpoint.owner import own
-from pipeline.checkpoint.use import CheckpointUse
+from pipeline.checkpoint.use import CheckpointUse, own
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, Watches

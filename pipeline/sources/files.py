@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,15 +11,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointPlace
+from contract.storage.paths import StoragePath
 from contract.topics import DEAD_LETTERS
 from pipeline.checkpoint.contents import Partition
 from pipeline.sources.documents import Line, lines_of
 from pipeline.sources.kafka import RECORD, source_partitions
-
-if TYPE_CHECKING:
-    from pipeline.checkpoint.use import CheckpointUse
-    from pipeline.verification.taken import Taken
+from pipeline.spark import log
 
 SCHEME = "files:"
 PROBLEM = "problem"
@@ -27,20 +24,10 @@ NAMES = "*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}"
 """Other files are ignored, and so are names that start with a dot or an underscore, which mark incomplete files."""
 
 _SPARKS_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
-_RECORD_SCHEMA = f"key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, {PROBLEM} string"
-_ARROW_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        (PROBLEM, pa.string()),
-    ]
-)
+_DOCUMENTS_COLUMNS = f"topic string, timestamp timestamp, offset bigint, value binary, {PROBLEM} string"
 _BATCH_BYTES = 4 * 1024 * 1024
 _FOREVER = "36500d"
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -52,7 +39,6 @@ class Files:
     """
 
     folder: Path
-    is_in_kafka: ClassVar[bool] = False
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -79,17 +65,11 @@ class Files:
         self.check_folder()
         return [(self.name, 0)]
 
-    def check(self, checkpoint: "CheckpointUse", partitions: Sequence[Partition], settings: Settings) -> None:  # noqa: ARG002 - as every source
-        """Compares the folder's path."""
-        checkpoint.check_files(self.name)
+    def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:  # noqa: ARG002 - as a topic
+        """The folder, which has no id but its name."""
+        return {self.name: ""}
 
-    def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":  # noqa: ARG002 - as every source
-        """The files in the log of Spark's file source."""
-        from pipeline.verification.files import TakenFiles
-
-        return TakenFiles(spark, self, place)
-
-    def reset_notes(self, settings: Settings) -> list[str]:  # noqa: ARG002 - as every source
+    def reset_notes(self, settings: Settings) -> list[str]:  # noqa: ARG002 - as a topic
         """Notes on what the next run reads."""
         return [f"the next run reads all files that are in {self.folder} then"]
 
@@ -135,8 +115,36 @@ def path_of(uri: str) -> Path:
     return Path("/" + uri.removeprefix("file:").lstrip("/"))
 
 
+@dataclass(frozen=True, slots=True)
+class TakenFile:
+    """A file that a query has read or is about to read.
+
+    entry: the number of its entry in the log of Spark's file source. Each listing that finds new files adds one entry with all of them, and
+    a micro-batch reads whole entries. modified_ms: its modification time when it was found, ms since 1970.
+    """
+
+    path: str
+    modified_ms: int
+    entry: int
+
+
+def taken_files(checkpoint: StoragePath, attempts: int = _ATTEMPTS) -> list[TakenFile]:
+    """All files that a query has found, in order, from the log that Spark's file source keeps in its checkpoint. Safe while it runs.
+
+    Raises StreamgaugeError for a damaged log file.
+    """
+    try:
+        entries = log.live_entries(checkpoint / "sources" / "0")
+    except FileNotFoundError:  # Spark compacted the log
+        if attempts == 1:
+            raise
+        return taken_files(checkpoint, attempts - 1)
+    return [TakenFile(str(log.path_of(entry)), entry["timestamp"], entry["batchId"]) for entry in entries]
+
+
 def _records(files: DataFrame) -> DataFrame:
-    return files.mapInArrow(_documents, _RECORD_SCHEMA).withColumn("clock", F.col("timestamp")).select(*RECORD, PROBLEM)
+    same_for_all = {"key": F.lit(None).cast("binary"), "partition": F.lit(0), "clock": F.col("timestamp")}
+    return files.mapInArrow(_documents, _DOCUMENTS_COLUMNS).withColumns(same_for_all).select(*RECORD, PROBLEM)
 
 
 def _documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -162,14 +170,11 @@ def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def _batch(lines: list[Line], path: Path, modified: pa.Scalar) -> pa.RecordBatch:
-    count = len(lines)
-    columns = [
-        pa.nulls(count, pa.binary()),
-        pa.array([line.value for line in lines], pa.binary()),
-        pa.repeat(topic_of(path), count),
-        pa.repeat(pa.scalar(0, pa.int32()), count),
-        pa.array([line.number for line in lines], pa.int64()),
-        pa.repeat(modified, count).cast(pa.timestamp("us", tz="UTC")),
-        pa.array([line.problem for line in lines], pa.string()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+    columns = {
+        "topic": pa.repeat(topic_of(path), len(lines)),
+        "timestamp": pa.repeat(modified, len(lines)),
+        "offset": pa.array([line.number for line in lines], pa.int64()),
+        "value": pa.array([line.value for line in lines], pa.binary()),
+        PROBLEM: pa.array([line.problem for line in lines], pa.string()),
+    }
+    return pa.RecordBatch.from_pydict(columns)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import client_options
@@ -32,20 +33,16 @@ def stream_of_records(spark: SparkSession, settings: Settings, selection: Mappin
     options = {
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
-        "includeHeaders": "true",
-        "kafka.max.poll.records": "5000",
-        "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
         "kafka.fetch.max.wait.ms": "50",
         # By default, Spark tries three times for a minute each before it reports that it cannot reach Kafka.
         "kafka.request.timeout.ms": "15000",
         "kafka.default.api.timeout.ms": "20000",
         "fetchOffset.numRetries": "1",
         **selection,
-        **kafka_options(settings),
     }
     if settings.max_offsets_per_trigger is not None:
         options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
-    return _records(spark.readStream.format("kafka").options(**options).load())
+    return _loaded(spark.readStream, settings, options).select(*RECORD)
 
 
 def records_from(
@@ -55,9 +52,8 @@ def records_from(
 
     selection: see stream_of_records.
     """
-    span = {"startingOffsets": offsets, "endingOffsets": ends}
-    options = {**kafka_options(settings), **selection, **span, "failOnDataLoss": "false", "includeHeaders": "true"}
-    return _records(spark.read.format("kafka").options(**options).load())
+    options = {**selection, "startingOffsets": offsets, "endingOffsets": ends, "failOnDataLoss": "false"}
+    return _loaded(spark.read, settings, options).select(*RECORD)
 
 
 def records_between(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets, *, with_headers: bool = False) -> DataFrame:
@@ -65,26 +61,28 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
 
     Reading fails when Kafka no longer has one of the records.
     """
-    ranges = {which: (starts[which], end) for which, end in ends.items() if starts[which] < end}
-    numbers: dict[str, list[int]] = {}
-    for topic, number in ranges:
-        numbers.setdefault(topic, []).append(number)
+    ends = {which: end for which, end in ends.items() if starts[which] < end}
+    first, last = nested({which: starts[which] for which in ends}), nested(ends)
+    if not ends:
+        headers = ", headers array<struct<key: string, value: binary>>" if with_headers else ""
+        return spark.createDataFrame([], RECORD_SCHEMA + headers)
     options = {
-        "assign": json.dumps(numbers or {topic: [number] for topic, number in list(ends)[:1]}),
-        "startingOffsets": json.dumps(nested({which: start for which, (start, _) in ranges.items()})) if ranges else "earliest",
-        "endingOffsets": json.dumps(nested({which: end for which, (_, end) in ranges.items()})) if ranges else "latest",
-        "includeHeaders": "true",
+        "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in first.items()}),
+        "startingOffsets": json.dumps(first),
+        "endingOffsets": json.dumps(last),
         "failOnDataLoss": "true",
-        "kafka.max.poll.records": "5000",
-        "kafka.max.partition.fetch.bytes": str(max(8 * 1024 * 1024, LARGEST_RECORD_BYTES)),
-        **kafka_options(settings),
     }
-    records = _records(spark.read.format("kafka").options(**options).load(), *(["headers"] if with_headers else []))
-    return records if ranges else records.where("false")
+    return _loaded(spark.read, settings, options).select(*RECORD, *(["headers"] if with_headers else []))
 
 
-def _records(loaded: DataFrame, *more: str) -> DataFrame:
-    return loaded.withColumn("clock", clock()).select(*RECORD, *more)
+def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, options: Mapping[str, str]) -> DataFrame:
+    common = {
+        "includeHeaders": "true",
+        "kafka.max.poll.records": "5000",
+        "kafka.max.partition.fetch.bytes": str(LARGEST_RECORD_BYTES),
+    }
+    loaded = reader.format("kafka").options(**{**common, **options, **kafka_options(settings)}).load()
+    return loaded.withColumn("clock", clock())
 
 
 def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:

@@ -1,25 +1,21 @@
 """A Kafka topic as a source."""
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import Self
 
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import KafkaException, TopicCollection
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
+from contract.kafka.errors import KafkaAway, forbidden, is_forbidden
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import Partition
-from pipeline.checkpoint.use import CheckpointUse
-from pipeline.sources.kafka import records_from, source_partitions, stream_of_records
+from pipeline.sources.kafka import first_and_end_offsets, records_from, source_partitions, stream_of_records
 
-if TYPE_CHECKING:
-    from pipeline.verification.taken import Taken
-
-ANSWER_SECONDS = 5
+ANSWER_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,6 @@ class KafkaTopic:
     name: str
     pattern: str | None = None
     numbers: tuple[int, ...] = ()
-    is_in_kafka: ClassVar[bool] = True
 
     def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
         """The source of all topics that match a regular expression, or of these partitions of the topic."""
@@ -51,9 +46,18 @@ class KafkaTopic:
             raise StreamgaugeError(msg)
         return wanted
 
-    def check(self, checkpoint: CheckpointUse, partitions: Sequence[Partition], settings: Settings) -> None:
-        """Compares Kafka's topic ids."""
-        checkpoint.check_topics({topic for topic, _ in partitions}, settings)
+    def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:
+        """Kafka's id of each topic; a topic that is deleted and recreated has another one. Raises KafkaAway and KafkaRefuses."""
+        names = sorted({topic for topic, _ in partitions})
+        admin = settings.kafka.admin()  # without a name, it would end before it answers
+        described = admin.describe_topics(TopicCollection(names), request_timeout=ANSWER_SECONDS)
+        try:
+            return {name: str(future.result().topic_id) for name, future in described.items()}
+        except KafkaException as error:
+            if is_forbidden(error.args[0]):
+                raise forbidden(settings.kafka, f"describe topic {', '.join(names)}") from error
+            msg = f"Kafka at {settings.kafka} does not describe topic {', '.join(names)}: {error.args[0].str()}"
+            raise KafkaAway(msg) from error
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""
@@ -62,12 +66,6 @@ class KafkaTopic:
     def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
         """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""
         return records_from(spark, settings, self._selection, offsets, ends)
-
-    def taken(self, place: CheckpointPlace, spark: SparkSession, settings: Settings) -> "Taken":
-        """The records that the query has read, as Kafka has them now."""
-        from pipeline.verification.taken import TakenRecords
-
-        return TakenRecords(spark, settings, place)
 
     def reset_notes(self, settings: Settings) -> list[str]:
         """Notes on records that the topic no longer has, and on where the next run starts."""
@@ -80,14 +78,9 @@ class KafkaTopic:
 
     def _records_gone(self, settings: Settings) -> int:
         """The number of records that the topic has deleted; 0 if Kafka does not answer."""
-        admin = settings.kafka.admin()
-        try:
-            partitions = admin.list_topics(self.name, timeout=ANSWER_SECONDS).topics[self.name].partitions
-            earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-            asked = {TopicPartition(self.name, number): earliest for number in partitions}
-            return sum(first.result(ANSWER_SECONDS).offset for first in admin.list_offsets(asked, request_timeout=ANSWER_SECONDS).values())
-        except (KafkaException, TimeoutError):
-            return 0
+        with contextlib.suppress(StreamgaugeError):
+            return sum(first for first, _ in first_and_end_offsets(settings, source_partitions(settings, self.name)).values())
+        return 0
 
 
 @dataclass(frozen=True)

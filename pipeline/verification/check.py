@@ -11,9 +11,32 @@ from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import Checkpoint, Offsets
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.query import Query
+from pipeline.sources.files import Files
+from pipeline.sources.kafka import records_between
+from pipeline.verification.files import TakenFiles
 from pipeline.verification.outcome import Outcome
-from pipeline.verification.prefix import Prefix
-from pipeline.verification.taken import Taken
+from pipeline.verification.prefix import Prefix, prefix_of
+
+
+@dataclass(frozen=True)
+class TakenRecords:
+    """The records read from a topic."""
+
+    spark: SparkSession
+    settings: Settings
+    checkpoint: CheckpointPlace
+
+    def prefix(self, committed: int, planned: int) -> Prefix:
+        """The prefix, limited to the records that Kafka still has."""
+        return prefix_of(self.checkpoint, self.settings, committed, planned)
+
+    def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
+        """Columns of sources.kafka.RECORD."""
+        return records_between(self.spark, self.settings, starts, ends)
+
+    def strangers(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as of files
+        """Always empty: `compare` already finds rows of foreign partitions."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -33,9 +56,11 @@ class Check:
         return self.query.checkpoint_name.place(self.settings)
 
     @cached_property
-    def taken(self) -> Taken:
+    def taken(self) -> TakenRecords | TakenFiles:
         """The records that the query has read."""
-        return self.query.source.taken(self.place, self.spark, self.settings)
+        if isinstance(self.query.source, Files):
+            return TakenFiles(self.spark, self.query.source, self.place)
+        return TakenRecords(self.spark, self.settings, self.place)
 
     def committed(self) -> Prefix:
         """The prefix at the last committed batch."""

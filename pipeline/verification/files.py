@@ -14,8 +14,7 @@ from contract.errors import StreamgaugeError
 from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import FILES, Batch, Offsets, Partition
 from pipeline.checkpoint.journal import known_batches
-from pipeline.sources.files import PROBLEM, Files, records_of, topic_of
-from pipeline.sources.taken_files import TakenFile, taken_files
+from pipeline.sources.files import PROBLEM, Files, TakenFile, records_of, taken_files, topic_of
 from pipeline.verification.outcome import Cut
 from pipeline.verification.prefix import Prefix, batch_numbered
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from contract.settings import Settings
-from pipeline.sources.files import Files, records_of
-from pipeline.sources.taken_files import taken_files
+from pipeline.sources.files import Files, records_of, taken_files
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from messages import refused
 
 from pipeline.checkpoint.contents import FILES, Checkpoint
 from pipeline.sources.documents import LARGEST_DOCUMENT_BYTES, Line, lines_of
-from pipeline.sources.files import path_of
-from pipeline.sources.taken_files import TakenFile, taken_files
+from pipeline.sources.files import TakenFile, path_of, taken_files
 
 
 @pytest.fixture
