@@ -196,8 +196,10 @@ def verify(
         sys.stdout.write(as_json(outcomes) + "\n")
     else:
         show(outcomes, out)
-    if not_kept := keep(settings, outcomes):
-        err.print(f"warning: {not_kept}")
+    try:
+        keep(settings, outcomes)
+    except StreamgaugeError as error:
+        err.print(f"warning: the verdicts are not in topic verdicts: {error}")
     verdicts = {outcome.verdict for outcome in outcomes}
     raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
 

@@ -1,7 +1,7 @@
 """The sink that keeps a table of a relational database equal to a compacted topic."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -12,10 +12,6 @@ from contract.settings import Settings
 from pipeline.database.connection import Database
 from pipeline.database.keyed_table import IS_DELETED, KeyedTable
 from pipeline.sinks.sink import Deletion, Sink
-
-if TYPE_CHECKING:
-    from pipeline.verification.check import Check
-    from pipeline.verification.outcome import Outcome
 
 OFFSET = "_offset"
 """The column of a change with the offset of its record."""
@@ -57,12 +53,6 @@ class DatabaseTable(Sink):
             table.write(self.newest(batch).toArrow(), cast("str", query_id), number)
 
         return rows.writeStream.foreachBatch(write)
-
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the row of each key with the topic's last value."""
-        from pipeline.verification.database_table import verify
-
-        return verify(check, self)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
         """The table."""

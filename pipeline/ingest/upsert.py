@@ -5,7 +5,6 @@ Older records never replace newer ones, and deletions are remembered, so a batch
 
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -22,10 +21,6 @@ from pipeline.query import Query, unchanged
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sinks.topics import DeadLetterTopic
 from pipeline.sources.topic import KafkaTopic
-
-if TYPE_CHECKING:
-    from pipeline.verification.check import Check
-    from pipeline.verification.outcome import Outcome
 
 _BY_KEY = "held.kafka_key = come.kafka_key"
 _SPECIAL = set(" ,;{}()\n\t=")
@@ -54,12 +49,6 @@ class UpsertTable(Sink):
         """A writer that merges records (columns of sources.kafka.RECORD) in micro-batches."""
         location = self.location(settings)
         return records.writeStream.foreachBatch(lambda batch, _: merge(batch, location, take_new_fields=settings.take_new_fields))
-
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the row of each key with the newest record."""
-        from pipeline.verification.upserts import verify
-
-        return verify(check, self.location(check.settings))
 
     def deletions(self, settings: Settings) -> list[Deletion]:
         """The table, its remembered deletions, and its schema."""

@@ -1,8 +1,6 @@
 """Archives: append-only folders of Parquet files, and append-only Delta tables."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
@@ -12,11 +10,6 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
-
-if TYPE_CHECKING:
-    from pipeline.verification.check import Check
-    from pipeline.verification.outcome import Outcome
-
 
 _NTH = "_nth"
 
@@ -70,12 +63,6 @@ class ParquetArchive(Archive):
             raise StreamgaugeError(msg)
         return self._writer(rows, settings, "parquet")
 
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the rows of each record; reports missing and damaged files."""
-        from pipeline.verification.by_origin import verify_parquet
-
-        return verify_parquet(check, Path(str(self.folder(check.settings))), self.origin_prefix)
-
 
 @dataclass(frozen=True)
 class DeltaArchive(Archive):
@@ -84,12 +71,6 @@ class DeltaArchive(Archive):
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """A writer of all columns. Adds columns that the table lacks, for newer versions of the code."""
         return self._writer(rows, settings, "delta").option("mergeSchema", "true")
-
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the rows of each record."""
-        from pipeline.verification.by_origin import verify_delta
-
-        return verify_delta(check, str(self.folder(check.settings)), self.origin_prefix)
 
     def delta_table(self, settings: Settings) -> StoragePath:
         """The folder."""

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -15,10 +14,6 @@ from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
-
-if TYPE_CHECKING:
-    from pipeline.verification.check import Check
-    from pipeline.verification.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -55,11 +50,6 @@ class Sink(ABC):
 
         Raises TopicMissing when its topic does not exist.
         """
-
-    def verify(self, check: "Check") -> "Outcome":  # noqa: ARG002 - of a sink that cannot be
-        """Verifies the query of `check`. Raises StreamgaugeError when it cannot be checked."""
-        msg = f"{self.place} cannot be verified"
-        raise StreamgaugeError(msg)
 
     def deletions(self, settings: Settings) -> list[Deletion]:  # noqa: ARG002 - of a sink that keeps nothing
         """What a reset deletes; empty if there is nothing to delete. Raises StreamgaugeError when the sink cannot be reached."""

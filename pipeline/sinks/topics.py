@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
-import orjson
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 from pyspark.sql import types as T  # noqa: N812
@@ -13,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import delete_rows
-from contract.registry.client import SchemaRegistry, avro_rows
+from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
@@ -21,10 +20,6 @@ from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.sinks.sink import Deletion, Sink
 from pipeline.sources.kafka import kafka_options, records_from, source_partitions
-
-if TYPE_CHECKING:
-    from pipeline.verification.check import Check
-    from pipeline.verification.outcome import Outcome
 
 ALERT = ("time", "level", "query", "what", "detail")
 """The fields of an alert, see contract.topics.ALERTS."""
@@ -87,13 +82,6 @@ class CompactedTopic(Sink):
     def _schemas(self, settings: Settings) -> WriterSchemas | None:  # noqa: ARG002 - as above
         return None
 
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the latest row of each key of its topics, no key of which is in two. Then, of a version beside another, both."""
-        from pipeline.verification.compacted_topic import verify
-        from pipeline.verification.tables import json_row
-
-        return verify(check, self, json_row, json_row)
-
     def deletions(self, settings: Settings) -> list[Deletion]:
         """A tombstone for each key."""
         keys = {topic.name: read_keys(settings.kafka, topic.name) for topic in self.topics}
@@ -128,12 +116,6 @@ class CompactedAvroTopic(CompactedTopic):
 
     def _schemas(self, settings: Settings) -> WriterSchemas | None:
         return SchemaBook(SchemaRegistry(settings.registry)).of(self.subject)
-
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the latest row of each key, decoded."""
-        from pipeline.verification.compacted_topic import verify
-
-        return verify(check, self, avro_rows(check.registry), orjson.loads)
 
 
 @dataclass(frozen=True)
@@ -199,13 +181,6 @@ class AlertsTopic(Sink):
         """Writes `records`."""
         return _to_kafka(self.records(rows), self.topic, settings)
 
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the latest alert of each key; leaves out those with keys of other columns."""
-        from pipeline.verification.compacted_topic import verify
-        from pipeline.verification.tables import json_row
-
-        return verify(check, self, json_row, json_row, among_others=self.key)
-
     def reset_notes(self) -> list[str]:
         """Notes that a reset keeps the alerts."""
         return [f"the alerts stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
@@ -229,12 +204,6 @@ class DeadLetterTopic(Sink):
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """A writer of key, value and headers, unchanged."""
         return _to_kafka(rows, self.topic, settings)
-
-    def verify(self, check: "Check") -> "Outcome":
-        """Compares the dead letters of each record."""
-        from pipeline.verification.by_origin import verify_letters
-
-        return verify_letters(check, self.topic.name, self.reader)
 
     def reset_notes(self) -> list[str]:
         """Notes that a reset keeps the dead letters."""

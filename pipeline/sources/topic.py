@@ -49,7 +49,7 @@ class KafkaTopic:
     def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:
         """Kafka's id of each topic; a topic that is deleted and recreated has another one. Raises KafkaAway and KafkaRefuses."""
         names = sorted({topic for topic, _ in partitions})
-        admin = settings.kafka.admin()  # without a name, it would end before it answers
+        admin = settings.kafka.admin()  # without a reference, it is closed before it answers
         described = admin.describe_topics(TopicCollection(names), request_timeout=ANSWER_SECONDS)
         try:
             return {name: str(future.result().topic_id) for name, future in described.items()}

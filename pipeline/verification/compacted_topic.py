@@ -1,69 +1,59 @@
 """Verifies a compacted topic: compares the last row of each key with a recount."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import orjson
 
 from contract import durations
+from contract.registry.client import avro_rows
+from contract.settings import Settings
+from contract.windows import utc, window_of
+from pipeline.sinks.topics import AlertsTopic, CompactedAvroTopic, CompactedTopic
 from pipeline.verification.check import Check
 from pipeline.verification.expectation import Expectation
-from pipeline.verification.outcome import Lateness, Outcome
-from pipeline.verification.prefix import Prefix, looked_at, newest_cut_ms
-from pipeline.verification.tables import Comparison, Excuses, Row, Tables, own_rows
+from pipeline.verification.outcome import Beside, Lateness, Outcome
+from pipeline.verification.prefix import Prefix, looked_at
+from pipeline.verification.tables import Comparison, Excuses, Row, Rows, Tables, json_row, own_rows
 from pipeline.verification.topic_table import TopicTable, ends_of, read_table
-from pipeline.verification.versions import compared
-
-if TYPE_CHECKING:
-    from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 
 ATTEMPTS = 3
 Decode = Callable[[bytes], Row]
 
 
-def verify(
-    check: Check,
-    sink: "CompactedTopic | AlertsTopic",
-    decode: Decode,
-    decode_expected: Decode,
-    among_others: Collection[str] | None = None,
-) -> Outcome:
-    """Verifies the topics of `sink`, no key of which is in two of them.
-
-    decode: decodes the topics' values. decode_expected: decodes the recount's values, which are JSON.
-    among_others: the columns of the query's keys if the topics hold other records too, and keep the query's own from before a reset.
-    """
-    query, settings = check.query, check.settings
+def verify(check: Check, sink: CompactedTopic | AlertsTopic) -> Outcome:
+    """Verifies the topics of `sink`, no key of which is in two of them. Then, of a version beside another, compares both."""
+    settings = check.settings
+    decode = avro_rows(check.registry) if isinstance(sink, CompactedAvroTopic) else json_row
     for attempt in range(ATTEMPTS):
         committed, planned, limits = looked_at(check.place, lambda: ends_of(sink.topics, settings))
         table = read_table(settings, limits)
         prefix = check.taken.prefix(committed, planned)
-        lateness, comparison = _compare(check, prefix, table, decode, decode_expected, among_others)
+        lateness, comparison = _compare(check, prefix, sink, table, decode)
         if not comparison.unsettled or attempt == ATTEMPTS - 1:
             break
     faults = [f"{table.keyless} records without a key, which belong to no row"] if table.keyless else []
     if lateness is not None and lateness.wrongly_late_events:
         faults.append(
-            f"{lateness.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {query.name}`"
+            f"{lateness.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {check.query.name}`"
         )
     rows, differences, notes = comparison.counts, comparison.differences, _gaps(prefix, lateness)
-    beside = None if sink.current is None else compared(sink.current, table.values, decode, settings)
+    beside = None if sink.current is None else _beside(sink.current, table.values, decode, settings)
     return check.found(prefix, lateness=lateness, rows=rows, differences=differences, faults=faults, notes=notes, beside=beside)
 
 
 def _compare(
-    check: Check, prefix: Prefix, found: TopicTable, decode: Decode, decode_expected: Decode, among_others: Collection[str] | None
+    check: Check, prefix: Prefix, sink: CompactedTopic | AlertsTopic, found: TopicTable, decode: Decode
 ) -> tuple[Lateness | None, Comparison]:
     query, settings = check.query, check.settings
-    cut_until_ms = newest_cut_ms(prefix, check.place, check.spark, query, settings)
-    delay = query.watermark or settings.watermark
-    expectation = Expectation(query, check.taken.between, prefix, check.schemas, delay=delay, cut_until_ms=cut_until_ms)
+    expectation = Expectation(check, prefix)
     try:
         lateness = expectation.lateness()
         excuses = Excuses(
             untold=expectation.untold_keys() if lateness and lateness.untold_rows else frozenset(),
             is_cut=prefix.is_cut,
-            newest_cut_ms=cut_until_ms,
+            newest_cut_ms=expectation.newest_cut_ms,
             growing=query.growing,
             kept_for=timedelta(seconds=durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
             session_gap=timedelta(seconds=durations.seconds(query.session_gap, "session_gap")) if query.session_gap else None,
@@ -72,15 +62,36 @@ def _compare(
         expected = expectation.rows()
         tables = Tables(
             expected,
-            found.values if among_others is None else own_rows(found.values, expected, among_others),
+            own_rows(found.values, expected, sink.key) if isinstance(sink, AlertsTopic) else found.values,
             decode=decode,
-            decode_expected=decode_expected,
+            decode_expected=orjson.loads if isinstance(sink, CompactedAvroTopic) else json_row,
             expected_ahead=(lambda: expectation.rows(ahead=True)) if prefix.planned > prefix.committed else None,
             newer=found.newer,
         )
         return lateness, tables.compare(excuses)
     finally:
         expectation.close()
+
+
+def _beside(current: CompactedTopic, found: Rows, decode: Decode, settings: Settings) -> Beside:
+    """Compares the rows of a new version with those in the topics of `current`, which readers see.
+
+    found: the new version's rows. Of rows with windows, only those count whose windows both versions have begun and passed: between the
+    later of the first windows and the earlier of the newest ones.
+    """
+    there = read_table(settings, ends_of(current.topics, settings)).values
+    until = None
+    windows = [spans for rows in (there, found) if (spans := [window for key in rows if (window := window_of(key))])]
+    if len(windows) == 2:  # noqa: PLR2004 - both versions
+        first = max(min(window.start for window in spans) for spans in windows)
+        last = min(max(window.start for window in spans) for spans in windows)
+        there, found = (
+            {key: row for key, row in rows.items() if (window := window_of(key)) and first <= window.start and window.end <= last}
+            for rows in (there, found)
+        )
+        until = utc(last)
+    comparison = Tables(there, found, decode=decode, decode_expected=decode).compare(Excuses())
+    return Beside(current.place, until, comparison.counts, comparison.differences)
 
 
 def _gaps(prefix: Prefix, lateness: Lateness | None) -> list[str]:

@@ -1,23 +1,21 @@
 """Verifies a table of the database: compares the row of each key with the last value in the topic that it is made of."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.database.keyed_table import IS_DELETED
+from pipeline.database.sink import DatabaseTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Outcome, RowCounts
 
-if TYPE_CHECKING:
-    from pipeline.database.sink import DatabaseTable
-
 Key = tuple[Any, ...]
 
 
-def verify(check: Check, sink: "DatabaseTable") -> Outcome:
+def verify(check: Check, sink: DatabaseTable) -> Outcome:
     """Verifies the table at the batch that it says it holds.
 
     A row that differs is not checkable if its key has a later record, for which compaction may have removed the one that the row is from.

@@ -1,6 +1,5 @@
 """The expected contents of a compacted topic, computed from the prefix as a batch."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -10,9 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.windows import window_of
-from pipeline.checkpoint.contents import Offsets
-from pipeline.formats.confluent_avro import WriterSchemas
-from pipeline.query import Query
+from pipeline.checkpoint.contents import Checkpoint
+from pipeline.verification.check import Check
 from pipeline.verification.lateness import (
     IS_AHEAD,
     LATE,
@@ -30,35 +28,44 @@ from pipeline.verification.prefix import Prefix
 
 
 class Expectation:
-    """The expected contents of a compacted topic. The decoded source rows are computed once and kept on disk until `close`.
+    """The expected contents of a query's compacted topic. The decoded source rows are computed once and kept on disk until `close`."""
 
-    delay: how late a row may be, e.g. "10 minutes". cut_until_ms: see prefix.newest_cut_ms.
-    """
-
-    def __init__(
-        self,
-        query: Query,
-        records: Callable[[Offsets, Offsets], DataFrame],
-        prefix: Prefix,
-        schemas: WriterSchemas | None,
-        *,
-        delay: str,
-        cut_until_ms: int | None,
-    ) -> None:
-        self._query, self._records, self._prefix = query, records, prefix
-        self._schemas, self._delay, self._cut_until_ms = schemas, delay, cut_until_ms
+    def __init__(self, check: Check, prefix: Prefix) -> None:
+        self._check, self._query, self._prefix = check, check.query, prefix
+        self._delay = check.query.watermark or check.settings.watermark
         self._kept: DataFrame | None = None
-        if query.event_time is not None:
+        if self._query.event_time is not None:
             known = stretches(prefix.first, prefix.batches, prefix.committed)
-            rows = query.decoded(self._records(prefix.starts, prefix.planned_ends), schemas)
-            self._kept = with_lateness(rows, query.event_time, known).persist(StorageLevel.DISK_ONLY)
+            rows = self._query.decoded(check.taken.between(prefix.starts, prefix.planned_ends), check.schemas)
+            self._kept = with_lateness(rows, self._query.event_time, known).persist(StorageLevel.DISK_ONLY)
+
+    @cached_property
+    def newest_cut_ms(self) -> int | None:
+        """An upper bound of the event times of the lost records, in ms since 1970. 0 when nothing is lost, None when unknown.
+
+        The watermark after a batch is at least the latest event time of the stream so far, minus its delay, minus the partition skew.
+        """
+        prefix, skew = self._prefix, self._check.settings.partition_skew
+        if not prefix.is_cut:
+            return 0
+        cut = {which: start for which, start in prefix.starts.items() if start > prefix.first.get(which, 0)}
+        batches = iter(prefix.batches)
+        last = next((batch for batch in batches if all(batch.ends.get(which, 0) >= start for which, start in cut.items())), None)
+        if last is None:
+            return None
+        after = next(batches, None)
+        watermark_ms = after.watermark_ms if after else Checkpoint(self._check.place.folder).watermark_after(last.number)
+        if watermark_ms is None:
+            return None
+        sum_of = f"unix_millis(timestamp_millis({watermark_ms}) + interval {self._delay} + interval {skew})"
+        return int(self._check.spark.range(1).selectExpr(sum_of).collect()[0][0])
 
     @cached_property
     def _flagged(self) -> DataFrame | None:
         """The usable rows with their lateness. None for a query without event time. Raises as `watermarks_ahead` does."""
         if self._kept is None or self._query.event_time is None:
             return None
-        ahead = watermarks_ahead(self._kept, self._query.event_time, self._cut_until_ms)
+        ahead = watermarks_ahead(self._kept, self._query.event_time, self.newest_cut_ms)
         return with_wrongly_late(self._kept, self._query.event_time, ahead, self._delay) if ahead else self._kept
 
     def close(self) -> None:
@@ -74,7 +81,7 @@ class Expectation:
         """Expected values by key, as JSON, after the committed batch, or with `ahead` after the planned one."""
         if self._flagged is None:
             ends = self._prefix.planned_ends if ahead else self._prefix.ends
-            return self._collected(self._query.result(self._records(self._prefix.starts, ends), self._schemas))
+            return self._collected(self._check.result(self._prefix.starts, ends))
         counted = self._flagged.where(F.col(LATENESS) != LATE)
         rows = _plain(counted if ahead else counted.where(~F.col(IS_AHEAD)))
         final_ms = self._prefix.planned_watermark_ms if ahead else self._prefix.watermark_ms

@@ -15,12 +15,11 @@ from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import FILES, Batch, Offsets, Partition
 from pipeline.checkpoint.journal import known_batches
 from pipeline.sources.files import PROBLEM, Files, TakenFile, records_of, taken_files, topic_of
-from pipeline.verification.outcome import Cut
+from pipeline.verification.outcome import Cut, first_of
 from pipeline.verification.prefix import Prefix, batch_numbered
 
 END = 2**31
 """An offset after the last line of any file."""
-_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class FilesPrefix(Prefix):
             (self.gone, "no longer there: what came of them cannot be checked"),
             (self.changed, "changed since: the query has read what they held before"),
         )
-        return [f"{len(paths)} files that were read are {what} ({_named(paths)})" for paths, what in told if paths]
+        return [f"{len(paths)} files that were read are {what} ({first_of(paths)})" for paths, what in told if paths]
 
     def is_of_source(self, topic: Column) -> Column:
         """Whether a row comes from a file in the folder."""
@@ -122,7 +121,7 @@ class TakenFiles:
         """A line that names the files in `rows` that the query has never read. Empty if there are none."""
         known = {_partition(file)[0] for file in taken_files(self.checkpoint.folder)}
         unknown = sorted(row.topic for row in rows.select("topic").distinct().collect() if row.topic is not None and row.topic not in known)
-        return [f"rows are of {len(unknown)} files that the query has not read ({_named(unknown)})"] if unknown else []
+        return [f"rows are of {len(unknown)} files that the query has not read ({first_of(unknown)})"] if unknown else []
 
     @property
     def _found(self) -> list[TakenFile]:
@@ -152,8 +151,3 @@ def _modified_ms(path: str) -> int | None:
         return Path(path).stat().st_mtime_ns // 1_000_000
     except OSError:
         return None
-
-
-def _named(paths: Sequence[str]) -> str:
-    more = len(paths) - _MOST_NAMED
-    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from pipeline.checkpoint.contents import Batch, Offsets, Partition
+from pipeline.sources.static_tables import fields_of
 from pipeline.verification.outcome import Lateness
 
 IN_TIME, UNTOLD, LATE, WRONGLY_LATE = 0, 1, 2, 3
@@ -85,17 +86,9 @@ def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) ->
 def _buckets(rows: DataFrame, known: list[Stretch]) -> tuple[DataFrame, int]:
     """The stretches, one row per bucket of offsets that they overlap, for a join by bucket, and the width of a bucket."""
     width = max(1, sum(stretch.end - stretch.start for stretch in known) // _MOST_BUCKETS)
-    columns = {
-        "_topic": [stretch.partition[0] for stretch in known],
-        "_partition": [stretch.partition[1] for stretch in known],
-        "_start": [stretch.start for stretch in known],
-        "_end": [stretch.end for stretch in known],
-        LATE_UNTIL: [stretch.late_until_ms for stretch in known],
-        "_in_time_after_ms": [stretch.in_time_after_ms for stretch in known],
-        "_is_ahead_stretch": [stretch.is_ahead for stretch in known],
-    }
+    values = [(*one.partition, one.start, one.end, one.late_until_ms, one.in_time_after_ms, one.is_ahead) for one in known]
     schema = f"_topic string, _partition int, _start bigint, _end bigint, {LATE_UNTIL} bigint, _in_time_after_ms bigint, _is_ahead_stretch boolean"
-    frame = rows.sparkSession.createDataFrame(pd.DataFrame(columns), schema)
+    frame = rows.sparkSession.createDataFrame(pd.DataFrame(values, columns=fields_of(schema).names), schema)
     buckets = F.sequence(F.floor(F.col("_start") / width).cast("long"), F.floor((F.col("_end") - 1) / width).cast("long"))
     return frame.withColumn("_bucket", F.explode(buckets)), width
 
@@ -105,7 +98,7 @@ def watermarks_ahead(flagged: DataFrame, event_time: str, cut_until_ms: int | No
 
     A watermark never moves back, so the rows with an earlier watermark precede it. It is behind the newest of those rows unless another
     event advanced it.
-    flagged: a result of `with_lateness`. cut_until_ms: see prefix.newest_cut_ms.
+    flagged: a result of `with_lateness`. cut_until_ms: see Expectation.newest_cut_ms.
     Raises StreamgaugeError when a watermark is ahead of all remaining events and lost records may explain it.
     """
     newest = flagged.groupBy(LATE_UNTIL).agg(F.unix_millis(F.max(event_time)).alias("newest"))

@@ -1,14 +1,9 @@
 """Compares rows that name their record of origin (archives, dead letters) with the expected rows: distributed, by hash."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import pandas as pd
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.checkpoint.contents import Offsets, Partition
 from pipeline.verification.outcome import MOST_DIFFERENCES, RowCounts
 from pipeline.verification.prefix import Prefix
 
@@ -17,22 +12,6 @@ CONTENT = "content"
 """The row as text. Equal rows have equal texts."""
 _FIRST_LEFT, _PREFIX_END = "_first_left", "_prefix_end"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
-
-
-class Origin(NamedTuple):
-    """The topic, partition and offset of a record."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class OriginComparison:
-    """The result of a comparison. where: the first records with wrong rows."""
-
-    counts: RowCounts
-    where: tuple[Origin, ...]
 
 
 def rows_by_origin(rows: DataFrame, prefix: str = "") -> DataFrame:
@@ -54,11 +33,12 @@ def letters_by_origin(letters: DataFrame, reader: str = "") -> DataFrame:
     return letters.where(is_of_reader).select(*origin, F.to_json(content, _JSON).alias(CONTENT)).where(F.col("offset") >= 0)
 
 
-def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Mapping[Partition, int] | None = None) -> OriginComparison:
+def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: DataFrame | None = None) -> tuple[RowCounts, list[Row]]:
     """Compares the rows of each record of `prefix`. Both frames have the columns of ORIGIN, and CONTENT.
 
-    kept_from: for a sink with retention, the first offset of each partition that it still covers. Missing rows of earlier records, and of
-    partitions that it lacks, are not checkable. None: the sink has no retention.
+    kept_from: for a sink that has lost rows to retention, the first offset of each partition that it still covers: topic, partition,
+    kept_from. Missing rows of earlier records, and of partitions that it lacks, are not checkable.
+    Returns the counts, and the origins of the first records with wrong rows.
     """
     bounded = _with_bounds(found, prefix)
     is_ahead = F.coalesce(prefix.is_of_source(F.col("topic")) & (F.col("offset") >= F.col(_PREFIX_END)), F.lit(False))  # noqa: FBT003
@@ -72,7 +52,10 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Ma
     per_record = per_row.groupBy(*ORIGIN).agg(
         F.sum(F.least("expected", "found")).alias("equal"), F.sum(lacking).alias("lacking"), F.sum(more).alias("more")
     )
-    is_forgotten = F.lit(False) if kept_from is None else F.col("offset") < _offset_of(kept_from, 2**63 - 1)  # noqa: FBT003
+    is_forgotten = F.lit(False)  # noqa: FBT003
+    if kept_from is not None:
+        per_record = per_record.join(kept_from, ["topic", "partition"], how="left")
+        is_forgotten = F.coalesce(F.col("offset") < F.col("kept_from"), F.lit(True))  # noqa: FBT003
     different, missing = F.least("lacking", "more"), F.col("lacking") - F.least("lacking", "more")
     totals = per_record.agg(
         _total(F.col("equal")).alias("equal"),
@@ -83,8 +66,7 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Ma
     ).collect()[0]
     counts = RowCounts(**{**totals.asDict(), "not_checkable": totals["not_checkable"] + taken.where(~is_left).count()})
     is_wrong = (F.col("more") > 0) | ((F.col("lacking") > 0) & ~is_forgotten)
-    where = per_record.where(is_wrong).orderBy(*ORIGIN).limit(MOST_DIFFERENCES).collect() if counts.wrong else []
-    return OriginComparison(counts, tuple(Origin(row.topic, row.partition, row.offset) for row in where))
+    return counts, per_record.where(is_wrong).orderBy(*ORIGIN).limit(MOST_DIFFERENCES).collect() if counts.wrong else []
 
 
 def _with_bounds(rows: DataFrame, prefix: Prefix) -> DataFrame:
@@ -105,12 +87,3 @@ def _side(rows: DataFrame, expected: int, found: int) -> DataFrame:
 
 def _total(column: Column) -> Column:
     return F.coalesce(F.sum(column), F.lit(0))
-
-
-def _offset_of(offsets: Offsets, otherwise: int) -> Column:
-    """The offset of a row's partition; `otherwise` for partitions without one."""
-    if not offsets:
-        return F.lit(otherwise)
-    entries = [F.lit(value) for (topic, number), offset in offsets.items() for value in (f"{topic}-{number}", offset)]
-    name = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    return F.coalesce(F.try_element_at(F.create_map(*entries), name), F.lit(otherwise).cast("long"))

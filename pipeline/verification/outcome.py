@@ -1,13 +1,19 @@
 """The result of verifying one query."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Verdict = Literal["right", "wrong", "not checked", "not run"]
 Kind = Literal["missing", "extra", "different"]
 MOST_DIFFERENCES = 5
 """The number of differences that are shown with both values."""
+
+
+def first_of(paths: Sequence[object]) -> str:
+    """The first of the paths, and how many more there are."""
+    more = len(paths) - MOST_DIFFERENCES
+    return ", ".join(map(str, paths[:MOST_DIFFERENCES])) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True)
@@ -29,9 +35,9 @@ class RowCounts:
     ahead: int = 0
 
     @property
-    def compared(self) -> int:
-        """The number of all rows."""
-        return self.equal + self.wrong + self.expired + self.not_checkable + self.untold + self.ahead
+    def by_kind(self) -> dict[str, int]:
+        """All fields, after `compared`: their sum."""
+        return {"compared": sum(asdict(self).values()), **asdict(self)}
 
     @property
     def wrong(self) -> int:

@@ -1,20 +1,19 @@
 """The records that a query has committed, and which of them the source topic still has."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import sleep
 from typing import TypeVar
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
 from contract.storage.paths import StoragePath
-from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets, Partition
+from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets
 from pipeline.checkpoint.journal import known_batches
-from pipeline.query import Query
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.outcome import Cut
 
@@ -141,32 +140,6 @@ def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -
             return batch
     msg = f"{folder} has no offsets of batch {number}, which it has committed: it is damaged; restore it, or delete it to recount from the start"
     raise StreamgaugeError(msg)
-
-
-def newest_cut_ms(prefix: Prefix, place: CheckpointPlace, spark: SparkSession, query: Query, settings: Settings) -> int | None:
-    """An upper bound of the event times of the lost records, in ms since 1970. 0 when nothing is lost, None when unknown.
-
-    The watermark after a batch is at least the latest event time of the stream so far, minus its delay, minus the partition skew.
-    """
-    if not prefix.is_cut:
-        return 0
-    last = next((batch for batch in prefix.batches if _reaches(batch, prefix)), None)
-    if last is None:
-        return None
-    after = next((batch.watermark_ms for batch in prefix.batches if batch.number > last.number), None)
-    watermark_ms = after if after is not None else Checkpoint(place.folder).watermark_after(last.number)
-    if watermark_ms is None:
-        return None
-    delay = query.watermark or settings.watermark
-    row = spark.sql(
-        f"SELECT unix_millis(timestamp_millis({watermark_ms}) + interval {delay} + interval {settings.partition_skew}) AS ms"
-    ).first()
-    return None if row is None else int(row["ms"])
-
-
-def _reaches(batch: Batch, prefix: Prefix) -> bool:
-    cut: Mapping[Partition, int] = {which: start for which, start in prefix.starts.items() if start > prefix.first.get(which, 0)}
-    return all(batch.ends.get(which, 0) >= start for which, start in cut.items())
 
 
 def _watermark_at(batches: tuple[Batch, ...], number: int) -> int:

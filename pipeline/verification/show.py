@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -18,15 +17,8 @@ _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not 
 
 def as_json(outcomes: Sequence[Outcome]) -> str:
     """A JSON array with one object per query."""
-    found = [
-        {
-            **asdict(outcome),
-            "verdict": outcome.verdict,
-            "rows": {"compared": outcome.rows.compared, **asdict(outcome.rows)},
-        }
-        for outcome in outcomes
-    ]
-    return orjson.dumps(found, default=_number).decode()
+    found = [{**asdict(outcome), "verdict": outcome.verdict, "rows": outcome.rows.by_kind} for outcome in outcomes]
+    return orjson.dumps(found, default=float).decode()
 
 
 def show(outcomes: Sequence[Outcome], console: Console) -> None:
@@ -78,7 +70,7 @@ def _lines(outcome: Outcome) -> list[str]:
     lines += [f"WRONG: {fault}" for fault in outcome.faults]
     if rows.wrong:
         lines.append(
-            f"WRONG: {rows.wrong:,} of {rows.compared:,} rows: {rows.missing:,} missing, {rows.extra:,} extra, {rows.different:,} different"
+            f"WRONG: {rows.wrong:,} of {rows.by_kind['compared']:,} rows: {rows.missing:,} missing, {rows.extra:,} extra, {rows.different:,} different"
         )
     lines += _differences(outcome.differences, rows, "the source says", "the sink holds")
     return lines if outcome.beside is None else [*lines, *_beside(outcome.beside)]
@@ -139,11 +131,5 @@ def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401
 def _row(row: Any) -> str:  # noqa: ANN401 - a row, or words on why there is none
     if row is None:
         return "no such row"
-    text = row if isinstance(row, str) else orjson.dumps(row, default=_number).decode()
+    text = row if isinstance(row, str) else orjson.dumps(row, default=float).decode()
     return text if len(text) <= WIDEST_ROW else f"{text[:WIDEST_ROW]} ..."
-
-
-def _number(value: object) -> Any:  # noqa: ANN401 - a number of JSON
-    if isinstance(value, Decimal):
-        return float(value)
-    raise TypeError(value)

@@ -26,18 +26,6 @@ class TopicTable:
     newer: set[bytes] = field(default_factory=set)
     keyless: int = 0
 
-    def apply(self, message: Message, limit: int) -> None:
-        """Adds a record."""
-        key, value = message.key(), message.value()
-        if key is None:
-            self.keyless += 1
-        elif (message.offset() or 0) >= limit:
-            self.newer.add(key)
-        elif value is None:
-            self.values.pop(key, None)
-        else:
-            self.values[key] = value
-
 
 class _LimitedReader(TableReader):
     """Reads a topic into a TopicTable, up to the end that each partition has when it gets there: with every record that compaction knew."""
@@ -51,7 +39,15 @@ class _LimitedReader(TableReader):
         self._ends_ahead = dict.fromkeys(self._ends_ahead, sys.maxsize)
 
     def _apply(self, message: Message) -> None:
-        self._found.apply(message, self._limits.get((self._topic, message.partition() or 0), 0))
+        key, value, found = message.key(), message.value(), self._found
+        if key is None:
+            found.keyless += 1
+        elif (message.offset() or 0) >= self._limits.get((self._topic, message.partition() or 0), 0):
+            found.newer.add(key)
+        elif value is None:
+            found.values.pop(key, None)
+        else:
+            found.values[key] = value
 
 
 def ends_of(topics: Iterable[Topic], settings: Settings) -> Offsets:

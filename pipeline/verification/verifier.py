@@ -10,12 +10,17 @@ from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from pipeline.checkpoint.contents import Checkpoint
+from pipeline.database.sink import DatabaseTable
 from pipeline.formats.confluent_avro import schema_ids, unknown_ids
 from pipeline.formats.schema_book import SchemaBook
+from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.running.failures import DATA_LOSS
+from pipeline.sinks.archives import Archive
+from pipeline.sinks.topics import AlertsTopic, CompactedTopic, DeadLetterTopic
 from pipeline.sources.kafka import records_between
 from pipeline.spark.errors import SparkFailure
+from pipeline.verification import by_origin, compacted_topic, database_table, upserts
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import Outcome
 from pipeline.verification.prefix import prefix_of
@@ -62,7 +67,20 @@ class Verifier:
 
     def _check(self, query: Query, outcome: Outcome) -> Outcome:
         schemas = None if query.subject is None else self._schemas.of(query.subject)
-        return query.sink.verify(Check(self.spark, self.settings, self._registry, query, schemas, outcome))
+        check = Check(self.spark, self.settings, self._registry, query, schemas, outcome)
+        match query.sink:
+            case CompactedTopic() | AlertsTopic() as sink:
+                return compacted_topic.verify(check, sink)
+            case DeadLetterTopic() as sink:
+                return by_origin.verify_letters(check, sink)
+            case Archive() as sink:
+                return by_origin.verify_archive(check, sink)
+            case UpsertTable() as sink:
+                return upserts.verify(check, sink)
+            case DatabaseTable() as sink:
+                return database_table.verify(check, sink)
+        msg = f"{query.sink.place} cannot be verified"
+        raise StreamgaugeError(msg)
 
     def _ids_of(self, place: CheckpointPlace) -> set[int]:
         checkpoint = Checkpoint(place.folder)

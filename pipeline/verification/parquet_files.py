@@ -10,12 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.spark.log import live_entries, path_of
-
-_MOST_NAMED = 5
+from pipeline.verification.outcome import first_of
 
 
 @dataclass(frozen=True)
-class Archive:
+class ParquetFiles:
     """A table of Parquet files in `folder`, read with the current columns of its rows. Columns that older files lack are null."""
 
     spark: SparkSession
@@ -45,9 +44,8 @@ class Archive:
 
     def faults(self, what: str, paths: Sequence[Path]) -> list[str]:
         """One line that names the first paths and says that they are `what`. Empty without paths."""
-        shown = [str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else str(path) for path in paths[:_MOST_NAMED]]
-        more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-        return [f"files of the table that are {what}, {len(paths)}: {', '.join(shown)}{more}"] if paths else []
+        shown = [path.relative_to(self.folder) if path.is_relative_to(self.folder) else path for path in paths]
+        return [f"files of the table that are {what}, {len(paths)}: {first_of(shown)}"] if paths else []
 
 
 def is_of_files(failure: str) -> bool:
