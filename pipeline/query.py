@@ -14,7 +14,7 @@ from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.running.watermarks import with_partition_watermarks
 from pipeline.sinks.sink import Sink
 from pipeline.sources.files import Files
-from pipeline.sources.kafka import RECORD_SCHEMA
+from pipeline.sources.kafka import ORIGIN, RECORD_SCHEMA
 from pipeline.sources.static_tables import StaticTable
 from pipeline.sources.topic import KafkaTopic
 
@@ -56,7 +56,7 @@ class Query:
     source: KafkaTopic | Files
     decode: Callable[..., DataFrame]
     sink: Sink
-    mode: OutputMode
+    mode: OutputMode = "append"
     transform: Callable[..., DataFrame] = unchanged
     subject: Subject | None = None
     event_time: str | None = None
@@ -103,7 +103,7 @@ class Query:
         if self.event_time is not None:
             delay, skew = self.watermark or settings.watermark, self.skew or settings.partition_skew
             if self.real_time:
-                return self.transformed(rows.withWatermark(self.event_time, delay).drop("topic", "partition", "offset"))
+                return self.transformed(rows.withWatermark(self.event_time, delay).drop(*ORIGIN))
             rows = with_partition_watermarks(rows, self.event_time, delay=delay, skew=skew, partitions=partitions, branches=branches)
         return self.transformed(rows)
 

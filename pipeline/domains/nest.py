@@ -19,6 +19,7 @@ from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedTopic, CompactedTopicWithAlerts, DeadLetterTopic
 from pipeline.sources.files import Files
+from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.static_tables import UNKNOWN, StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
 from pipeline.state.cameras import camera_status
@@ -41,10 +42,8 @@ CAMERA = (
 )
 _CAMERAS = f"cameras: map<string, struct<{CAMERA}>>"
 DOCUMENT = f"devices struct<{_CAMERAS}>"
-_WHAT_SIGHTINGS_USE = (
-    "devices struct<cameras: map<string, struct<device_id: string, last_event: struct<has_person: boolean, start_time: timestamp>>>>"
-)
-_WHAT_REPORTS_USE = "devices struct<cameras: map<string, struct<device_id: string, is_online: boolean, last_event: struct<has_person: boolean, start_time: timestamp>>>>"
+_WHAT_SIGHTINGS_USE = "device_id string, last_event struct<has_person: boolean, start_time: timestamp>"
+_WHAT_REPORTS_USE = f"{_WHAT_SIGHTINGS_USE}, is_online boolean"
 _EVENT_KEY = ("device_id", "start_time")
 _CORRUPT = "_corrupt"
 _SKEW = "1 hour"
@@ -58,12 +57,12 @@ def sightings(records: DataFrame, future: str) -> DataFrame:
     future: how far an event may be ahead of its record, e.g. "10 minutes"; events further ahead are dropped.
     Returns topic, partition, offset, device_id, start_time. Parses only the fields it uses: parsing takes most of a batch's time.
     """
-    start_time = F.col("camera.last_event.start_time")
+    start_time = F.col("device.last_event.start_time")
     is_placed = start_time <= latest_event(future)  # null without a start_time
     return (
-        _cameras_of(records, _WHAT_SIGHTINGS_USE)
-        .where(F.col("camera.last_event.has_person") & is_placed)
-        .select("topic", "partition", "offset", _device_id().alias("device_id"), start_time.alias("start_time"))
+        nest_devices.each_of(records, "cameras", _WHAT_SIGHTINGS_USE)
+        .where(F.col("device.last_event.has_person") & is_placed)
+        .select(*ORIGIN, _device_id(), start_time.alias("start_time"))
     )
 
 
@@ -145,18 +144,16 @@ def reports(records: DataFrame, future: str) -> DataFrame:
     future: how far an event may be ahead of its record, e.g. "10 minutes"; a sighting further ahead is left out.
     Returns topic, partition, offset, device_id, at (timestamp, whole ms), is_online, sighting (timestamp; null if the document has none).
     """
-    start_time = F.col("camera.last_event.start_time")
-    is_sighting = F.col("camera.last_event.has_person") & (start_time <= latest_event(future))
+    start_time = F.col("device.last_event.start_time")
+    is_sighting = F.col("device.last_event.has_person") & (start_time <= latest_event(future))
     return (
-        _cameras_of(records, _WHAT_REPORTS_USE)
-        .where(F.col("camera").isNotNull())
+        nest_devices.each_of(records, "cameras", _WHAT_REPORTS_USE)
+        .where(F.col("device").isNotNull())
         .select(
-            "topic",
-            "partition",
-            "offset",
-            _device_id().alias("device_id"),
+            *ORIGIN,
+            _device_id(),
             F.timestamp_millis(F.unix_millis("clock")).alias("at"),
-            F.coalesce("camera.is_online", F.lit(True)).alias("is_online"),  # noqa: FBT003
+            F.coalesce("device.is_online", F.lit(True)).alias("is_online"),  # noqa: FBT003
             F.when(is_sighting, start_time).alias("sighting"),
         )
     )
@@ -170,20 +167,11 @@ def cameras(records: DataFrame) -> DataFrame:
     both spellings of is_audio_input_enabled merged into one.
     """
     fields = [name for name in fields_of(CAMERA).names if not name.startswith("is_audio_input") and name != "device_id"]
-    audio = F.coalesce("camera.is_audio_input_enabled", "camera.is_audio_input_enable").alias("is_audio_input_enabled")
+    audio = F.coalesce("device.is_audio_input_enabled", "device.is_audio_input_enable").alias("is_audio_input_enabled")
     return (
-        _cameras_of(records, DOCUMENT)
-        .where(F.col("camera").isNotNull())
-        .select(
-            "topic",
-            "partition",
-            "offset",
-            F.col("timestamp").alias("reported_at"),
-            F.to_date("timestamp").alias("date"),
-            _device_id().alias("device_id"),
-            audio,
-            *(F.col(f"camera.{name}") for name in fields),
-        )
+        nest_devices.each_of(records, "cameras", CAMERA)
+        .where(F.col("device").isNotNull())
+        .select(*ORIGIN, *nest_devices.reported(), _device_id(), audio, *(f"device.{name}" for name in fields))
     )
 
 
@@ -217,15 +205,8 @@ def _reason(text: Column, document: Column, future: str) -> Column:
     )
 
 
-def _cameras_of(records: DataFrame, schema: str) -> DataFrame:
-    parsed = records.withColumn("document", F.from_json(F.col("value").cast("string"), schema))
-    return parsed.select(
-        "topic", "partition", "offset", "timestamp", "clock", F.explode("document.devices.cameras").alias("camera_id", "camera")
-    )
-
-
 def _device_id() -> Column:
-    return F.coalesce("camera.device_id", "camera_id")
+    return F.coalesce("device.device_id", "id").alias("device_id")
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:
@@ -236,30 +217,22 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     )
     timeout_ms = round(durations.seconds(settings.inactive_after, "STREAMGAUGE_INACTIVE_AFTER") * 1000)
     query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else KafkaTopic(NEST_LOGS.name))
+    located = partial(query, static_tables=(DEVICE_LOCATIONS,), mode="update")
+    seeing = partial(located, decode=partial(sightings, future=settings.future), event_time="start_time", event_key=_EVENT_KEY)
     return (
-        query(
+        seeing(
             "nest-camera-stats",
-            decode=partial(sightings, future=settings.future),
-            event_time="start_time",
-            event_key=_EVENT_KEY,
             growing=("count",),
             transform=camera_stats,
-            static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),
-            mode="update",
         ),
-        query(
+        seeing(
             "nest-crowds",
-            decode=partial(sightings, future=settings.future),
-            event_time="start_time",
-            event_key=_EVENT_KEY,
             transform=partial(crowds, crowd=settings.crowd),
-            static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CROWDS, key=("zip_code", "window")),
-            mode="update",
             on_request=True,
         ),
-        query(
+        located(
             "nest-camera-status",
             decode=partial(reports, future=settings.future),
             event_time="at",
@@ -267,7 +240,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             skew=_SKEW,
             has_timers=True,
             transform=partial(camera_status, limits=limits),
-            static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopicWithAlerts(
                 NEST_CAMERA_STATUS,
                 key=("device_id",),
@@ -275,21 +247,15 @@ def queries(settings: Settings) -> tuple[Query, ...]:
                 alert_key=("device_id", "incident"),
                 alert_columns=("device_id", "zip_code", "alert", "incident", "state", "reason", "since"),
             ),
-            mode="update",
             trigger_seconds=5,
             version=2,
         ),
-        query(
+        seeing(
             "nest-camera-activity",
-            decode=partial(sightings, future=settings.future),
-            event_time="start_time",
-            event_key=_EVENT_KEY,
             transform=partial(camera_activity, timeout_ms=timeout_ms),
             session_gap=settings.inactive_after,
             has_timers=True,
-            static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CAMERA_ACTIVITY, key=("device_id",)),
-            mode="update",
             on_request=True,
         ),
         query(
@@ -301,15 +267,8 @@ def queries(settings: Settings) -> tuple[Query, ...]:
                 event_key=("device_id", "last_event.start_time"),
                 is_event="last_event.has_person and last_event.start_time is not null",
             ),
-            mode="append",
             trigger_seconds=30,
         ),
         *nest_devices.queries(query, settings.future),
-        query(
-            "nest-dead-letters",
-            decode=partial(unusable, future=settings.future),
-            sink=DeadLetterTopic(),
-            mode="append",
-            trigger_seconds=5,
-        ),
+        query("nest-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),
     )

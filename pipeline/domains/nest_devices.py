@@ -14,6 +14,7 @@ from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
+from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.static_tables import UNKNOWN, fields_of
 
 DEVICE = (
@@ -27,7 +28,22 @@ _BY_NAME = "map<string, string>"
 ALARMS = "nest-alarms"
 _ALARMS = {"smoke": "smoke_alarm_state", "co": "co_alarm_state", "battery": "battery_health"}
 _READING = ("device_id", "last_connection")
-_READ = ("topic", "partition", "offset", "device_id", "structure_id", "last_connection")
+_READ = (*ORIGIN, "device_id", "structure_id", "last_connection")
+
+
+def each_of(records: DataFrame, device_type: str, fields: str) -> DataFrame:
+    """The devices of that type in all documents, one row each: columns of ORIGIN, timestamp, clock, id, and device with `fields`.
+
+    records: columns of sources.kafka.RECORD. fields: those to parse, as "device_id string, is_online boolean".
+    """
+    schema = f"devices struct<{device_type}: map<string, struct<{fields}>>>"
+    parsed = records.withColumn("document", F.from_json(F.col("value").cast("string"), schema))
+    return parsed.select(*ORIGIN, "timestamp", "clock", F.explode(f"document.devices.{device_type}").alias("id", "device"))
+
+
+def reported() -> tuple[Column, Column]:
+    """Columns reported_at (the Kafka timestamp) and date (its UTC day)."""
+    return F.col("timestamp").alias("reported_at"), F.to_date("timestamp").alias("date")
 
 
 def devices(records: DataFrame) -> DataFrame:
@@ -39,30 +55,15 @@ def devices(records: DataFrame) -> DataFrame:
     Returns topic, partition, offset, reported_at (the Kafka timestamp), date (the UTC day of reported_at), device_type (the name in the
     document), the columns of DEVICE (null where the device has no such field, or one of another type), and device (its JSON).
     """
-    types = records.select(
-        "topic",
-        "partition",
-        "offset",
-        "timestamp",
-        F.explode(F.from_json(F.col("value").cast("string"), f"devices {_BY_NAME}")["devices"]).alias("device_type", "text"),
-    ).where("device_type <> 'cameras'")
+    by_type = F.from_json(F.col("value").cast("string"), f"devices {_BY_NAME}")["devices"]
+    types = records.select(*ORIGIN, "timestamp", F.explode(by_type).alias("device_type", "text")).where("device_type <> 'cameras'")
     each = types.withColumn("by_id", F.from_json("text", _BY_NAME)).select("*", F.explode_outer("by_id").alias("id", "one"))
     whole = each.withColumn("device", F.when(F.col("by_id").isNull(), F.col("text")).otherwise(F.col("one")))
     fields = [f"known.{name}" for name in fields_of(DEVICE).names if name != "device_id"]
     return (
         whole.where("device is not null")
         .withColumn("known", F.from_json("device", DEVICE))
-        .select(
-            "topic",
-            "partition",
-            "offset",
-            F.col("timestamp").alias("reported_at"),
-            F.to_date("timestamp").alias("date"),
-            "device_type",
-            F.coalesce("known.device_id", "id").alias("device_id"),
-            *fields,
-            "device",
-        )
+        .select(*ORIGIN, *reported(), "device_type", F.coalesce("known.device_id", "id").alias("device_id"), *fields, "device")
     )
 
 
@@ -136,12 +137,8 @@ def alarm_alerts(raised: DataFrame) -> DataFrame:
 
 def _of_type(records: DataFrame, device_type: str, fields: Sequence[str], future: str) -> DataFrame:
     """The devices of that type that were connected, and not in the future: the columns of _READ, and device{fields}."""
-    device = f"struct<device_id string, structure_id string, last_connection timestamp, {', '.join(fields)}>"
-    parsed = records.withColumn(
-        "document", F.from_json(F.col("value").cast("string"), f"devices struct<{device_type}: map<string, {device}>>")
-    )
     return (
-        parsed.select("topic", "partition", "offset", "clock", F.explode(f"document.devices.{device_type}").alias("id", "device"))
+        each_of(records, device_type, f"device_id string, structure_id string, last_connection timestamp, {', '.join(fields)}")
         .where(F.col("device.last_connection") <= latest_event(future))  # null without a last_connection
         .withColumns(
             {
@@ -169,6 +166,7 @@ def reason(document: Column, future: str) -> Column:
 
 def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
     """The queries on these devices, all on request. query: a query of the domain's source. future: see `readings`."""
+    query = partial(query, on_request=True)
     return (
         query(
             "nest-temperatures",
@@ -180,7 +178,6 @@ def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
             sink=CompactedTopic(NEST_TEMPERATURES, key=("structure_id", "window")),
             mode="update",
             trigger_seconds=10,
-            on_request=True,
         ),
         query(
             ALARMS,
@@ -191,7 +188,6 @@ def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
             sink=AlertsTopic(key=("device_id", "structure_id", "alarm", "state", "window")),
             mode="update",
             trigger_seconds=5,
-            on_request=True,
         ),
         query(
             "nest-devices-archive",
@@ -202,8 +198,6 @@ def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
                 event_key=("device_type", "device_id", "last_connection"),
                 is_event="last_connection is not null",
             ),
-            mode="append",
             trigger_seconds=30,
-            on_request=True,
         ),
     )

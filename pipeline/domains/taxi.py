@@ -18,6 +18,7 @@ from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
+from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.static_tables import StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
 from pipeline.state.early_sessions import early_sessions
@@ -55,9 +56,7 @@ def trips(records: DataFrame, future: str) -> DataFrame:
         records.withColumn("trip", F.from_json(F.col("value").cast("string"), TRIP))
         .where(_time_reason(F.col("trip.lpep_dropoff_datetime"), future).isNull())
         .select(
-            "topic",
-            "partition",
-            "offset",
+            *ORIGIN,
             F.sha2("value", 256).alias("fingerprint"),
             _timestamp("trip.lpep_pickup_datetime").alias("pickup"),
             _timestamp("trip.lpep_dropoff_datetime").alias("dropoff"),
@@ -231,7 +230,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             transform=zone_sessions,
             session_gap=SESSION_GAP,
             sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
-            mode="append",
             on_request=True,
         ),
         counting(
@@ -249,14 +247,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             transform=with_zones,
             static_tables=(ZONES,),
             sink=ParquetArchive("taxi/trips", partition_by="date"),
-            mode="append",
             trigger_seconds=30,
         ),
-        query(
-            "taxi-dead-letters",
-            decode=partial(unusable, future=settings.future),
-            sink=DeadLetterTopic(),
-            mode="append",
-            trigger_seconds=5,
-        ),
+        query("taxi-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),
     )

@@ -18,6 +18,7 @@ from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic, DeadLetterTopic
+from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.topic import KafkaTopic
 
 CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
@@ -50,10 +51,8 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
         events(records, schemas, (*_WHAT_EDITS_USE, *others))
         .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
         .select(
-            "topic",
-            "partition",
-            "offset",
-            F.coalesce(F.nullif(event["meta"]["id"], F.lit("")), F.concat_ws("-", "topic", "partition", "offset")).alias("event_id"),
+            *ORIGIN,
+            F.coalesce(F.nullif(event["meta"]["id"], F.lit("")), F.concat_ws("-", *ORIGIN)).alias("event_id"),
             _time_of(event).alias("edited_at"),
             F.when(event["bot"], BOT).otherwise(HUMAN).alias("requested_by"),
             event["wiki"].alias("wiki"),
@@ -121,7 +120,7 @@ def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
     event = F.col("event")
     read = events(records, schemas).where(event[IS_READ])
     own = {
-        **{f"kafka_{name}": F.col(name) for name in ("topic", "partition", "offset", "timestamp")},
+        **{f"kafka_{name}": F.col(name) for name in (*ORIGIN, "timestamp")},
         "changed_at": _time_of(event),
         "date": F.to_date(F.coalesce(_time_of(event), "timestamp")),
     }
@@ -187,7 +186,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         watermark=settings.wikimedia_watermark,
         mode="update",
     )
-    copies = partial(Query, source=KafkaTopic(WIKIMEDIA.name), subject=CHANGES, mode="append")
+    copies = partial(Query, source=KafkaTopic(WIKIMEDIA.name), subject=CHANGES)
     return (
         stats(
             "wikimedia-edit-stats",

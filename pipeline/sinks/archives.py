@@ -10,6 +10,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
+from pipeline.sources.kafka import ORIGIN
 
 _NTH = "_nth"
 
@@ -39,7 +40,7 @@ class Archive(Sink):
 
     def distinct(self, rows: DataFrame) -> DataFrame:
         """The events in `rows` of the archive, each once, however often it was sent: the row of its first record."""
-        origin = [f"{self.origin_prefix}{name}" for name in ("topic", "partition", "offset")]
+        origin = [f"{self.origin_prefix}{name}" for name in ORIGIN]
         key = [F.expr(part) for part in self.event_key] or [rows[name] for name in rows.columns if name not in origin]
         nth = F.row_number().over(Window.partitionBy(*key).orderBy(*origin))
         return rows.where(self.is_event).withColumn(_NTH, nth).where(F.col(_NTH) == 1).drop(_NTH)

@@ -1,4 +1,4 @@
-"""The interface of sinks: write rows, and optionally verify, reset and maintain them."""
+"""The interface of sinks: write rows, and optionally reset and maintain them. pipeline.verification knows how to verify each."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -26,14 +26,12 @@ class Deletion:
 
 def deletion_of_table(folder: StoragePath) -> list[Deletion]:
     """The deletion of the table in that folder; empty if it does not exist. Raises StreamgaugeError for a symbolic link."""
-    if not isinstance(folder, Path):
-        return [Deletion(f"table {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))] if folder.exists() else []
-    if folder.is_symlink():
+    if isinstance(folder, Path) and folder.is_symlink():
         msg = f"{folder} is a link to {folder.readlink()}; a reset does not follow links: delete that folder by hand, then reset"
         raise StreamgaugeError(msg)
     if not folder.exists():
         return []
-    return [Deletion(f"{'table' if folder.is_dir() else 'file'} {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
+    return [Deletion(f"{'file' if folder.is_file() else 'table'} {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
 
 
 class Sink(ABC):

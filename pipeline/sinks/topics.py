@@ -1,5 +1,6 @@
 """Kafka topics as sinks: compacted topics in JSON or Avro, which hold a table, and the dead letters."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
@@ -26,15 +27,10 @@ ALERT = ("time", "level", "query", "what", "detail")
 
 
 @dataclass(frozen=True)
-class CompactedTopic(Sink):
-    """A compacted topic with the latest row of each key. Writing a row again changes nothing.
-
-    current: the sink that readers see, if this is the one of a new version beside it.
-    """
+class TopicSink(Sink):
+    """A topic with a record of each row. A batch that runs again writes the same keys."""
 
     topic: Topic
-    key: tuple[str, ...]
-    current: "CompactedTopic | None" = field(default=None, kw_only=True)
 
     @property
     def place(self) -> str:
@@ -45,6 +41,38 @@ class CompactedTopic(Sink):
     def topics(self) -> tuple[Topic, ...]:
         """The topics that it writes."""
         return (self.topic,)
+
+    @abstractmethod
+    def records(self, rows: DataFrame) -> DataFrame:
+        """The records of `rows`: key, value, and optionally topic and headers."""
+
+    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
+        """Writes `records`, each to its topic."""
+        return self._to_kafka(self.records(rows), settings)
+
+    def _to_kafka(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
+        for topic in self.topics:
+            source_partitions(settings, topic.name)  # fail fast: Spark's sink would wait for a missing topic as if Kafka were down
+        options = {
+            **({} if "topic" in records.columns else {"topic": self.topic.name}),
+            "kafka.max.request.size": str(LARGEST_RECORD_BYTES),
+            "kafka.linger.ms": "0",
+            "kafka.compression.type": "lz4",
+            "includeHeaders": "true",
+            **kafka_options(settings),
+        }
+        return records.writeStream.format("kafka").options(**options)
+
+
+@dataclass(frozen=True)
+class CompactedTopic(TopicSink):
+    """A compacted topic with the latest row of each key. Writing a row again changes nothing.
+
+    current: the sink that readers see, if this is the one of a new version beside it.
+    """
+
+    key: tuple[str, ...]
+    current: "CompactedTopic | None" = field(default=None, kw_only=True)
 
     def beside(self, ending: str) -> Self:
         """The sink of a new version, into topics of its own: their names have that ending."""
@@ -58,10 +86,6 @@ class CompactedTopic(Sink):
         others = [name for name in rows.columns if name not in self.key]
         is_present = reduce(or_, (F.col(name).isNotNull() for name in others), F.lit(not others))
         return F.when(is_present, row_json(*rows.columns))
-
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Writes `records`."""
-        return _to_kafka(self.records(rows), self.topic, settings)
 
     def rows(self, spark: SparkSession, settings: Settings, schema: T.StructType) -> DataFrame:
         """The table in the topic at the time of each evaluation: the last value of each key, without deleted rows.
@@ -105,7 +129,7 @@ class CompactedAvroTopic(CompactedTopic):
         """
         schema_id = SchemaRegistry(settings.registry).register(self.subject.name, self.subject.schema)
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
-        return _to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), self.topic, settings)
+        return self._to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), settings)
 
     def row(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:
         """The column `value` as a row, decoded by `schemas`."""
@@ -145,41 +169,22 @@ class CompactedTopicWithAlerts(CompactedTopic):
         both = F.array_compact(F.array(row, F.when(F.col("alert").isNotNull(), alert)))
         return rows.select(F.explode(both).alias("record")).select("record.topic", "record.key", "record.value")
 
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Writes `records`, each to its topic."""
-        source_partitions(settings, self.alerts.name)
-        return _to_kafka(self.records(rows), self.topic, settings)
-
 
 @dataclass(frozen=True)
-class AlertsTopic(Sink):
-    """Writes rows to topic `alerts`, among the alerts on queries. A batch that runs again writes the same keys.
+class AlertsTopic(TopicSink):
+    """Writes rows to topic `alerts`, among the alerts on queries.
 
     key: the columns of the key, `window` among them. The value has the form of every alert: the columns ALERT.
     """
 
-    key: tuple[str, ...]
     topic: Topic = ALERTS
+    key: tuple[str, ...] = field(kw_only=True)
     current: ClassVar[None] = None
     """No version of the query runs beside another, which would tell each alert twice."""
-
-    @property
-    def place(self) -> str:
-        """The topic."""
-        return f"topic {self.topic.name}"
-
-    @property
-    def topics(self) -> tuple[Topic, ...]:
-        """The topic."""
-        return (self.topic,)
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Key: canonical JSON of the columns `key`. Value: JSON of the columns ALERT."""
         return rows.select(canonical_json(*self.key).alias("key"), row_json(*ALERT).alias("value"))
-
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Writes `records`."""
-        return _to_kafka(self.records(rows), self.topic, settings)
 
     def reset_notes(self) -> list[str]:
         """Notes that a reset keeps the alerts."""
@@ -187,8 +192,8 @@ class AlertsTopic(Sink):
 
 
 @dataclass(frozen=True)
-class DeadLetterTopic(Sink):
-    """Writes rows of dead_letters.dead_letters to topic `dead-letters`. A batch that runs again writes the same keys.
+class DeadLetterTopic(TopicSink):
+    """Writes rows of dead_letters.dead_letters to topic `dead-letters`.
 
     reader: the query that could not use the records, if that is part of the key.
     """
@@ -196,14 +201,9 @@ class DeadLetterTopic(Sink):
     topic: Topic = DEAD_LETTERS
     reader: str = ""
 
-    @property
-    def place(self) -> str:
-        """The topic."""
-        return f"topic {self.topic.name}"
-
-    def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer of key, value and headers, unchanged."""
-        return _to_kafka(rows, self.topic, settings)
+    def records(self, rows: DataFrame) -> DataFrame:
+        """Key, value and headers, unchanged."""
+        return rows
 
     def reset_notes(self) -> list[str]:
         """Notes that a reset keeps the dead letters."""
@@ -216,16 +216,3 @@ def _with_ending(topic: Topic, ending: str) -> Topic:
 
 def _record(topic: Topic, key: Column, value: Column) -> Column:
     return F.struct(F.lit(topic.name).alias("topic"), key.alias("key"), value.alias("value"))
-
-
-def _to_kafka(rows: DataFrame, topic: Topic, settings: Settings) -> DataStreamWriter:
-    source_partitions(settings, topic.name)  # fail fast: Spark's sink would wait for a missing topic as if Kafka were down
-    options = {
-        **({} if "topic" in rows.columns else {"topic": topic.name}),
-        "kafka.max.request.size": str(LARGEST_RECORD_BYTES),
-        "kafka.linger.ms": "0",
-        "kafka.compression.type": "lz4",
-        "includeHeaders": "true",
-        **kafka_options(settings),
-    }
-    return rows.writeStream.format("kafka").options(**options)

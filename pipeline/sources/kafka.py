@@ -21,6 +21,8 @@ from pipeline.formats.record_clock import clock
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
 RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
 """The columns of a record. timestamp is Kafka's; clock: see record_clock."""
+ORIGIN = ("topic", "partition", "offset")
+"""The columns that tell a record from all others."""
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:

@@ -4,10 +4,10 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
+from pipeline.sources.kafka import ORIGIN
 from pipeline.verification.outcome import MOST_DIFFERENCES, RowCounts
 from pipeline.verification.prefix import Prefix
 
-ORIGIN = ("topic", "partition", "offset")
 CONTENT = "content"
 """The row as text. Equal rows have equal texts."""
 _FIRST_LEFT, _PREFIX_END = "_first_left", "_prefix_end"
