@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
+from typing import cast
 
 from contract.domains import NAMES
 from contract.errors import StreamgaugeError
@@ -39,25 +40,18 @@ def queries(settings: Settings) -> tuple[Query, ...]:
 
 
 def in_delta(query: Query) -> Query:
-    """The archive as a Delta table: a separate query, `<name>-delta`, with its own checkpoint and folder.
-
-    Raises TypeError for a query that is not a Parquet archive.
-    """
-    sink = query.sink
-    if not isinstance(sink, ParquetArchive):
-        raise TypeError(sink)
+    """The Parquet archive as a Delta table: a separate query, `<name>-delta`, with its own checkpoint and folder."""
+    sink = cast("ParquetArchive", query.sink)
     return replace(query, name=f"{query.name}-delta", sink=DeltaArchive(**{**vars(sink), "path": f"{sink.path}_delta"}))
 
 
 def beside(query: Query) -> Query:
     """A new version of a query beside the current one: under the name `<name>.v<version>`, with a checkpoint and topics of its own.
 
-    `streamgauge promote` gives its rows to the readers. Raises TypeError for a query that does not write a compacted topic.
+    `streamgauge promote` gives its rows to the readers.
     """
-    if not isinstance(query.sink, CompactedTopic):
-        raise TypeError(query)
     ending = f".v{query.version}"
-    return replace(query, name=f"{query.name}{ending}", sink=query.sink.beside(ending), on_request=True)
+    return replace(query, name=f"{query.name}{ending}", sink=cast("CompactedTopic", query.sink).beside(ending), on_request=True)
 
 
 def known(settings: Settings) -> tuple[Query, ...]:

@@ -72,9 +72,7 @@ class Checkpoint:
             return None
         # A version, metadata, and one line per source. Spark counts each branch of a source as a source, all with the same offsets.
         _, metadata, *sources = _lines(text, path)
-        ends: dict[Partition, int] = {}
-        for source in sources:
-            ends.update({} if source == "-" else offsets_of(_parsed(source, path)))
+        ends = {which: end for source in sources if source != "-" for which, end in offsets_of(_parsed(source, path)).items()}
         return Batch(number, ends, int(_parsed(metadata, path)["batchWatermarkMs"]))
 
     @property
@@ -105,9 +103,7 @@ def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
     """The batch of a progress report, in the JSON that Spark emits after a batch."""
-    ends: dict[Partition, int] = {}
-    for source in progress["sources"]:
-        ends.update(offsets_of(source["endOffset"] or {}))
+    ends = {which: end for source in progress["sources"] for which, end in offsets_of(source["endOffset"] or {}).items()}
     watermark = datetime.fromisoformat(progress["eventTime"]["watermark"])
     return Batch(progress["batchId"], ends, (watermark - _EPOCH) // timedelta(milliseconds=1))
 

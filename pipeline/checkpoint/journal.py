@@ -29,7 +29,6 @@ class BatchJournal:
 
     def __init__(self, checkpoint: CheckpointPlace) -> None:
         self.path = checkpoint.note(".journal")
-        self.problem: str | None = None
         self._checkpoint = Checkpoint(checkpoint.folder)
         self._last = -1
         self._bytes = 0
@@ -56,7 +55,7 @@ class BatchJournal:
         self._last = max(batches, default=-1)
         kept = _trimmed(list(batches.values()), earliest)
         if len(kept) < len(batches) / 2:
-            self._bytes = self._rewritten(kept)
+            self._rewrite(kept)
         changed = [number for number in self._checkpoint.planned if number in batches and self._checkpoint.batch(number) != batches[number]]
         if changed:
             self._last = min(changed) - 1
@@ -71,12 +70,10 @@ class BatchJournal:
 
     def catch_up(self) -> None:
         """Adds the batches that were planned since the last entry."""
-        try:
-            new = [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
-        except StoreAway as error:  # the batches will still be there when the store is back
-            self.problem = str(error)
-        else:
-            self._append(new)
+        with contextlib.suppress(StoreAway):  # the batches will still be there when the store is back
+            self._append(
+                [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
+            )
 
     def _append(self, new: list[Batch]) -> None:
         if not new:
@@ -84,27 +81,22 @@ class BatchJournal:
         lines = [_line(batch) for batch in new]
         if self._bytes == 0:
             lines = [_json_line({"query_id": self._checkpoint.query_id}), *lines]
-        try:
-            with self.path.open("r+b" if self.path.exists() else "wb") as file:
-                file.truncate(self._bytes)
-                file.seek(self._bytes)
-                file.write(b"".join(lines))
-        except OSError as error:
-            self.problem = str(error)
-            return
-        self._bytes += sum(map(len, lines))
-        self._last = new[-1].number
+        # A batch that cannot be written now is written with the next one.
+        with contextlib.suppress(OSError), self.path.open("r+b" if self.path.exists() else "wb") as file:
+            file.truncate(self._bytes)
+            file.seek(self._bytes)
+            file.write(b"".join(lines))
+            file.flush()
+            self._bytes += sum(map(len, lines))
+            self._last = new[-1].number
 
-    def _rewritten(self, batches: list[Batch]) -> int:
+    def _rewrite(self, batches: list[Batch]) -> None:
         content = b"".join([_json_line({"query_id": self._checkpoint.query_id}), *map(_line, batches)])
         new = self.path.with_suffix(".journal-new")
-        try:
+        with contextlib.suppress(OSError):
             new.write_bytes(content)
             new.replace(self.path)
-        except OSError as error:
-            self.problem = str(error)
-            return self._bytes
-        return len(content)
+            self._bytes = len(content)
 
 
 def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:

@@ -16,7 +16,7 @@ from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.lake.tables import table_name
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic
-from pipeline.sources.topic import TableTopic
+from pipeline.sources.topic import KafkaTopic
 
 _NUL, _REPLACEMENT = "\0", "\ufffd"
 
@@ -30,7 +30,7 @@ def in_database(writer: Query) -> Query:
     key = tuple(column for part in sink.key for column in (("window_start", "window_end") if part == "window" else (part,)))
     return Query(
         name,
-        source=TableTopic(sink.topic.name),
+        source=KafkaTopic(sink.topic.name, is_table=True),
         decode=partial(changes, writer=writer, topic=sink),
         sink=DatabaseTable(name, table_name([sink.topic.name]), key),
         mode="append",

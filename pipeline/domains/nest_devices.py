@@ -34,7 +34,7 @@ _READ = (*ORIGIN, "device_id", "structure_id", "last_connection")
 def each_of(records: DataFrame, device_type: str, fields: str) -> DataFrame:
     """The devices of that type in all documents, one row each: columns of ORIGIN, timestamp, clock, id, and device with `fields`.
 
-    records: columns of sources.kafka.RECORD. fields: those to parse, as "device_id string, is_online boolean".
+    records: columns of sources.kafka.RECORD. fields: the fields to parse, e.g. "device_id string, is_online boolean".
     """
     schema = f"devices struct<{device_type}: map<string, struct<{fields}>>>"
     parsed = records.withColumn("document", F.from_json(F.col("value").cast("string"), schema))

@@ -209,20 +209,18 @@ def _timestamp(milliseconds: str) -> Column:
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this domain, with the window slide and the future limit from `settings`."""
     query = partial(Query, source=KafkaTopic(NYC_TAXI.name))
-    decode = partial(trips, future=settings.future)
-    counting = partial(query, decode=decode, event_time="dropoff", event_key=_EVENT_KEY, growing=("trips",), static_tables=(ZONES,))
+    located = partial(query, decode=partial(trips, future=settings.future), static_tables=(ZONES,))
+    counting = partial(located, event_time="dropoff", event_key=_EVENT_KEY, growing=("trips",), mode="update")
     return (
         counting(
             "taxi-borough-stats",
             transform=partial(borough_stats, slide=settings.taxi_slide),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
-            mode="update",
         ),
         counting(
             "taxi-flows",
             transform=flows,
             sink=CompactedTopic(TAXI_FLOWS, key=("pickup_borough", "dropoff_borough", "window")),
-            mode="update",
             on_request=True,
         ),
         counting(
@@ -230,6 +228,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             transform=zone_sessions,
             session_gap=SESSION_GAP,
             sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
+            mode="append",
             on_request=True,
         ),
         counting(
@@ -238,14 +237,11 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             session_gap=SESSION_GAP,
             has_timers=True,
             sink=CompactedTopic(TAXI_ZONE_SESSIONS_EARLY, key=("started", "zone_id")),
-            mode="update",
             on_request=True,
         ),
-        query(
+        located(
             "taxi-archive",
-            decode=decode,
             transform=with_zones,
-            static_tables=(ZONES,),
             sink=ParquetArchive("taxi/trips", partition_by="date"),
             trigger_seconds=30,
         ),

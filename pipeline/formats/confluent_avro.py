@@ -9,13 +9,14 @@ runner can restart it with the registry's current schemas.
 import re
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 from pyspark.sql.avro.functions import from_avro, to_avro
 
+from contract.registry.client import RegisteredSchema, SchemaRegistry
 from contract.storage.data_files import data_file
 from pipeline.formats.avro_schemas import reader_schema, with_fields, with_marker
 
@@ -85,6 +86,43 @@ class WriterSchemas:
         return (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _prefix(value).isin([prefix(number) for number in self.absent])
 
 
+class SchemaBook:
+    """The known writer schemas of each subject, shared by all queries. Not thread-safe.
+
+    Fetches them from the registry once, and again when a query meets an unknown id.
+    """
+
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self._registry = registry
+        self._known: dict[Subject, WriterSchemas] = {}
+
+    def of(self, subject: Subject) -> WriterSchemas:
+        """The schemas of `subject` as last fetched. Raises RegistryAway if they must be fetched and the registry cannot be reached."""
+        if subject not in self._known:
+            versions = self._registry.versions(subject.name)
+            self._known[subject] = WriterSchemas(subject.schema, _by_id(versions))
+        return self._known[subject]
+
+    def learn(self, subject: Subject, ids: frozenset[int]) -> None:
+        """Ensures that each of `ids` is known or absent; queries the registry if necessary.
+
+        Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryAway, and then
+        changes nothing.
+        """
+        known = self.of(subject)
+        unknown = ids - known.by_id.keys() - known.absent
+        if not unknown:
+            return
+        versions = self._registry.versions(subject.name)
+        elsewhere = unknown - {version.id for version in versions}
+        found = [schema for number in sorted(elsewhere) if (schema := self._registry.schema(number))]
+        # The subject's own versions come last: the newest schema decides the types in the reader schema.
+        own = _by_id(versions)
+        others = {**known.by_id, **_by_id(found)}
+        by_id = {**{number: text for number, text in others.items() if number not in own}, **own}
+        self._known[subject] = replace(known, by_id=by_id, absent=known.absent | (unknown - by_id.keys()))
+
+
 def events(records: DataFrame, schemas: WriterSchemas, fields: Iterable[str] | None = None) -> DataFrame:
     """`records` plus a column `event`, see WriterSchemas.event. Each value is decoded once, however often `event` is used."""
     # Spark does not push filters below a generator. With a plain `select` it would decode once for the filter and once for the result.
@@ -110,6 +148,10 @@ def schema_ids(values: DataFrame) -> set[int]:
 def unknown_ids(failure: str) -> set[int]:
     """The unknown schema ids that made a query fail, from its error message; empty if it failed for another reason."""
     return {int(number) for number in re.findall(rf"{re.escape(_UNKNOWN)}(\d+)", failure)}
+
+
+def _by_id(schemas: list[RegisteredSchema]) -> dict[int, str]:
+    return {schema.id: schema.text for schema in schemas}
 
 
 def _prefix(value: Column) -> Column:

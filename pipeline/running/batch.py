@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.errors import StreamgaugeError
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
-from pipeline.formats.schema_book import SchemaBook
+from pipeline.formats.confluent_avro import SchemaBook
 from pipeline.query import Query
 from pipeline.sources.topic import KafkaTopic
 from pipeline.spark.errors import SparkFailure, first_line

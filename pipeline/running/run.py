@@ -16,8 +16,7 @@ from contract.settings import Settings
 from pipeline.checkpoint.contents import Checkpoint, batch_of
 from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import CheckpointUse
-from pipeline.formats.confluent_avro import schema_ids
-from pipeline.formats.schema_book import SchemaBook
+from pipeline.formats.confluent_avro import SchemaBook, schema_ids
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query

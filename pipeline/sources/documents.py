@@ -46,14 +46,12 @@ def lines_of(path: Path) -> Iterator[Line]:
                 yield Line(1, single)
                 return
         with _opened(path) as file:
-            is_empty = True
-            for line in _lines(file):
-                is_empty = False
-                yield line
-        if is_empty:
-            yield Line(0, b"", "there is no document in the file")
+            lines = _lines(file)
+            yield next(lines, Line(0, b"", "there is no document in the file"))
+            yield from lines
     except (OSError, EOFError, zlib.error) as error:
-        yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {_reason(error)}")
+        why = getattr(error, "strerror", None) or f"{error} ({type(error).__name__})"
+        yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {why}")
 
 
 def _read_to_its_end(path: Path) -> None:
@@ -91,11 +89,3 @@ def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[Line]:
                 line = file.readline(_CHUNK_BYTES)
         elif document := line.strip():
             yield Line(number, document)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "it is no longer there"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"{error} ({type(error).__name__})"

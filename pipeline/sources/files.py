@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Self
 
@@ -57,12 +58,16 @@ class Files:
         raise StreamgaugeError(msg)
 
     def partitions(self, settings: Settings) -> list[Partition]:
-        """A single partition, because the files have one order.
+        """A single partition, because the files have one order. Raises StreamgaugeError when the folder cannot be listed.
 
         Raises the errors of `source_partitions` too: results and dead letters go to Kafka, so a run also waits for Kafka.
         """
         source_partitions(settings, DEAD_LETTERS.name)
-        self.check_folder()
+        try:
+            next(self.folder.iterdir(), None)
+        except OSError as error:
+            msg = f"the source folder {self.folder} cannot be read ({error.strerror}); create it, or set STREAMGAUGE_NEST_SOURCE to another one"
+            raise StreamgaugeError(msg) from error
         return [(self.name, 0)]
 
     def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:  # noqa: ARG002 - as a topic
@@ -72,14 +77,6 @@ class Files:
     def reset_notes(self, settings: Settings) -> list[str]:  # noqa: ARG002 - as a topic
         """Notes on what the next run reads."""
         return [f"the next run reads all files that are in {self.folder} then"]
-
-    def check_folder(self) -> None:
-        """Raises StreamgaugeError when the folder does not exist or cannot be listed."""
-        try:
-            next(self.folder.iterdir(), None)
-        except OSError as error:
-            msg = f"the source folder {self.folder} cannot be read ({error.strerror}); create it, or set STREAMGAUGE_NEST_SOURCE to another one"
-            raise StreamgaugeError(msg) from error
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of sources.kafka.RECORD, and PROBLEM."""
@@ -157,16 +154,14 @@ def _documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """`lines` in order, in lists of about _BATCH_BYTES."""
-    portion: list[Line] = []
     size = 0
-    for line in lines:
-        portion.append(line)
+
+    def number_of(line: Line) -> int:
+        nonlocal size
         size += len(line.value)
-        if size >= _BATCH_BYTES:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion
+        return size // _BATCH_BYTES
+
+    return (list(portion) for _, portion in groupby(lines, number_of))
 
 
 def _batch(lines: list[Line], path: Path, modified: pa.Scalar) -> pa.RecordBatch:

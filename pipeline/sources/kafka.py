@@ -22,7 +22,7 @@ RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset b
 RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
 """The columns of a record. timestamp is Kafka's; clock: see record_clock."""
 ORIGIN = ("topic", "partition", "offset")
-"""The columns that tell a record from all others."""
+"""The columns that identify a record."""
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:

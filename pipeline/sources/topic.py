@@ -20,11 +20,15 @@ ANSWER_SECONDS = 10
 
 @dataclass(frozen=True)
 class KafkaTopic:
-    """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`."""
+    """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`.
+
+    is_table: read the topic from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: the end alone of a compacted topic is no table.
+    """
 
     name: str
     pattern: str | None = None
     numbers: tuple[int, ...] = ()
+    is_table: bool = False
 
     def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
         """The source of all topics that match a regular expression, or of these partitions of the topic."""
@@ -61,6 +65,7 @@ class KafkaTopic:
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""
+        settings = replace(settings, starting_offsets="earliest") if self.is_table else settings
         return stream_of_records(spark, settings, self._selection)
 
     def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
@@ -72,7 +77,7 @@ class KafkaTopic:
         notes = []
         if gone := self._records_gone(settings):
             notes.append(f"topic {self.name} no longer has its first {gone} records: their results are not computed again")
-        if settings.starting_offsets != "earliest":
+        if settings.starting_offsets != "earliest" and not self.is_table:
             notes.append(f"the next run starts at STREAMGAUGE_STARTING_OFFSETS={settings.starting_offsets}, and not at the earliest record")
         return notes
 
@@ -81,20 +86,3 @@ class KafkaTopic:
         with contextlib.suppress(StreamgaugeError):
             return sum(first for first, _ in first_and_end_offsets(settings, source_partitions(settings, self.name)).values())
         return 0
-
-
-@dataclass(frozen=True)
-class TableTopic(KafkaTopic):
-    """A compacted topic as a table. It is read from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: its end alone is no table."""
-
-    def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
-        """A stream of the columns of kafka.RECORD, from the earliest one."""
-        return super().stream(spark, _from_earliest(settings))
-
-    def reset_notes(self, settings: Settings) -> list[str]:
-        """Notes on records that the topic no longer has."""
-        return super().reset_notes(_from_earliest(settings))
-
-
-def _from_earliest(settings: Settings) -> Settings:
-    return replace(settings, starting_offsets="earliest")

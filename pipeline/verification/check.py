@@ -5,38 +5,15 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import Checkpoint, Offsets
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.query import Query
 from pipeline.sources.files import Files
-from pipeline.sources.kafka import records_between
 from pipeline.verification.files import TakenFiles
 from pipeline.verification.outcome import Outcome
-from pipeline.verification.prefix import Prefix, prefix_of
-
-
-@dataclass(frozen=True)
-class TakenRecords:
-    """The records read from a topic."""
-
-    spark: SparkSession
-    settings: Settings
-    checkpoint: CheckpointPlace
-
-    def prefix(self, committed: int, planned: int) -> Prefix:
-        """The prefix, limited to the records that Kafka still has."""
-        return prefix_of(self.checkpoint, self.settings, committed, planned)
-
-    def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
-        """Columns of sources.kafka.RECORD."""
-        return records_between(self.spark, self.settings, starts, ends)
-
-    def strangers(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as of files
-        """Always empty: `compare` already finds rows of foreign partitions."""
-        return []
+from pipeline.verification.prefix import Prefix, TakenRecords
 
 
 @dataclass(frozen=True)
@@ -45,7 +22,6 @@ class Check:
 
     spark: SparkSession
     settings: Settings
-    registry: SchemaRegistry
     query: Query
     schemas: WriterSchemas | None
     outcome: Outcome

@@ -7,7 +7,7 @@ from itertools import pairwise
 import orjson
 
 from contract import durations
-from contract.registry.client import avro_rows
+from contract.registry.client import SchemaRegistry, avro_rows
 from contract.settings import Settings
 from contract.windows import utc, window_of
 from pipeline.sinks.topics import AlertsTopic, CompactedAvroTopic, CompactedTopic
@@ -25,7 +25,7 @@ Decode = Callable[[bytes], Row]
 def verify(check: Check, sink: CompactedTopic | AlertsTopic) -> Outcome:
     """Verifies the topics of `sink`, no key of which is in two of them. Then, of a version beside another, compares both."""
     settings = check.settings
-    decode = avro_rows(check.registry) if isinstance(sink, CompactedAvroTopic) else json_row
+    decode = avro_rows(SchemaRegistry(settings.registry)) if isinstance(sink, CompactedAvroTopic) else json_row
     for attempt in range(ATTEMPTS):
         committed, planned, limits = looked_at(check.place, lambda: ends_of(sink.topics, settings))
         table = read_table(settings, limits)

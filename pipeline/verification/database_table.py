@@ -10,7 +10,7 @@ from pipeline.database.keyed_table import IS_DELETED
 from pipeline.database.sink import DatabaseTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
-from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Outcome, RowCounts
+from pipeline.verification.outcome import MOST_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
 
 Key = tuple[Any, ...]
 
@@ -35,7 +35,7 @@ def verify(check: Check, sink: DatabaseTable) -> Outcome:
     later = check.result(prefix.ends, now).select(*sink.key).distinct()
     renewed = _by_key(later, sink.key).keys()
     kinds = {key: _kind(key, expected, found, is_renewed=key in renewed) for key in expected.keys() | found.keys()}
-    wrong = sorted((key for key, kind in kinds.items() if kind in {"missing", "extra", "different"}), key=str)
+    wrong = sorted((key for key, kind in kinds.items() if kind in WRONG), key=str)
     differences = [
         Difference(cast("Kind", kinds[key]), ", ".join(map(str, key)), expected.get(key), found.get(key))
         for key in wrong[:MOST_DIFFERENCES]

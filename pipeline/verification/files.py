@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
@@ -15,53 +15,11 @@ from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import FILES, Batch, Offsets, Partition
 from pipeline.checkpoint.journal import known_batches
 from pipeline.sources.files import PROBLEM, Files, TakenFile, records_of, taken_files, topic_of
-from pipeline.verification.outcome import Cut, first_of
+from pipeline.verification.outcome import first_of
 from pipeline.verification.prefix import Prefix, batch_numbered
 
 END = 2**31
 """An offset after the last line of any file."""
-
-
-@dataclass(frozen=True)
-class FilesPrefix(Prefix):
-    """The files that a query has read.
-
-    folder: as `files:/folder`. documents: how many the committed batches' files still hold. gone, changed: paths of files deleted or
-    modified after they were read.
-    """
-
-    folder: str
-    documents: int
-    gone: tuple[str, ...]
-    changed: tuple[str, ...]
-
-    @property
-    def records(self) -> int:
-        """The number of documents."""
-        return self.documents
-
-    @property
-    def cuts(self) -> tuple[Cut, ...]:
-        """Always empty: a file is removed as a whole, not in part."""
-        return ()
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a file is gone."""
-        return bool(self.gone)
-
-    @property
-    def notes(self) -> list[str]:
-        """Lines about files that are gone or have changed."""
-        told = (
-            (self.gone, "no longer there: what came of them cannot be checked"),
-            (self.changed, "changed since: the query has read what they held before"),
-        )
-        return [f"{len(paths)} files that were read are {what} ({first_of(paths)})" for paths, what in told if paths]
-
-    def is_of_source(self, topic: Column) -> Column:
-        """Whether a row comes from a file in the folder."""
-        return topic.startswith(f"{self.folder}/")
 
 
 @dataclass(frozen=True)
@@ -72,7 +30,7 @@ class TakenFiles:
     source: Files
     checkpoint: CheckpointPlace
 
-    def prefix(self, committed: int, planned: int) -> FilesPrefix:
+    def prefix(self, committed: int, planned: int) -> Prefix:
         """The prefix up to those batches, limited to files that still exist.
 
         Raises StreamgaugeError when the query has read another source or the checkpoint is damaged.
@@ -91,7 +49,13 @@ class TakenFiles:
         modified = {file.path: _modified_ms(file.path) for file in taken}
         starts = {_partition(file): 0 if modified[file.path] is not None else END for file in taken}
         of_committed = {_partition(file): END if file.entry < ends else 0 for file in taken}
-        return FilesPrefix(
+        gone = [path for path, now in modified.items() if now is None]
+        changed = [file.path for file in taken if modified[file.path] not in {None, file.modified_ms}]
+        told = (
+            (gone, "no longer there: what came of them cannot be checked"),
+            (changed, "changed since: the query has read what they held before"),
+        )
+        return Prefix(
             committed,
             planned,
             first={},
@@ -99,10 +63,10 @@ class TakenFiles:
             ends=of_committed,
             planned_ends={_partition(file): END for file in taken},
             batches=_by_file(batches, taken),
-            folder=self.source.name,
-            documents=self.between(starts, of_committed).where(f"{PROBLEM} IS NULL").count(),
-            gone=tuple(path for path, now in modified.items() if now is None),
-            changed=tuple(file.path for file in taken if modified[file.path] not in {None, file.modified_ms}),
+            records=self.between(starts, of_committed).where(f"{PROBLEM} IS NULL").count(),
+            is_cut=bool(gone),
+            is_of_source=F.col("topic").startswith(f"{self.source.name}/"),
+            notes=[f"{len(paths)} files that were read are {what} ({first_of(paths)})" for paths, what in told if paths],
         )
 
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:

@@ -1,6 +1,5 @@
 """Compares rows that name their record of origin (archives, dead letters) with the expected rows: distributed, by hash."""
 
-import pandas as pd
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -41,7 +40,7 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Da
     Returns the counts, and the origins of the first records with wrong rows.
     """
     bounded = _with_bounds(found, prefix)
-    is_ahead = F.coalesce(prefix.is_of_source(F.col("topic")) & (F.col("offset") >= F.col(_PREFIX_END)), F.lit(False))  # noqa: FBT003
+    is_ahead = F.coalesce(prefix.is_of_source & (F.col("offset") >= F.col(_PREFIX_END)), F.lit(False))  # noqa: FBT003
     taken = bounded.where(~is_ahead)
     is_left = F.coalesce(F.col("offset") >= F.col(_FIRST_LEFT), F.lit(True))  # noqa: FBT003
     sides = _side(expected, 1, 0).unionAll(_side(taken.where(is_left), 0, 1))
@@ -71,10 +70,7 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Da
 
 def _with_bounds(rows: DataFrame, prefix: Prefix) -> DataFrame:
     """Adds the prefix's bounds in the row's partition, [_FIRST_LEFT, _PREFIX_END); 0 for unknown partitions."""
-    bounds = pd.DataFrame(
-        [(topic, number, start, prefix.ends[topic, number]) for (topic, number), start in prefix.starts.items()],
-        columns=["_topic", "_partition", _FIRST_LEFT, _PREFIX_END],
-    )
+    bounds = [(topic, number, start, prefix.ends[topic, number]) for (topic, number), start in prefix.starts.items()]
     frame = rows.sparkSession.createDataFrame(bounds, f"_topic string, _partition int, {_FIRST_LEFT} bigint, {_PREFIX_END} bigint")
     same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition"))
     joined = rows.join(F.broadcast(frame), same, how="left")

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Verdict = Literal["right", "wrong", "not checked", "not run"]
 Kind = Literal["missing", "extra", "different"]
+WRONG = get_args(Kind)
 MOST_DIFFERENCES = 5
 """The number of differences that are shown with both values."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import sleep
 from typing import TypeVar
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
@@ -14,7 +14,7 @@ from contract.storage.checkpoint_names import CheckpointPlace
 from contract.storage.paths import StoragePath
 from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets
 from pipeline.checkpoint.journal import known_batches
-from pipeline.sources.kafka import first_and_end_offsets
+from pipeline.sources.kafka import first_and_end_offsets, records_between
 from pipeline.verification.outcome import Cut
 
 _LOOKS, _SECONDS_BETWEEN = 100, 0.02
@@ -27,7 +27,9 @@ class Prefix:
 
     committed: the last committed batch. planned: the last planned batch, which is `committed` or the next. first: the offsets where the
     query started. starts: the first offsets that can still be read. ends, planned_ends: the end offsets of the two batches. batches: all
-    known batches, in order.
+    known batches, in order. records: how many are left of the committed batches. is_cut: whether the source has lost records. cuts: which,
+    one entry per partition; empty for files, which are removed as a whole. is_of_source: whether the `topic` of a row is one that the query
+    reads. notes: lines about the source for the user.
     """
 
     committed: int
@@ -37,38 +39,11 @@ class Prefix:
     ends: Offsets
     planned_ends: Offsets
     batches: tuple[Batch, ...]
-
-    @property
-    def records(self) -> int:
-        """The number of remaining records of the committed batches."""
-        return sum(end - self.starts[which] for which, end in self.ends.items() if end > self.starts[which])
-
-    @property
-    def cuts(self) -> tuple[Cut, ...]:
-        """The records that the source has lost, one entry per partition."""
-        return tuple(
-            Cut(f"{topic}-{number}", self.first.get((topic, number), 0), start)
-            for (topic, number), start in sorted(self.starts.items())
-            if start > self.first.get((topic, number), 0)
-        )
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the source has lost records of the prefix."""
-        return bool(self.cuts)
-
-    @property
-    def notes(self) -> list[str]:
-        """Lines about the source for the user."""
-        return []
-
-    def is_of_source(self, topic: Column) -> Column:
-        """Whether a row's topic is one that the query reads.
-
-        A query with a topic pattern may find new topics at any time, so the answer is exact only for a query that reads a single topic.
-        """
-        topics = sorted({topic for topic, _ in self.ends})
-        return topic.isin(topics) if len(topics) == 1 else F.lit(True)  # noqa: FBT003
+    records: int
+    is_cut: bool
+    is_of_source: Column
+    cuts: Sequence[Cut] = ()
+    notes: Sequence[str] = ()
 
     @property
     def watermark_ms(self) -> int:
@@ -98,39 +73,61 @@ def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, 
     raise StreamgaugeError(msg)
 
 
-def prefix_of(place: CheckpointPlace, settings: Settings, committed: int, planned: int) -> Prefix:
-    """The prefix up to those batches, limited to the records that Kafka still has.
+@dataclass(frozen=True)
+class TakenRecords:
+    """The records that a query has read from a topic, according to the checkpoint at `place`."""
 
-    Raises StreamgaugeError when the topic holds fewer records than the query has read, that is, it was recreated.
-    """
-    batches = tuple(batch for batch in known_batches(place) if batch.number <= planned)
-    if place.name.is_real_time:
-        planned, batches = _with_the_rest(batches, committed, place, settings)
-    if any(FILES in batch.ends for batch in batches):
-        msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE to the value of that run"
-        raise StreamgaugeError(msg)
-    first = Checkpoint(place.folder).first_offsets()
-    committed_ends, planned_ends = (
-        batch_numbered(number, batches, place.folder).ends if number >= 0 else first for number in (committed, planned)
-    )
-    # A batch lists every partition known to it. A partition that first appears in the next batch has contributed nothing yet.
-    ends = {which: committed_ends.get(which, first.get(which, 0)) for which in planned_ends}
-    kept = first_and_end_offsets(settings, planned_ends)
-    for (topic, number), end in planned_ends.items():
-        if kept[topic, number][1] < end:
-            msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: the topic was recreated. Delete {place.folder} to recount from the start"
+    spark: SparkSession
+    settings: Settings
+    place: CheckpointPlace
+
+    def prefix(self, committed: int, planned: int) -> Prefix:
+        """The prefix up to those batches, limited to the records that Kafka still has.
+
+        Raises StreamgaugeError when the topic holds fewer records than the query has read, that is, it was recreated.
+        """
+        place = self.place
+        batches = tuple(batch for batch in known_batches(place) if batch.number <= planned)
+        if place.name.is_real_time:
+            planned, batches = self._with_the_rest(batches, committed)
+        if any(FILES in batch.ends for batch in batches):
+            msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE to the value of that run"
             raise StreamgaugeError(msg)
-    starts = {which: min(max(first.get(which, 0), kept[which][0]), end) for which, end in planned_ends.items()}
-    return Prefix(committed, planned, first, starts, ends, planned_ends, batches)
+        first = Checkpoint(place.folder).first_offsets()
+        committed_ends, planned_ends = (
+            batch_numbered(number, batches, place.folder).ends if number >= 0 else first for number in (committed, planned)
+        )
+        # A batch lists every partition known to it. A partition that first appears in the next batch has contributed nothing yet.
+        begin = {which: first.get(which, 0) for which in planned_ends}
+        ends = {which: committed_ends.get(which, start) for which, start in begin.items()}
+        kept = first_and_end_offsets(self.settings, planned_ends)
+        for (topic, number), end in planned_ends.items():
+            if kept[topic, number][1] < end:
+                msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: the topic was recreated. Delete {place.folder} to recount from the start"
+                raise StreamgaugeError(msg)
+        starts = {which: min(max(begin[which], kept[which][0]), end) for which, end in planned_ends.items()}
+        cuts = [Cut(f"{which[0]}-{which[1]}", begin[which], start) for which, start in sorted(starts.items()) if start > begin[which]]
+        topics = {topic for topic, _ in ends}
+        # A query with a topic pattern may find new topics at any time.
+        is_of_source = F.col("topic") == topics.pop() if len(topics) == 1 else F.lit(True)  # noqa: FBT003
+        records = sum(max(end - starts[which], 0) for which, end in ends.items())
+        return Prefix(committed, planned, first, starts, ends, planned_ends, batches, records, bool(cuts), is_of_source, cuts)
 
+    def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
+        """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: columns of RECORD."""
+        return records_between(self.spark, self.settings, starts, ends)
 
-def _with_the_rest(batches: tuple[Batch, ...], committed: int, place: CheckpointPlace, settings: Settings) -> tuple[int, tuple[Batch, ...]]:
-    """The committed batches and one more, with everything that the topic holds: in real-time mode, a batch has no plan until it ends."""
-    known = tuple(batch for batch in batches if batch.number <= committed)
-    topics = {which for batch in known for which in batch.ends} or Checkpoint(place.folder).first_offsets().keys()
-    ends = {which: end for which, (_, end) in first_and_end_offsets(settings, topics).items()}
-    watermark_ms = Checkpoint(place.folder).watermark_after(committed) or 0
-    return committed + 1, (*known, Batch(committed + 1, ends, watermark_ms))
+    def strangers(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as of files
+        """Always empty: `compare` already finds rows of foreign partitions."""
+        return []
+
+    def _with_the_rest(self, batches: tuple[Batch, ...], committed: int) -> tuple[int, tuple[Batch, ...]]:
+        """The committed batches and one more, with everything that the topic holds: in real-time mode, a batch has no plan until it ends."""
+        known = tuple(batch for batch in batches if batch.number <= committed)
+        topics = {which for batch in known for which in batch.ends} or Checkpoint(self.place.folder).first_offsets().keys()
+        ends = {which: end for which, (_, end) in first_and_end_offsets(self.settings, topics).items()}
+        watermark_ms = Checkpoint(self.place.folder).watermark_after(committed) or 0
+        return committed + 1, (*known, Batch(committed + 1, ends, watermark_ms))
 
 
 def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -> Batch:

@@ -6,12 +6,18 @@ from typing import Any
 
 import orjson
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from pipeline.verification.outcome import Beside, Difference, Lateness, Outcome, RowCounts
 
 WIDEST_ROW = 200
+_NO_ERRORS = {
+    "not_checkable": "are not checkable: the source has lost records that they are made of",
+    "ahead": "also count records after the last checkpoint, and lie within what the whole topic gives; `streamgauge run --once`, then verify again, for an exact comparison",
+    "untold": "differ, and depend on records of which it is not known whether they came too late",
+    "expired": "have expired, and were deleted",
+}
 _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not run": "dim"}
 
 
@@ -23,11 +29,9 @@ def as_json(outcomes: Sequence[Outcome]) -> str:
 
 def show(outcomes: Sequence[Outcome], console: Console) -> None:
     """Prints a table with one line per query, then details for each, then the overall verdict."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("query", no_wrap=True)
-    for name in ("batch", "records", "equal rows", "wrong", "late"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    numbers = [Column(name, justify="right", no_wrap=True) for name in ("batch", "records", "equal rows", "wrong", "late")]
+    ends = Column("query", no_wrap=True), Column("verdict", no_wrap=True)
+    table = Table(ends[0], *numbers, ends[1], box=None, pad_edge=False, header_style="bold")
     for outcome in outcomes:
         table.add_row(outcome.query, *_cells(outcome), Text(outcome.verdict, _STYLES[outcome.verdict]))
     console.print(table)
@@ -56,16 +60,7 @@ def _lines(outcome: Outcome) -> list[str]:
         f"retention has cut {cut.partition}: the query began at offset {cut.first:,}, the topic now begins at {cut.earliest:,}"
         for cut in outcome.cuts
     ]
-    if rows.not_checkable:
-        lines.append(f"{rows.not_checkable:,} rows are not checkable: the source has lost records that they are made of")
-    if rows.ahead:
-        lines.append(
-            f"{rows.ahead:,} rows also count records after the last checkpoint, and lie within what the whole topic gives; `streamgauge run --once`, then verify again, for an exact comparison"
-        )
-    if rows.untold:
-        lines.append(f"{rows.untold:,} rows differ, and depend on records of which it is not known whether they came too late")
-    if rows.expired:
-        lines.append(f"{rows.expired:,} rows have expired, and were deleted")
+    lines += [f"{count:,} rows {what}" for kind, what in _NO_ERRORS.items() if (count := getattr(rows, kind))]
     lines += outcome.notes
     lines += [f"WRONG: {fault}" for fault in outcome.faults]
     if rows.wrong:

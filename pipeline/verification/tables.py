@@ -1,6 +1,7 @@
 """Compares a compacted topic with its expected rows. Pure, on values in memory."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
 from contract.windows import window_of
-from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, RowCounts
+from pipeline.verification.outcome import MOST_DIFFERENCES, WRONG, Difference, Kind, RowCounts
 
 Row = Mapping[str, Any]
 Rows = Mapping[bytes, bytes]
@@ -72,17 +73,10 @@ class Tables:
 
     def compare(self, excuses: Excuses) -> Comparison:
         """Compares every key."""
-        counts: dict[str, int] = {}
-        differences: list[Difference] = []
-        unsettled = False
-        for key in sorted(self.expected.keys() | self.found.keys()):
-            kind = self._kind(key, excuses)
-            counts[kind] = counts.get(kind, 0) + 1
-            if kind in {"missing", "extra", "different"}:
-                unsettled = unsettled or key in self.newer
-                if len(differences) < MOST_DIFFERENCES:
-                    differences.append(self._difference(kind, key))
-        return Comparison(RowCounts(**counts), differences, unsettled)
+        kinds = {key: self._kind(key, excuses) for key in sorted(self.expected.keys() | self.found.keys())}
+        wrong = [key for key, kind in kinds.items() if kind in WRONG]
+        differences = [self._difference(kinds[key], key) for key in wrong[:MOST_DIFFERENCES]]
+        return Comparison(RowCounts(**Counter(kinds.values())), differences, unsettled=not self.newer.isdisjoint(wrong))
 
     def _kind(self, key: bytes, excuses: Excuses) -> str:
         """The field of RowCounts that counts the row."""

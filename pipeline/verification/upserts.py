@@ -15,10 +15,8 @@ from pipeline.ingest.records import newest, rows, usable
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
-from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Kind, Outcome, RowCounts
+from pipeline.verification.outcome import MOST_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
 from pipeline.verification.prefix import Prefix, looked_at
-
-_WRONG = ("missing", "extra", "different")
 
 
 def verify(check: Check, sink: UpsertTable) -> Outcome:
@@ -61,7 +59,7 @@ def _compared(check: Check, topic: str, held: DataFrame, prefix: Prefix, ends: O
     told = told.withColumn("kind", _kind(starts, is_renewed, is_thinned=is_thinned)).persist()
     try:
         counts = {row["kind"]: row["count"] for row in told.groupBy("kind").count().collect()}
-        wrong = told.where(F.col("kind").isin(*_WRONG)).orderBy("kafka_key").limit(MOST_DIFFERENCES).collect()
+        wrong = told.where(F.col("kind").isin(*WRONG)).orderBy("kafka_key").limit(MOST_DIFFERENCES).collect()
     finally:
         told.unpersist()
     return RowCounts(**counts), [

@@ -8,22 +8,19 @@ from pyspark.sql import SparkSession
 from contract.errors import StreamgaugeError
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
+from contract.storage.checkpoint_names import others_of_query
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.database.sink import DatabaseTable
-from pipeline.formats.confluent_avro import schema_ids, unknown_ids
-from pipeline.formats.schema_book import SchemaBook
+from pipeline.formats.confluent_avro import SchemaBook, schema_ids, unknown_ids
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.running.failures import DATA_LOSS
 from pipeline.sinks.archives import Archive
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic, DeadLetterTopic
-from pipeline.sources.kafka import records_between
-from pipeline.spark.errors import SparkFailure
+from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.verification import by_origin, compacted_topic, database_table, upserts
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import Outcome
-from pipeline.verification.prefix import prefix_of
 
 ATTEMPTS = 3
 
@@ -33,59 +30,57 @@ class Verifier:
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark, self.settings = spark, settings
-        self._registry = SchemaRegistry(settings.registry)
-        self._schemas = SchemaBook(self._registry)
+        self._schemas = SchemaBook(SchemaRegistry(settings.registry))
 
     def verify(self, query: Query) -> Outcome:
         """Verifies `query` in its version and mode. A StreamgaugeError becomes the outcome's `problem`."""
         outcome = Outcome(query.name, query.sink.place, query.source.name, notes=_other_checkpoints(query, self.settings))
-        place = query.checkpoint_name.place(self.settings)
-        if not Checkpoint(place.folder).planned:
+        if not Checkpoint(query.checkpoint_name.folder(self.settings)).planned:
             return replace(outcome, has_run=False)
         try:
-            return self._with_patience(query, place, outcome)
+            return self._with_patience(query, outcome)
         except StreamgaugeError as error:
             return replace(outcome, problem=str(error))
         except SparkFailure as error:
-            first = next(
-                (line for line in str(error).splitlines() if line.strip() and "error occurred while calling" not in line), "no reason given"
-            )
-            return replace(outcome, problem=f"Spark failed: {first} (the whole of it is in {self.settings.logs / 'spark.log'})")
+            return replace(outcome, problem=f"Spark failed: {first_line(error)} (the whole of it is in {self.settings.logs / 'spark.log'})")
 
-    def _with_patience(self, query: Query, place: CheckpointPlace, outcome: Outcome) -> Outcome:
+    def _with_patience(self, query: Query, outcome: Outcome, attempts: int = ATTEMPTS) -> Outcome:
         """Starts over when unknown schemas appear or retention removes records before they are read."""
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return self._check(query, outcome)
-            except SparkFailure as error:
-                ids = unknown_ids(str(error))
-                if query.subject is not None and ids:
-                    self._schemas.learn(query.subject, frozenset(ids | self._ids_of(place)))
-                elif not any(sign in str(error) for sign in (*DATA_LOSS, "OffsetOutOfRange")):
-                    raise
-        return self._check(query, outcome)
-
-    def _check(self, query: Query, outcome: Outcome) -> Outcome:
         schemas = None if query.subject is None else self._schemas.of(query.subject)
-        check = Check(self.spark, self.settings, self._registry, query, schemas, outcome)
-        match query.sink:
-            case CompactedTopic() | AlertsTopic() as sink:
-                return compacted_topic.verify(check, sink)
-            case DeadLetterTopic() as sink:
-                return by_origin.verify_letters(check, sink)
-            case Archive() as sink:
-                return by_origin.verify_archive(check, sink)
-            case UpsertTable() as sink:
-                return upserts.verify(check, sink)
-            case DatabaseTable() as sink:
-                return database_table.verify(check, sink)
-        msg = f"{query.sink.place} cannot be verified"
-        raise StreamgaugeError(msg)
+        check = Check(self.spark, self.settings, query, schemas, outcome)
+        try:
+            return _verified(check)
+        except SparkFailure as error:
+            ids = unknown_ids(str(error))
+            is_passing = ids or any(sign in str(error) for sign in (*DATA_LOSS, "OffsetOutOfRange"))
+            if attempts == 1 or not is_passing:
+                raise
+            if query.subject is not None and ids:
+                self._schemas.learn(query.subject, frozenset(ids | _ids_of(check)))
+        return self._with_patience(query, outcome, attempts - 1)
 
-    def _ids_of(self, place: CheckpointPlace) -> set[int]:
-        checkpoint = Checkpoint(place.folder)
-        prefix = prefix_of(place, self.settings, checkpoint.last_committed, max([*checkpoint.planned, checkpoint.last_committed]))
-        return schema_ids(records_between(self.spark, self.settings, prefix.starts, prefix.planned_ends))
+
+def _verified(check: Check) -> Outcome:
+    match check.query.sink:
+        case CompactedTopic() | AlertsTopic() as sink:
+            return compacted_topic.verify(check, sink)
+        case DeadLetterTopic() as sink:
+            return by_origin.verify_letters(check, sink)
+        case Archive() as sink:
+            return by_origin.verify_archive(check, sink)
+        case UpsertTable() as sink:
+            return upserts.verify(check, sink)
+        case DatabaseTable() as sink:
+            return database_table.verify(check, sink)
+    msg = f"{check.query.sink.place} cannot be verified"
+    raise StreamgaugeError(msg)
+
+
+def _ids_of(check: Check) -> set[int]:
+    """The schema ids of all records that the query has read or is about to read."""
+    checkpoint = Checkpoint(check.place.folder)
+    prefix = check.taken.prefix(checkpoint.last_committed, max([*checkpoint.planned, checkpoint.last_committed]))
+    return schema_ids(check.taken.between(prefix.starts, prefix.planned_ends))
 
 
 def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, are_named: bool) -> None:
