@@ -19,7 +19,7 @@ from pathlib import Path
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
-from contract.storage.paths import StoreAway
+from contract.storage.paths import StoreAway, write_whole
 from pipeline.checkpoint.contents import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
 from pipeline.sources.kafka import first_and_end_offsets
 
@@ -92,10 +92,8 @@ class BatchJournal:
 
     def _rewrite(self, batches: list[Batch]) -> None:
         content = b"".join([_json_line({"query_id": self._checkpoint.query_id}), *map(_line, batches)])
-        new = self.path.with_suffix(".journal-new")
         with contextlib.suppress(OSError):
-            new.write_bytes(content)
-            new.replace(self.path)
+            write_whole(self.path, content.decode())
             self._bytes = len(content)
 
 

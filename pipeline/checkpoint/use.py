@@ -61,7 +61,11 @@ class CheckpointUse:
             msg = f"query {self.query} is already running in another process{who}, which holds {self.folder}; stop that one, or use another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
         if driver is not None and driver.pid != jvm_pid:
-            _wait_until_gone(driver)
+            try:
+                driver.wait(PREVIOUS_DRIVER_SECONDS)
+            except psutil.TimeoutExpired as error:
+                msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
+                raise StreamgaugeError(msg) from error
         self._holder.write_text(str(jvm_pid))
         return lock
 
@@ -125,12 +129,3 @@ def check_owner(settings: Settings) -> None:
 
 def _shown(sources: Iterable[str]) -> str:
     return ", ".join(name if name.startswith(SCHEME) else f"topic {name}" for name in sorted(sources))
-
-
-def _wait_until_gone(driver: psutil.Process) -> None:
-    """Waits until the JVM of a killed driver exits, which takes a moment."""
-    try:
-        driver.wait(PREVIOUS_DRIVER_SECONDS)
-    except psutil.TimeoutExpired as error:
-        msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
-        raise StreamgaugeError(msg) from error

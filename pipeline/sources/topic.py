@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
-from contract.kafka.errors import KafkaAway, forbidden, is_forbidden
+from contract.kafka.errors import no_answer
 from contract.settings import Settings
 from pipeline.checkpoint.contents import Partition
 from pipeline.sources.kafka import first_and_end_offsets, records_from, source_partitions, stream_of_records
@@ -58,10 +58,7 @@ class KafkaTopic:
         try:
             return {name: str(future.result().topic_id) for name, future in described.items()}
         except KafkaException as error:
-            if is_forbidden(error.args[0]):
-                raise forbidden(settings.kafka, f"describe topic {', '.join(names)}") from error
-            msg = f"Kafka at {settings.kafka} does not describe topic {', '.join(names)}: {error.args[0].str()}"
-            raise KafkaAway(msg) from error
+            raise no_answer(settings.kafka, error) from error
 
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""

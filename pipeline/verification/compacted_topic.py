@@ -63,12 +63,13 @@ def _compare(
         tables = Tables(
             expected,
             own_rows(found.values, expected, sink.key) if isinstance(sink, AlertsTopic) else found.values,
+            excuses,
             decode=decode,
             decode_expected=orjson.loads if isinstance(sink, CompactedAvroTopic) else json_row,
             expected_ahead=(lambda: expectation.rows(ahead=True)) if prefix.planned > prefix.committed else None,
             newer=found.newer,
         )
-        return lateness, tables.compare(excuses)
+        return lateness, tables.compare()
     finally:
         expectation.close()
 
@@ -90,7 +91,7 @@ def _beside(current: CompactedTopic, found: Rows, decode: Decode, settings: Sett
             for rows in (there, found)
         )
         until = utc(last)
-    comparison = Tables(there, found, decode=decode, decode_expected=decode).compare(Excuses())
+    comparison = Tables(there, found, decode=decode, decode_expected=decode).compare()
     return Beside(current.place, until, comparison.counts, comparison.differences)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from contract.windows import window_of
@@ -64,59 +65,51 @@ class Tables:
 
     expected: Rows
     found: Rows
+    excuses: Excuses = field(default_factory=Excuses)
     decode: Callable[[bytes], Row] = json_row
     decode_expected: Callable[[bytes], Row] = json_row
     expected_ahead: Callable[[], Rows] | None = None
     newer: AbstractSet[bytes] = frozenset()
-    _ahead: Rows | None = field(default=None, init=False)
-    _newest_end: datetime | None = field(default=None, init=False)
 
-    def compare(self, excuses: Excuses) -> Comparison:
+    def compare(self) -> Comparison:
         """Compares every key."""
-        kinds = {key: self._kind(key, excuses) for key in sorted(self.expected.keys() | self.found.keys())}
+        kinds = {key: self._kind(key) for key in sorted(self.expected.keys() | self.found.keys())}
         wrong = [key for key, kind in kinds.items() if kind in WRONG]
         differences = [self._difference(kinds[key], key) for key in wrong[:MOST_DIFFERENCES]]
         return Comparison(RowCounts(**Counter(kinds.values())), differences, unsettled=not self.newer.isdisjoint(wrong))
 
-    def _kind(self, key: bytes, excuses: Excuses) -> str:
+    @cached_property
+    def _ahead(self) -> Rows:
+        """The rows of the planned prefix; empty if no batch is running."""
+        return {} if self.expected_ahead is None else self.expected_ahead()
+
+    def _kind(self, key: bytes) -> str:
         """The field of RowCounts that counts the row."""
-        if self._is_as_expected(key):
+        if key in self.found and (self._is_equal(key, self.expected) or self._is_equal(key, self._ahead)):
             return "equal"
-        if excuses.is_real_time and self._is_between(key, excuses.growing):
+        if self.excuses.is_real_time and self._is_between(key):
             return "ahead"
-        if key not in self.found and excuses.kept_for is not None and self._has_expired(key, excuses, excuses.kept_for):
+        if key not in self.found and self._has_expired(key):
             return "expired"
-        if key in excuses.untold:
+        if key in self.excuses.untold:
             return "untold"
-        if self._may_be_cut(key, excuses) or self._is_of_cut_history(key, excuses):
+        if self._may_be_cut(key) or self._is_of_cut_history(key):
             return "not_checkable"
         return "missing" if key not in self.found else "different" if key in self.expected else "extra"
 
-    def _is_as_expected(self, key: bytes) -> bool:
-        if self._is_equal(key, self.expected):
-            return True
-        if self.expected_ahead is None:
-            return False
-        if self._ahead is None:
-            self._ahead = self.expected_ahead()
-        return key in self.found and self._is_equal(key, self._ahead)
+    def _is_equal(self, key: bytes, expected: Rows) -> bool:
+        return key in expected and (self.found[key] == expected[key] or self._found_row(key) == self._expected_row(key, expected))
 
-    def _is_between(self, key: bytes, growing: Collection[str]) -> bool:
+    def _is_between(self, key: bytes) -> bool:
         """Whether the row's growing columns are between those of the two expected rows, and it has the later one's columns."""
-        ahead = (self._ahead or {}).get(key)
-        row = self._found_row(key)
-        if ahead is None or not isinstance(row, dict):
+        row, most, growing = self._found_row(key), self._expected_row(key, self._ahead), self.excuses.growing
+        if most is None or not isinstance(row, dict):
             return False
-        most = self.decode_expected(ahead)
-        least = self.decode_expected(self.expected[key]) if key in self.expected else dict.fromkeys(growing, 0)
+        least = self._expected_row(key, self.expected) or dict.fromkeys(growing, 0)
         return row.keys() == most.keys() and _is_at_least(row, least, growing) and _is_at_least(most, row, growing)
 
-    def _is_equal(self, key: bytes, expected: Rows) -> bool:
-        if key not in self.found or key not in expected:
-            return False
-        if self.found[key] == expected[key]:
-            return True
-        return self._found_row(key) == self.decode_expected(expected[key])
+    def _expected_row(self, key: bytes, expected: Rows) -> Row | None:
+        return self.decode_expected(expected[key]) if key in expected else None
 
     def _found_row(self, key: bytes) -> Any:  # noqa: ANN401 - a row, or words on why there is none
         if key not in self.found:
@@ -127,44 +120,39 @@ class Tables:
             return f"not readable: {type(error).__name__}: {error}"
 
     def _difference(self, kind: str, key: bytes) -> Difference:
-        row = self.expected.get(key)
-        if row is None and self._ahead is not None:
-            row = self._ahead.get(key)
-        expected = None if row is None else self.decode_expected(row)
+        expected = self._expected_row(key, self.expected if key in self.expected else self._ahead)
         return Difference(cast("Kind", kind), key.decode(errors="replace"), expected, self._found_row(key))
 
-    def _may_be_cut(self, key: bytes, excuses: Excuses) -> bool:
-        if not excuses.is_cut:
+    def _may_be_cut(self, key: bytes) -> bool:
+        if not self.excuses.is_cut:
             return False
-        window, row, gap = window_of(key), self._found_row(key), excuses.session_gap
+        window, row, gap, cut_ms = window_of(key), self._found_row(key), self.excuses.session_gap, self.excuses.newest_cut_ms
         if window is None or not isinstance(row, dict | None):
             return False
-        if excuses.newest_cut_ms is not None and window.start > datetime.fromtimestamp(excuses.newest_cut_ms / 1000, UTC) + (
-            gap or timedelta()
-        ):
+        if cut_ms is not None and window.start > datetime.fromtimestamp(cut_ms / 1000, UTC) + (gap or timedelta()):
             return False
         if row is None:  # with its first events, a session has lost its key
             return gap is not None
-        if key not in self.expected:
-            return True
-        least = self.decode_expected(self.expected[key])
-        return _is_at_least(row, least, excuses.growing)
+        least = self._expected_row(key, self.expected)
+        return least is None or _is_at_least(row, least, self.excuses.growing)
 
-    def _is_of_cut_history(self, key: bytes, excuses: Excuses) -> bool:
+    def _is_of_cut_history(self, key: bytes) -> bool:
         """Whether the row has no window, as that of a camera's state, and one of its times is among those of the lost records."""
-        if not excuses.is_cut or window_of(key) is not None:
+        if not self.excuses.is_cut or window_of(key) is not None:
             return False
-        rows = [self._found_row(key), self.decode_expected(self.expected[key]) if key in self.expected else None]
+        rows, cut_ms = (self._found_row(key), self._expected_row(key, self.expected)), self.excuses.newest_cut_ms
         times = [time for row in rows if isinstance(row, dict) for time in map(_time, row.values()) if time is not None]
-        return excuses.newest_cut_ms is None or any(time.timestamp() * 1000 <= excuses.newest_cut_ms for time in times)
+        return cut_ms is None or any(time.timestamp() * 1000 <= cut_ms for time in times)
 
-    def _has_expired(self, key: bytes, excuses: Excuses, kept_for: timedelta) -> bool:
-        window = window_of(key)
-        if self._newest_end is None:
-            # Not every found row may determine the newest window: a row written by mistake must not excuse missing ones.
-            keys = {*self.expected, *(self._ahead or {}), *(found for found in self.found if self._may_be_cut(found, excuses))}
-            self._newest_end = max((of.end for one in keys if (of := window_of(one))), default=None)
-        return window is not None and self._newest_end is not None and window.end <= self._newest_end - kept_for
+    @cached_property
+    def _newest_end(self) -> datetime | None:
+        # Not every found row may determine the newest window: a row written by mistake must not excuse missing ones.
+        keys = {*self.expected, *self._ahead, *(found for found in self.found if self._may_be_cut(found))}
+        return max((of.end for one in keys if (of := window_of(one))), default=None)
+
+    def _has_expired(self, key: bytes) -> bool:
+        window, kept_for = window_of(key), self.excuses.kept_for
+        return bool(window and kept_for and self._newest_end and window.end <= self._newest_end - kept_for)
 
 
 def own_rows(found: Rows, expected: Rows, key: Collection[str]) -> Rows:

@@ -28,7 +28,7 @@ def rows(**by_hour):
 
 
 def compared(expected, found, excuses=None, **more):
-    return Tables(expected, found, **more).compare(excuses or Excuses())
+    return Tables(expected, found, excuses or Excuses(), **more).compare()
 
 
 class TestOwnRows:
