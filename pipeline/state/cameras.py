@@ -1,6 +1,6 @@
 """Which cameras are offline: a stateful processor over `offline.advance`, and the rows that become of its changes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -91,62 +91,42 @@ def _row(device_id: str, change: Change) -> dict[str, Any]:
 def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits, until_ms: int | None = None) -> DataFrame:
     """Each camera when it is first heard of, when it goes offline, when it is back, and when it is forgotten.
 
-    heard: device_id, at, is_online, sighting. locations: device_id, zip_code; unique by device_id. until_ms: see Query.has_timers.
+    heard: device_id, at (timestamp; of a stream, with a watermark), is_online, sighting (timestamp or null).
+    locations: device_id, zip_code; unique by device_id. until_ms: see Query.has_timers.
     Returns device_id, zip_code, state (online, offline), reason (of being offline), since (for a silent camera: when it was last seen),
     last_seen, last_sighting, alert (offline, back, flapping; null: none), incident (when it went offline after it had been steady),
     first_seen (since it was forgotten; null if a version without this column already knew it). Of a camera that is forgotten, all but
     device_id are null.
     """
-    changes = changes_of(heard, limits) if until_ms is None else replayed(heard, limits, until_ms)
+    reports = heard.select(
+        "device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", F.unix_millis("sighting").alias("sighting_ms")
+    ).groupBy("device_id")
+    if until_ms is None:
+        changes = reports.transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
+    else:
+        changes = reports.applyInArrow(_replay(limits, until_ms), CHANGES)
     is_known = F.col("is_online").isNotNull()
-    reason = F.when(F.col("is_silent"), "silent").when(~F.col("is_online"), "is_online is false")
-    times = {
-        "since": "since_ms",
-        "last_seen": "seen_ms",
-        "last_sighting": "sighting_ms",
-        "incident": "incident_ms",
-        "first_seen": "first_ms",
-    }
-    since, last_seen, last_sighting, incident, first_seen = (F.timestamp_millis(of).alias(name) for name, of in times.items())
     return changes.join(F.broadcast(locations), "device_id", how="left").select(
         "device_id",
         F.when(is_known, F.coalesce("zip_code", F.lit(UNKNOWN))).alias("zip_code"),
         F.when(F.col("is_online"), ONLINE).when(is_known, OFFLINE).alias("state"),
-        reason.alias("reason"),
-        since,
-        last_seen,
-        last_sighting,
+        F.when(F.col("is_silent"), "silent").when(~F.col("is_online"), "is_online is false").alias("reason"),
+        F.timestamp_millis("since_ms").alias("since"),
+        F.timestamp_millis("seen_ms").alias("last_seen"),
+        F.timestamp_millis("sighting_ms").alias("last_sighting"),
         "alert",
-        incident,
-        first_seen,
+        F.timestamp_millis("incident_ms").alias("incident"),
+        F.timestamp_millis("first_ms").alias("first_seen"),
     )
 
 
-def changes_of(reports: DataFrame, limits: Limits) -> DataFrame:
-    """The changes of each camera in a stream, as soon as the watermark makes them certain.
-
-    reports: device_id, at (timestamp, with a watermark), is_online, sighting (timestamp or null).
-    Returns the columns of CHANGES.
-    """
-    return _in_ms(reports).groupBy("device_id").transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
-
-
-def replayed(reports: DataFrame, limits: Limits, until_ms: int) -> DataFrame:
-    """The changes of each camera in a batch of all reports, in order of event time, up to the watermark `until_ms`.
-
-    reports, and what it returns: as in `changes_of`.
-    """
+def _replay(limits: Limits, until_ms: int) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """What gives the changes of a camera in a batch of all its reports, in order of event time, up to the watermark `until_ms`."""
+    schema = to_arrow_schema(fields_of(CHANGES))
 
     def replay(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         waiting = frozenset(Seen(row["at_ms"], row["is_online"], row["sighting_ms"]) for row in table.to_pylist())
         _, changes = advance(Camera(waiting=waiting), until_ms, limits)
         return pa.Table.from_pylist([_row(key[0].as_py(), change) for change in changes], schema)
 
-    schema = to_arrow_schema(fields_of(CHANGES))
-    return _in_ms(reports).groupBy("device_id").applyInArrow(replay, CHANGES)
-
-
-def _in_ms(reports: DataFrame) -> DataFrame:
-    return reports.select(
-        "device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", F.unix_millis("sighting").alias("sighting_ms")
-    )
+    return replay
