@@ -9,7 +9,7 @@ from contract.domains import NAMES
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
-from pipeline.database.queries import in_database
+from pipeline.database.sink import in_database
 from pipeline.ingest.upsert import UpsertTable, ingests
 from pipeline.query import Query
 from pipeline.sinks.archives import DeltaArchive, ParquetArchive

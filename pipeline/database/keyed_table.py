@@ -101,7 +101,11 @@ class KeyedTable:
                 return
             if batch == 0:
                 connection.execute(self.table.delete())
-            for statement, is_deletion in ((self._upsert, False), (self._deletion, True)):
+            upsert = _INSERT[self.database.engine.dialect.name](self.table)
+            others = {name: upsert.excluded[name] for name in self.columns.names if name not in self.key}
+            upsert = upsert.on_conflict_do_update(index_elements=list(self.key), set_=others) if others else upsert.on_conflict_do_nothing()
+            deletion = self.table.delete().where(*(self.table.c[name] == sa.bindparam(name) for name in self.key))
+            for statement, is_deletion in ((upsert, False), (deletion, True)):
                 rows = changes.filter(pc.field(IS_DELETED) == is_deletion).drop_columns(IS_DELETED)
                 for some in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
                     connection.execute(statement, some.to_pylist())
@@ -149,16 +153,6 @@ class KeyedTable:
     @property
     def _no_entry(self) -> sa.Delete:
         return sa.delete(BATCHES).where(BATCHES.c.table_name == self.name)
-
-    @property
-    def _upsert(self) -> sa.Insert:
-        insert = _INSERT[self.database.engine.dialect.name](self.table)
-        others = {name: insert.excluded[name] for name in self.columns.names if name not in self.key}
-        return insert.on_conflict_do_update(index_elements=list(self.key), set_=others) if others else insert.on_conflict_do_nothing()
-
-    @property
-    def _deletion(self) -> sa.Delete:
-        return self.table.delete().where(*(self.table.c[name] == sa.bindparam(name) for name in self.key))
 
 
 def _value(value: Any, kind: T.DataType) -> Any:  # noqa: ANN401 - any value of a row
