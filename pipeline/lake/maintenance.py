@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
@@ -16,7 +16,6 @@ from contract.text import size_text
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS
 from pipeline.lake.tables import LakeTable
-from pipeline.query import Query
 from pipeline.running.reset import checkpoints_held
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.log import path_of
@@ -56,10 +55,9 @@ class Report:
     after: Weight
 
     def __str__(self) -> str:
-        before, after = self.before, self.after
-        live = f"{_files(before.live_files, before.live_bytes)} -> {_files(after.live_files, after.live_bytes)}"
-        disk = f"{_files(before.files_on_disk, before.bytes_on_disk)} -> {_files(after.files_on_disk, after.bytes_on_disk)}"
-        return f"{self.table.name} ({self.table.format}): current {live}; on disk {disk}"
+        live = (_files(one.live_files, one.live_bytes) for one in (self.before, self.after))
+        on_disk = (_files(one.files_on_disk, one.bytes_on_disk) for one in (self.before, self.after))
+        return f"{self.table.name} ({self.table.format}): current {' -> '.join(live)}; on disk {' -> '.join(on_disk)}"
 
 
 def maintain(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> Report:
@@ -70,7 +68,7 @@ def maintain(table: LakeTable, spark: SparkSession, settings: Settings, retain_s
     """
     with contextlib.ExitStack() as held:
         if settings.is_lake_remote:
-            hold_writer(table, settings, held)
+            _hold_writer(table, settings, held)
         deletions = settings.lake / DELETIONS / table.path.name
         if deletions.exists():  # the same batches write it, so it has as many small files
             maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
@@ -82,19 +80,20 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
 
     Raises StreamgaugeError when Spark fails, or after repeated conflicts with other writers.
     """
-    before = _delta_weight(table, _live_files(table, spark))
-    _optimize(table, spark)
-    live = _live_files(table, spark)
-    # VACUUM adds two entries to the table's log even if it deletes nothing. It deletes only files older than the retention.
-    if any(str(file.path) not in live and file.modified < time.time() - retain_seconds for file in _data_files(table.path)):
-        with session_config(spark, {_CHECK: str(retain_seconds >= DELTA_RETENTION_SECONDS).lower()}):
-            _run(table, spark, f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
-    return Report(table, before, _delta_weight(table, live))
+    with _failures_in_one_line(table):
+        before = _delta_weight(table, _live_files(table, spark))
+        _optimize(table, spark)
+        live = _live_files(table, spark)
+        # VACUUM adds two entries to the table's log even if it deletes nothing. It deletes only files older than the retention.
+        if any(str(file.path) not in live and file.modified < time.time() - retain_seconds for file in _data_files(table.path)):
+            with session_config(spark, {_CHECK: str(retain_seconds >= DELTA_RETENTION_SECONDS).lower()}):
+                spark.sql(f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
+        return Report(table, before, _delta_weight(table, live))
 
 
-def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> None:
+def _hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> None:
     """Prevents the query that writes the table from starting until `held` closes. Raises LeftAlone when it is running or unknown."""
-    writer = writer_of(table, settings)
+    writer = next((one for one in known(settings) if one.sink.delta_table(settings) == table.path), None)
     if writer is None:
         msg = "skipped: no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
         raise LeftAlone(msg)
@@ -105,11 +104,6 @@ def hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack
         raise LeftAlone(msg) from error
 
 
-def writer_of(table: LakeTable, settings: Settings) -> Query | None:
-    """The query that writes the table; None if there is none."""
-    return next((one for one in known(settings) if one.sink.delta_table(settings) == table.path), None)
-
-
 def _optimize(table: LakeTable, spark: SparkSession) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -117,7 +111,7 @@ def _optimize(table: LakeTable, spark: SparkSession) -> None:
         except SparkFailure as error:
             conflict = _CONFLICT.search(str(error))
             if conflict is None:
-                raise _failure(table, error) from error
+                raise
             if attempt == ATTEMPTS:
                 msg = f"table {table.name}: another writer changed the same files during each of {ATTEMPTS} attempts ({conflict[0]}); nothing was changed: try again when that writer is done"
                 raise StreamgaugeError(msg) from error
@@ -126,15 +120,13 @@ def _optimize(table: LakeTable, spark: SparkSession) -> None:
             return
 
 
-def _run(table: LakeTable, spark: SparkSession, sql: str) -> list[Row]:
+@contextlib.contextmanager
+def _failures_in_one_line(table: LakeTable) -> Iterator[None]:
     try:
-        return spark.sql(sql).collect()
+        yield
     except SparkFailure as error:
-        raise _failure(table, error) from error
-
-
-def _failure(table: LakeTable, error: Exception) -> StreamgaugeError:
-    return StreamgaugeError(f"table {table.name} in {table.path}: Spark failed: {first_line(error)}")
+        msg = f"table {table.name} in {table.path}: Spark failed: {first_line(error)}"
+        raise StreamgaugeError(msg) from error
 
 
 def _sql_name(table: LakeTable) -> str:
@@ -144,11 +136,8 @@ def _sql_name(table: LakeTable) -> str:
 
 def _live_files(table: LakeTable, spark: SparkSession) -> set[str]:
     """The files of a Delta table's current version."""
-    try:
-        files = spark.read.format("delta").load(str(table.path)).inputFiles()
-        return {str(path_of({"path": uri})) if uri.startswith("file:") else unquote(uri) for uri in files}
-    except SparkFailure as error:
-        raise _failure(table, error) from error
+    files = spark.read.format("delta").load(str(table.path)).inputFiles()
+    return {str(path_of({"path": uri})) if uri.startswith("file:") else unquote(uri) for uri in files}
 
 
 def _delta_weight(table: LakeTable, live: set[str]) -> Weight:
