@@ -1,6 +1,8 @@
 """The commands of the pipeline: run, ingest, verify, promote, reset."""
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -69,16 +71,13 @@ def run(
     raise_if_kept_out(settings.kafka)
     if not (console or batch):
         create_own_topics(to_run, settings)
-    end_at_once()  # Spark's JVM too
     if batch:
+        end_at_once()
         with running_session(settings) as spark:
             for one in (one for one in to_run if one.name in named):
                 print_rows(f"{one.name}, as a batch", batch_rows(one, spark, settings, ending_offsets))
         return
-    stop = StopRequest()
-    with running_session(settings, stop.is_set) as spark:
-        stop_requested(stop)
-        _tell_ui(spark)
+    with _session(settings) as (spark, stop):
         Runner(spark, settings, err.print, stop, once=once).run(to_run)
 
 
@@ -94,24 +93,19 @@ def ingest(
     from pipeline.ingest.upsert import queries_of
     from pipeline.running.runner import Runner
     from pipeline.sources.kafka import source_partitions
-    from pipeline.spark.session import running_session
 
     settings = Settings.from_environment()
     location, to_run = Location.of(topic, settings, debug=debug), queries_of(topic, debug=debug)
     source_partitions(settings, topic)  # fail before Spark starts if Kafka cannot be reached, or the topic is missing
     for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
         err.print(line)
-    end_at_once()
-    stop = StopRequest()
-    with running_session(settings, stop.is_set) as spark:
-        stop_requested(stop)
+    with _session(settings) as (spark, stop):
         if infer_schema or TableSchema.read(location.schema) is None:
             for line in infer(spark, location, settings):
                 err.print(line)
         if debug:
             for line in sample(spark, location, settings):
                 err.print(line)
-        _tell_ui(spark)
         Runner(spark, settings, err.print, stop, once=once).run(to_run)
 
 
@@ -120,8 +114,8 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
 ) -> None:
     """Delete the checkpoints and results of a stopped query, so that it recounts from the start."""
-    from contract.storage.removal import is_agreed
-    from pipeline.running.reset import checkpoints_held, deletions, named, notes
+    from contract.storage.removal import confirm
+    from pipeline.running.reset import checkpoints_held, deletions, named
 
     settings = Settings.from_environment()
     chosen = named(query, settings)
@@ -132,11 +126,9 @@ def reset(
             return
         for deletion in found:
             out.print(deletion.what)
-        for note in notes(chosen, settings):
+        for note in (*chosen.sink.reset_notes(), *chosen.source.reset_notes(settings)):
             out.print(f"note: {note}")
-        if not is_agreed(f"delete this, so that {query} recounts from the start at its next run?", yes=yes):
-            err.print("nothing was deleted")
-            sys.exit(1)
+        confirm(f"delete this, so that {query} recounts from the start at its next run?", yes=yes)
         for deletion in found:
             deletion.do()
     out.print(f"deleted; {query} recounts from the start at its next run")
@@ -147,7 +139,7 @@ def promote(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
 ) -> None:
     """Give the rows of a new version to the readers of the current one. The query then continues under its own name."""
-    from contract.storage.removal import is_agreed
+    from contract.storage.removal import confirm
     from pipeline.running.promotion import Promotion
 
     settings = Settings.from_environment()
@@ -157,9 +149,7 @@ def promote(
         for topic, values in changes.items():
             deleted = sum(value is None for value in values.values())
             out.print(f"topic {topic}: {len(values) - deleted} rows to write, {deleted} to delete")
-        if not is_agreed(f"write this, so that readers see the rows of {query}?", yes=yes):
-            err.print("nothing was written")
-            sys.exit(1)
+        confirm(f"write this, so that readers see the rows of {query}?", yes=yes)
         promotion.promote(changes)
     out.print(f"promoted; `streamgauge run {promotion.current.name}` continues where {query} stopped")
     out.print(f"{promotion.new.sink.place} is no longer used")
@@ -204,8 +194,15 @@ def verify(
     raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
 
 
-def _tell_ui(spark: "SparkSession") -> None:
-    from pipeline.spark.session import ui_address
+@contextlib.contextmanager
+def _session(settings: Settings) -> Iterator["tuple[SparkSession, StopRequest]"]:
+    """A Spark session for queries. A signal ends the program and Spark's JVM while they start, and then requests a stop."""
+    from pipeline.spark.session import running_session, ui_address
 
-    if address := ui_address(spark):
-        err.print(f"Spark's UI: {address}/StreamingQuery/")
+    end_at_once()
+    stop = StopRequest()
+    with running_session(settings, stop.is_set) as spark:
+        stop_requested(stop)
+        if address := ui_address(spark):
+            err.print(f"Spark's UI: {address}/StreamingQuery/")
+        yield spark, stop

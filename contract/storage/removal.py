@@ -11,21 +11,24 @@ import typer
 
 from contract.errors import StreamgaugeError
 from contract.storage.paths import StoragePath, asking, files_below
+from contract.terminal import err
 
 _BLOCK_BYTES = 512
 
 
-def is_agreed(question: str, *, yes: bool) -> bool:
-    """Whether the user confirms `question`, or has passed --yes.
+def confirm(question: str, *, yes: bool) -> None:
+    """Ends the command with exit code 1 unless the user confirms `question`. yes: it is confirmed already, by --yes.
 
     Raises StreamgaugeError when standard input is not a terminal.
     """
     if yes:
-        return True
+        return
     if not sys.stdin.isatty():
         msg = "this command asks before it deletes or overwrites, and standard input is not a terminal; add --yes to confirm in advance"
         raise StreamgaugeError(msg)
-    return typer.confirm(question, default=False, err=True)
+    if not typer.confirm(question, default=False, err=True):
+        err.print("nothing was changed")
+        raise typer.Exit(1)
 
 
 def remove(path: StoragePath) -> None:

@@ -7,7 +7,6 @@ are already deleted are not an error.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import get_args
 
 from filelock import FileLock, Timeout
@@ -15,7 +14,6 @@ from filelock import FileLock, Timeout
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName, is_checkpoint, remains_of
-from contract.storage.paths import StoragePath
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known, no_query
@@ -64,11 +62,6 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
     return [*_of_checkpoints(query, settings), *query.sink.deletions(settings)]
 
 
-def notes(query: Query, settings: Settings) -> list[str]:
-    """Notes to show before the query is reset."""
-    return [*query.sink.reset_notes(), *query.source.reset_notes(settings)]
-
-
 def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
     # Lock files stay: an unlinked lock file locks nobody out, because another process would lock a new file of the same name.
     found = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
@@ -76,9 +69,9 @@ def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
         return []
     shown = ", ".join(path.name for path in found if is_checkpoint(path.name)) or ", ".join(path.name for path in found)
     size = size_text(sum(map(bytes_on_disk, found)))
-    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", partial(_remove_all, found))]
 
+    def remove_all() -> None:
+        for path in found:
+            remove(path)
 
-def _remove_all(paths: list[StoragePath]) -> None:
-    for path in paths:
-        remove(path)
+    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", remove_all)]

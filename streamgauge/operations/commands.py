@@ -33,7 +33,7 @@ def clean(
 ) -> None:
     """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Stop everything first."""
     from contract.storage.checkpoint_names import checkpoints
-    from contract.storage.removal import is_agreed
+    from contract.storage.removal import confirm
     from contract.text import size_text
     from streamgauge.operations import clean as cleaning
     from streamgauge.operations.topic_deletion import delete_topics, own_topics
@@ -61,9 +61,7 @@ def clean(
     if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
         out.print(f"the downloads in {settings.cache} stay")
     of_kafka = f" and {len(in_kafka)} topics of {settings.kafka}" if in_kafka else ""
-    if not is_agreed(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}{of_kafka}?", yes=yes):
-        err.print("nothing was deleted")
-        sys.exit(1)
+    confirm(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}{of_kafka}?", yes=yes)
     delete_topics(settings.kafka, in_kafka)
     cleaning.delete(found, settings)
     out.print("deleted")

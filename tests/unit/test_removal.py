@@ -3,7 +3,7 @@
 import pytest
 from messages import refused
 
-from contract.storage.removal import bytes_on_disk, is_agreed, remove
+from contract.storage.removal import bytes_on_disk, confirm, remove
 
 
 @pytest.fixture
@@ -56,5 +56,5 @@ def test_the_size_is_what_lies_on_the_disk_without_holes_and_without_what_links_
 
 def test_without_a_terminal_nobody_is_asked():
     with refused("--yes"):
-        is_agreed("delete?", yes=False)
-    assert is_agreed("delete?", yes=True)
+        confirm("delete?", yes=False)
+    confirm("delete?", yes=True)
