@@ -149,11 +149,12 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
 def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> None:
     """Runs each round in its own process, so that Spark uses memory only during a round."""
     from contract.process.rounds import repeat
+    from pipeline.lake.folders import table_folders
 
     stop = stop_requested()
 
     def work() -> None:
-        if not _is_anything_to_do():
+        if not any(table_folders(Settings.from_environment().lake)):  # raises StreamgaugeError if the object store cannot be reached
             return
         child = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "maintain", *arguments])
         while child.poll() is None:
@@ -164,13 +165,6 @@ def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> N
                 child.kill()
 
     repeat(work, seconds_between, stop, err.print, at_once=False)
-
-
-def _is_anything_to_do() -> bool:
-    """Whether there is a table. Raises StreamgaugeError when it cannot reach the lake's object store."""
-    from pipeline.lake.folders import table_folders
-
-    return any(table_folders(Settings.from_environment().lake))
 
 
 @contextlib.contextmanager

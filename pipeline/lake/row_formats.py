@@ -30,8 +30,7 @@ def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     if twice:
         msg = f"two columns are named {', '.join(twice)}, which JSON cannot represent; rename one with `as`, or use --format csv"
         raise StreamgaugeError(msg)
-    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
-    return orjson.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=_json_value, option=options).decode()
+    return _json([dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -56,18 +55,17 @@ def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
 
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case dict() | list():
-            return orjson.dumps(value, default=_json_value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z).decode()
-        case datetime():
-            return _time(value)
-        case bytes():
-            return base64.b64encode(value).decode()
+    if value is None:
+        return ""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)
+    if isinstance(value, bool | datetime | bytes | dict | list):
+        return _json(value).strip('"')
     return str(value)
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - rows, or what a column holds
+    return orjson.dumps(value, default=_json_value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z).decode()
 
 
 def _json_value(value: Any) -> Any:  # noqa: ANN401 - whatever a column holds
@@ -79,7 +77,3 @@ def _json_value(value: Any) -> Any:  # noqa: ANN401 - whatever a column holds
         case timedelta():
             return str(value)
     raise TypeError(type(value))
-
-
-def _time(value: datetime) -> str:
-    return value.isoformat() if value.tzinfo is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")
