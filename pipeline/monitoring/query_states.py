@@ -12,14 +12,14 @@ LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total
 
 
 class QueryStates:
-    """One row per query. A restarted query is a new run with a new run id; its row keeps the error of the previous run.
+    """One row per query, that of its newest run. A restarted query is a new run with a new run id; its row keeps the error of the previous run.
 
-    The end of a run may be reported after the start of the next one. The row then describes the newer run.
+    The end of a run may be reported after the start of the next one: it changes the row of its own run, which is no longer published.
     """
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Any]] = {}
-        self._query_of_run: dict[str, str] = {}
+        self._row_of_run: dict[str, dict[str, Any]] = {}
         self._heard: dict[str, datetime] = {}
         self._stands_at: dict[str, Mapping[str, int]] = {}
         self._given_up: set[str] = set()
@@ -30,21 +30,18 @@ class QueryStates:
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
         """A run has started."""
-        self._query_of_run[run_id] = query
         self._given_up.discard(query)
         before = self._rows.get(query, {})
         remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
-        self._rows[query] = _row(query, run_id, now) | remembered | {"source_offsets": self._stands_at.get(query, {})}
+        row = _row(query, run_id, now) | remembered | {"source_offsets": self._stands_at.get(query, {})}
+        self._rows[query] = self._row_of_run[run_id] = row
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
         """A batch has completed. Returns its measures, with the late rows of the run so far."""
-        row = self._rows[self.query_of(run_id)]
-        late_before = (row["progress"] or {}).get(LATE_TOTAL, 0) if row["run_id"] == run_id else 0
-        progress = measured | {LATE_TOTAL: late_before + measured[LATE]}
-        if row["run_id"] == run_id:
-            row["progress"] = {**progress, "time": utc_text(now)}
-            row["source_offsets"] = progress["source_offsets"]
-            self._turn(row, "running", now)
+        row = self._row_of_run[run_id]
+        progress = measured | {LATE_TOTAL: (row["progress"] or {}).get(LATE_TOTAL, 0) + measured[LATE]}
+        row |= {"progress": {**progress, "time": utc_text(now)}, "source_offsets": progress["source_offsets"]}
+        _turn(row, "running", now)
         return progress
 
     def planned(self, query: str, plan: Plan) -> None:
@@ -53,30 +50,27 @@ class QueryStates:
 
     def idled(self, run_id: str, now: datetime) -> None:
         """A run is waiting for records."""
-        row = self._rows[self.query_of(run_id)]
-        if row["run_id"] == run_id:
-            self._turn(row, "idle", now)
+        _turn(self._row_of_run[run_id], "idle", now)
 
     def ended(self, run_id: str, failure: Failure | None, now: datetime) -> None:
         """A run has ended: with a failure, or because it was stopped or had nothing left to do."""
-        row = self._rows[self.query_of(run_id)]
+        row = self._row_of_run[run_id]
         if row["query"] in self._given_up:
             return  # the reason for giving up says more than how the last run ended
-        if row["run_id"] == run_id:
-            self._turn(row, "failed" if failure else "stopped", now)
+        _turn(row, "failed" if failure else "stopped", now)
         if failure:
-            row |= _error_columns(failure, now)
+            self._rows[row["query"]] |= _error_columns(failure, now)
 
     def given_up(self, query: str, why: Failure, now: datetime) -> None:
         """A query is not restarted, or could not be started at all."""
         row = self._rows.setdefault(query, _row(query, None, now))
         self._given_up.add(query)
-        self._turn(row, "failed", now)
+        _turn(row, "failed", now)
         row |= _error_columns(why, now)
 
     def query_of(self, run_id: str) -> str:
         """The name of the query of a run."""
-        return self._query_of_run[run_id]
+        return str(self._row_of_run[run_id]["query"])
 
     def heard(self, query: str, now: datetime) -> dict[str, Any]:
         """The row of a query, as published at `now`."""
@@ -105,10 +99,10 @@ class QueryStates:
     def _active(self) -> list[dict[str, Any]]:
         return [row for row in self._rows.values() if row["state"] in {"running", "idle"}]
 
-    @staticmethod
-    def _turn(row: dict[str, Any], state: str, now: datetime) -> None:
-        if row["state"] != state:
-            row |= {"state": state, "since": utc_text(now)}
+
+def _turn(row: dict[str, Any], state: str, now: datetime) -> None:
+    if row["state"] != state:
+        row |= {"state": state, "since": utc_text(now)}
 
 
 def _row(query: str, run_id: str | None, now: datetime) -> dict[str, Any]:
