@@ -94,12 +94,6 @@ def own_broker(second_broker: Settings) -> Settings:
     return second_broker
 
 
-@pytest.fixture
-def own_registry(own_broker: Settings) -> Iterator[Settings]:
-    """As `own_broker`, with a schema registry of the test's own, for a test that stops or kills them."""
-    yield from running_registry(own_broker)
-
-
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """The worker's Spark session. Commands that `running.streamgauge` runs use the same one."""
