@@ -117,10 +117,8 @@ def demo(
 ) -> None:
     """Run everything in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C stops it; the next start continues."""
     from streamgauge.demo.demo import Demo
-    from streamgauge.demo.services import services
 
-    settings = Settings.from_environment()
-    Demo(settings, services(settings, dashboard=with_dashboard), err).run(seconds)
+    Demo(Settings.from_environment(), err, dashboard=with_dashboard).run(seconds)
 
 
 app.command()(demo)

@@ -14,7 +14,7 @@ from contract.java.runtime import java_home
 from contract.process.waiting import Reminder
 from contract.settings import Settings
 from streamgauge.demo.live import LiveFigures
-from streamgauge.demo.services import PIPELINE, Child, Server, Service
+from streamgauge.demo.services import PIPELINE, Server, children
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -30,11 +30,11 @@ LEAST_DISK_BYTES = 50_000_000
 class Demo:
     """Starts the platform and the services, supervises them, shows their figures, and stops them all."""
 
-    def __init__(self, settings: Settings, chosen: Sequence[Service], console: Console) -> None:
+    def __init__(self, settings: Settings, console: Console, *, dashboard: bool) -> None:
         self.settings, self.console = settings, console
         self.platform = Platform(settings, say=self._say)
         self.figures = LiveFigures(settings)
-        self.children = [Child(service, settings, self.figures) for service in chosen]
+        self.children = children(settings, self.figures, dashboard=dashboard)
         self.upkeep = upkeep(settings, self._say)
         self._began = time.monotonic()
 
@@ -60,24 +60,24 @@ class Demo:
                 jars.fetch(bundle, self.settings)
         self._say("starting Kafka" if self.platform.servers else "looking for Kafka")
         self.platform.launch(detached=False)
-        early = [child for child in self.children if child.service.waits_for_kafka]
-        for child in early:  # Spark takes longest to start
-            child.start()
+        for child in self.children:
+            if child.waits_for_kafka:  # Spark takes longest to start
+                child.start()
         self.platform.wait_until_ready(detached=False, tell=self._say)
         for warning in self.platform.warnings:
             self._say(f"warning: {warning}")
         self.figures.ask()
         servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
-        self._say(f"starting {', '.join(child.name for child in self.children if not child.service.can_wait)}")
-        children = [Supervised(child, self._say) for child in self.children]
-        for child, supervised in zip(self.children, children, strict=True):
-            if child in early:
-                supervised.watch()
-            elif child.service.can_wait:
-                supervised.start_in(FIRST_ROW_SECONDS)
+        self._say(f"starting {', '.join(child.name for child in self.children if not child.can_wait)}")
+        supervised = [Supervised(child, self._say) for child in self.children]
+        for child, one in zip(self.children, supervised, strict=True):
+            if child.waits_for_kafka:
+                one.watch()
+            elif child.can_wait:
+                one.start_in(FIRST_ROW_SECONDS)
             else:
-                supervised.start()
-        return [*servers, *children]
+                one.start()
+        return [*servers, *supervised]
 
     def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:
         ends = time.monotonic() + (float("inf") if seconds is None else seconds)
@@ -119,8 +119,8 @@ class Demo:
             raise StreamgaugeError(msg)
 
     def _stop(self) -> None:
-        of_children, of_upkeep = [child.process for child in self.children], [task.process for task in self.upkeep]
-        processes = [process for process in (*of_children, *of_upkeep) if process is not None]
+        found = [*(child.process for child in self.children), *(task.process for task in self.upkeep)]
+        processes = [process for process in found if process is not None]
         if not processes and all(server.guarded is None for server in self.platform.servers):
             return
         self._say("stopping ...")

@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from contract.domains import DOMAINS
-from contract.domains.domain import Domain
 from contract.process.waiting import STOP_SECONDS
 from contract.settings import Settings
 from dashboard.server import dashboard_url
@@ -20,65 +21,42 @@ COMMAND = (sys.executable, "-m", "streamgauge.cli")
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
 
-@dataclass(frozen=True)
-class Service:
-    """A child process of the demo. environment: variables to add to the demo's own.
+@dataclass
+class Child:
+    """A `streamgauge` command as a child process of the demo and a supervised part. environment: variables to add to the demo's own.
 
-    does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
+    command: its arguments. does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
     waits_for_kafka: whether it can start before Kafka answers. can_wait: whether it starts after the first
     result row, so that it does not delay that row.
     """
 
     name: str
-    command: list[str]
+    command: Sequence[str]
     does: str
+    logs: Path
+    figures: LiveFigures
     environment: Mapping[str, str] = field(default_factory=dict)
     writes: Sequence[str] = ()
     waits_for_kafka: bool = False
     can_wait: bool = False
     listens_at: tuple[str, int] | None = None
+    process: GuardedProcess | None = None
 
-
-def services(settings: Settings, *, dashboard: bool) -> list[Service]:
-    """The commands of the producers, the pipeline and the dashboard."""
-    # On a small machine, queries that run back to back would leave no CPU for the dashboard.
-    pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
-    chosen = [
-        Service(PIPELINE, [*COMMAND, "run"], "writes results", pause, RESULTS, waits_for_kafka=True),
-        *(producer(domain, can_wait=domain is not DOMAINS[0]) for domain in DOMAINS),
-    ]
-    if dashboard:
-        address = settings.dashboard_host, settings.dashboard_port
-        chosen.append(Service("dashboard", [*COMMAND, "dashboard"], dashboard_url(settings), listens_at=address))
-    return chosen
-
-
-def producer(domain: Domain, *, can_wait: bool) -> Service:
-    """The producer of `domain`, with the demo's settings from its declaration and a few faults of each kind."""
-    topics = [topic.name for topic in domain.sources]
-    command = [*COMMAND, "produce", domain.name, *domain.demo, *FAULTS]
-    return Service(f"produce-{domain.name}", command, "sends events", writes=topics, can_wait=can_wait)
-
-
-class Child:
-    """A service as a supervised part."""
-
-    def __init__(self, service: Service, settings: Settings, figures: LiveFigures) -> None:
-        self.service, self.figures = service, figures
-        self.name, self.does, self.log = service.name, service.does, settings.logs / f"{service.name}.out"
-        self.process: GuardedProcess | None = None
+    @property
+    def log(self) -> Path:
+        """The file with its output."""
+        return self.logs / f"{self.name}.out"
 
     def check(self) -> None:
         """Raises StreamgaugeError when another program uses its port."""
-        if self.service.listens_at is not None:
-            refuse_a_taken_port(*self.service.listens_at, "choose another port with STREAMGAUGE_DASHBOARD_PORT")
+        if self.listens_at is not None:
+            refuse_a_taken_port(*self.listens_at, "choose another port with STREAMGAUGE_DASHBOARD_PORT")
 
     def start(self) -> None:
         """Starts the process."""
         self.check()
-        self.process = GuardedProcess.start(
-            self.name, self.service.command, log=self.log, environment=self.service.environment, grace_seconds=STOP_SECONDS
-        )
+        command = [*COMMAND, *self.command]
+        self.process = GuardedProcess.start(self.name, command, log=self.log, environment=self.environment, grace_seconds=STOP_SECONDS)
 
     @property
     def exit_code(self) -> int | None:
@@ -86,12 +64,25 @@ class Child:
         return None if self.process is None else self.process.exit_code
 
     def measure(self) -> int:
-        """The number of records in its topics. Without topics, whether it listens, or at least runs."""
-        if self.service.writes:
-            return sum(self.figures.ends.get(topic, 0) for topic in self.service.writes)
-        if self.service.listens_at is not None:
-            return accepts_connections(*self.service.listens_at)
-        return self.process is not None and self.process.is_running
+        """The number of records in its topics. Without topics, whether it listens."""
+        if self.listens_at is not None:
+            return accepts_connections(*self.listens_at)
+        return sum(self.figures.ends.get(topic, 0) for topic in self.writes)
+
+
+def children(settings: Settings, figures: LiveFigures, *, dashboard: bool) -> list[Child]:
+    """The pipeline, a producer for each domain with a few faults of each kind, and the dashboard."""
+    # On a small machine, queries that run back to back would leave no CPU for the dashboard.
+    pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
+    child = partial(Child, logs=settings.logs, figures=figures)
+    chosen = [child(PIPELINE, ["run"], "writes results", environment=pause, writes=RESULTS, waits_for_kafka=True)]
+    for domain in DOMAINS:
+        command, topics = ["produce", domain.name, *domain.demo, *FAULTS], [topic.name for topic in domain.sources]
+        chosen.append(child(f"produce-{domain.name}", command, "sends events", writes=topics, can_wait=domain is not DOMAINS[0]))
+    if dashboard:
+        address = settings.dashboard_host, settings.dashboard_port
+        chosen.append(child("dashboard", ["dashboard"], dashboard_url(settings), listens_at=address))
+    return chosen
 
 
 class Server:
