@@ -6,17 +6,15 @@ from pathlib import Path
 
 import orjson
 import psutil
-from confluent_kafka import Producer
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import Row, read_to_end
-from contract.kafka.tombstones import delete_rows
+from contract.kafka.tombstones import delete_rows, write_rows
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
 from streamgauge.operations.topic_deletion import delete_topics
 
-_SECONDS = 30
 _RUBBISH = (b'{"devices": {"cameras": {"cam', b"\x00\x01\x02", b'{"thermostats": {}}')
 
 
@@ -50,10 +48,7 @@ def _is_producer(process: psutil.Process, settings: Settings) -> bool:
 
 
 def _send_rubbish(settings: Settings) -> None:
-    producer = settings.kafka.producer({"acks": "all"})
-    for number in range(600):
-        producer.produce(NEST_LOGS.name, _RUBBISH[number % len(_RUBBISH)])
-    _flush(producer)
+    write_rows(settings.kafka, NEST_LOGS.name, {b"%d" % number: value for number, value in enumerate(_RUBBISH * 200)})
 
 
 def _delete_counts(settings: Settings) -> None:
@@ -62,16 +57,8 @@ def _delete_counts(settings: Settings) -> None:
 
 def _write_wrong_counts(settings: Settings) -> None:
     keys, rows = _keys_and_rows(settings)
-    producer = settings.kafka.producer({"acks": "all", "partitioner": "murmur2_random"})
-    for key, row in list(zip(keys, rows, strict=True))[::5]:
-        producer.produce(NEST_CAMERA_STATS.name, orjson.dumps(row | {"count": row["count"] * 10}), key)
-    _flush(producer)
-
-
-def _flush(producer: Producer) -> None:
-    if unsent := producer.flush(_SECONDS):
-        msg = f"Kafka did not take {unsent} records within {_SECONDS} s; check it with `streamgauge doctor`"
-        raise StreamgaugeError(msg)
+    wrong = (orjson.dumps(row | {"count": row["count"] * 10}) for row in rows[::5])
+    write_rows(settings.kafka, NEST_CAMERA_STATS.name, dict(zip(keys[::5], wrong, strict=True)))
 
 
 def _keys_and_rows(settings: Settings) -> tuple[list[bytes], list[Row]]:
@@ -84,13 +71,12 @@ def _keys_and_rows(settings: Settings) -> tuple[list[bytes], list[Row]]:
 
 def _damage_the_checkpoint(settings: Settings) -> None:
     place = next((place for place in checkpoints(settings) if place.name.query == "nest-camera-stats"), None)
-    folder = None if place is None else place.folder
-    if place is None or not isinstance(folder, Path):
+    if place is None or not isinstance(place.folder, Path):
         msg = "query nest-camera-stats has no checkpoint on this machine yet; play the card when the Nest page shows rows"
         raise StreamgaugeError(msg)
     if place.driver is not None:
         place.driver.kill()
-    newest = max((folder / "offsets").iterdir(), key=lambda file: int(file.name) if file.name.isdecimal() else -1)
+    newest = max((place.folder / "offsets").iterdir(), key=lambda file: int(file.name) if file.name.isdecimal() else -1)
     newest.write_text("")
 
 

@@ -36,12 +36,10 @@ def start(number: Number) -> None:
     from streamgauge.workshop import grader
 
     lab = labs.lab_of(number)
-    is_new = lab.start()
+    note = "" if lab.start() else " (started before; your file is as you left it)"
     _fetch_jars()
     grader.ready(Settings.from_environment()).close()  # Spark starts while the learner reads
-    out.print(
-        f"lab {lab.number}: {lab.title}" if is_new else f"lab {lab.number}: {lab.title} (started before; your file is as you left it)",
-    )
+    out.print(f"lab {lab.number}: {lab.title}{note}")
     out.print(f"  read   {_shown(lab, 'README.md')}\n  edit   {lab.exercise}\n  check  streamgauge workshop check {lab.number}")
 
 
@@ -111,10 +109,8 @@ def told(lab: Lab, verdict: Verdict) -> list[str]:
     """What `check` prints."""
     failure = verdict.failure
     if failure is None:
-        return [
-            f"lab {lab.number}: all {verdict.total} checks pass",
-            f"read {_shown(lab, 'discussion.md')}: why, and what goes wrong in production",
-        ]
+        discussion = _shown(lab, "discussion.md")
+        return [f"lab {lab.number}: all {verdict.total} checks pass", f"read {discussion}: why, and what goes wrong in production"]
     which = f"check {verdict.passed + 1} of {verdict.total} fails" if verdict.total else "cannot be checked"
     lines = [f"lab {lab.number}: {which}", "", f"{failure.what}.", "", failure.text]
     if failure.where:

@@ -5,7 +5,6 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,12 @@ from contract.errors import StreamgaugeError
 from streamgauge.workshop.labs import LABS, ROOT, Lab
 
 _TEST_FILE = "test_lab.py"
-# What pytest and its plugins would print, write or watch by themselves.
-_QUIET = [f"-pno:{plugin}" for plugin in ("terminal", "cacheprovider", "faulthandler", "timeout", "xdist")]
+_CONFIG = f"--config-file={ROOT / 'pyproject.toml'}"
+_OPTIONS = [
+    *("-x", "--import-mode=importlib", "--assert=plain", "--capture=sys", "--override-ini=addopts=", _CONFIG),
+    # What pytest and its plugins would print, write or watch by themselves.
+    *(f"-pno:{plugin}" for plugin in ("terminal", "cacheprovider", "faulthandler", "timeout", "xdist")),
+]
 _LONGEST_MESSAGE_LINES = 30
 
 
@@ -58,22 +61,12 @@ def grade(lab: Lab, exercise: Path) -> Verdict:
         return Verdict(0, 0, broken)
     os.environ.pop("PYTEST_ADDOPTS", None)  # options of somebody's own runs, which may name a plugin that is off here
     run = _Run(exercise)
-    own = [
-        "-o",
-        "addopts=",
-        "--import-mode=importlib",
-        "--assert=plain",
-        "--capture=sys",
-        "-x",
-        f"--rootdir={ROOT}",
-        "-c",
-        f"{ROOT / 'pyproject.toml'}",
-    ]
-    code = pytest.main([*own, *_QUIET, "--exercise", str(exercise), str(lab.folder / _TEST_FILE)], plugins=[run])
+    tests = str(lab.folder / _TEST_FILE)
+    code = pytest.main([*_OPTIONS, "--exercise", str(exercise), tests], plugins=[run])
     for name in [name for name, module in sys.modules.items() if Path(getattr(module, "__file__", None) or "/").is_relative_to(LABS)]:
         del sys.modules[name]  # a later run must see later changes
     if run.failure is None and code != pytest.ExitCode.OK:
-        msg = f"the tests of lab {lab.number} could not run ({pytest.ExitCode(code).name}): {run.broken or 'see python -m pytest'} {lab.folder / _TEST_FILE}"
+        msg = f"the tests of lab {lab.number} could not run ({pytest.ExitCode(code).name}): {run.broken or 'see python -m pytest'} {tests}"
         raise StreamgaugeError(msg)
     return Verdict(run.passed, run.total, run.failure)
 
@@ -119,7 +112,7 @@ def _syntax_error(exercise: Path) -> Failure | None:
 def _error_and_line(error: BaseException, exercise: Path) -> tuple[str, str]:
     """The error in a few lines, and the line of the learner's file that it comes from."""
     lines = _message(error).strip().splitlines()
-    own = list(_lines_in(error, exercise))
+    own = _lines_in(error, exercise)
     linecache.checkcache(str(exercise))
     where = f"{exercise}, line {own[-1]}: {linecache.getline(str(exercise), own[-1]).strip()}" if own else ""
     if isinstance(error, AssertionError) and not own:
@@ -141,8 +134,7 @@ def _message(error: BaseException) -> str:
     return str(java.toString())
 
 
-def _lines_in(error: BaseException, exercise: Path) -> Iterator[int]:
+def _lines_in(error: BaseException, exercise: Path) -> list[int]:
     """The lines of the learner's file in the traceback, and, for an error of a frame that Spark ran later, in its message."""
-    frames = traceback.extract_tb(error.__traceback__)
-    yield from (frame.lineno for frame in frames if frame.filename == str(exercise) and frame.lineno is not None)
-    yield from map(int, re.findall(rf"{re.escape(str(exercise))}:(\d+)", str(error)))
+    frames = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(exercise) and frame.lineno]
+    return frames + [int(number) for number in re.findall(rf"{re.escape(str(exercise))}:(\d+)", str(error))]
