@@ -1,15 +1,13 @@
 """The commands fetch, packages, spark-master and spark-worker."""
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from typing import Annotated
 
 import typer
 
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, address_towards
 from contract.terminal import out
-
-if TYPE_CHECKING:
-    from streamgauge.platform.spark_daemons import Daemon
 
 WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web page; 0: any that is free")]
 
@@ -51,7 +49,7 @@ def spark_master(
     """Run a Spark Standalone master in the foreground. Anyone who reaches its port can run programs: use a closed network."""
     from streamgauge.platform import spark_daemons
 
-    _become(spark_daemons.master(Settings.from_environment(), host=host, port=port, web_port=web_port))
+    _become(*spark_daemons.master(Settings.from_environment(), host=host, port=port, web_port=web_port))
 
 
 def spark_worker(
@@ -64,13 +62,10 @@ def spark_worker(
     """Run a Spark Standalone worker in the foreground. It needs this installation of Streamgauge and the driver's folders."""
     from streamgauge.platform import spark_daemons
 
-    own = address_towards(master)
-    settings = Settings.from_environment()
-    _become(spark_daemons.worker(settings, master, host=host or own, cores=cores, memory=memory, web_port=web_port))
+    settings, own = Settings.from_environment(), address_towards(master)
+    _become(*spark_daemons.worker(settings, master, host=host or own, cores=cores, memory=memory, web_port=web_port))
 
 
-def _become(daemon: "Daemon") -> None:
+def _become(command: list[str], environment: dict[str, str]) -> None:
     """Replaces this process with Spark, which then receives its signals."""
-    import os
-
-    os.execve(daemon.command[0], list(daemon.command), {**os.environ, **daemon.environment})  # noqa: S606
+    os.execve(command[0], command, {**os.environ, **environment})  # noqa: S606

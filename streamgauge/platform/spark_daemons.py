@@ -4,9 +4,8 @@ Spark's own scripts also work if JAVA_HOME names a Java 17 or 21. These command 
 Python package, and make master and worker listen on the given address only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pyspark
 
@@ -15,20 +14,12 @@ from contract.process.python_path import path_with_own_python
 from contract.settings import Settings
 
 SPARK_HOME = Path(pyspark.__file__).parent
-_MASTER = "org.apache.spark.deploy.master.Master"
-_WORKER = "org.apache.spark.deploy.worker.Worker"
-DAEMON_MEMORY = "128m"
 RECOVERY_SECONDS = 10
 """How long a restarted master waits for the workers and applications that it knew before it schedules new ones."""
 FINISHED_SECONDS = 3600
 """How long a worker keeps the jars and logs of a finished application."""
-
-
-class Daemon(NamedTuple):
-    """A command, and the variables to add to its environment."""
-
-    command: Sequence[str]
-    environment: Mapping[str, str]
+Daemon = tuple[list[str], dict[str, str]]
+"""A command, and the variables to add to its environment."""
 
 
 def master(settings: Settings, *, host: str, port: int, web_port: int) -> Daemon:
@@ -38,8 +29,8 @@ def master(settings: Settings, *, host: str, port: int, web_port: int) -> Daemon
         "spark.deploy.recoveryDirectory": str(settings.home.absolute() / "spark-master"),
         "spark.deploy.recoveryTimeout": str(RECOVERY_SECONDS),
     }
-    command = [*_spark_class(_MASTER), "--host", host, "--port", str(port), "--webui-port", str(web_port)]
-    return Daemon(command, _environment(settings, host) | {"SPARK_MASTER_OPTS": _flags(options)})
+    arguments = ["org.apache.spark.deploy.master.Master", "--host", host, "--port", str(port), "--webui-port", str(web_port)]
+    return _daemon(settings, host, arguments, {"SPARK_MASTER_OPTS": _flags(options)})
 
 
 def worker(settings: Settings, master_url: str, *, host: str, cores: int | None, memory: str | None, web_port: int) -> Daemon:
@@ -47,24 +38,21 @@ def worker(settings: Settings, master_url: str, *, host: str, cores: int | None,
     options = {"spark.worker.cleanup.enabled": "true", "spark.worker.cleanup.appDataTtl": str(FINISHED_SECONDS)}
     limits = [*(["--cores", str(cores)] if cores else []), *(["--memory", memory] if memory else [])]
     place = ["--work-dir", str(settings.logs.absolute() / f"spark-worker-{host}")]
-    command = [*_spark_class(_WORKER), "--host", host, "--webui-port", str(web_port), *limits, *place, master_url]
-    return Daemon(command, _environment(settings, host) | {"SPARK_WORKER_OPTS": _flags(options)})
+    arguments = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", str(web_port), *limits, *place, master_url]
+    return _daemon(settings, host, arguments, {"SPARK_WORKER_OPTS": _flags(options)})
 
 
-def _spark_class(name: str) -> list[str]:
-    return [str(SPARK_HOME / "bin" / "spark-class"), name]
-
-
-def _environment(settings: Settings, host: str) -> dict[str, str]:
-    return {
+def _daemon(settings: Settings, host: str, arguments: list[str], options: dict[str, str]) -> Daemon:
+    environment = {
         "SPARK_HOME": str(SPARK_HOME),
         "JAVA_HOME": str(java_home(settings)),
-        "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
+        "SPARK_DAEMON_MEMORY": "128m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
         # Makes the web pages listen on the same address.
         "SPARK_LOCAL_IP": host,
         "PATH": path_with_own_python(),
     }
+    return [str(SPARK_HOME / "bin" / "spark-class"), *arguments], environment | options
 
 
 def _flags(options: Mapping[str, str]) -> str:
