@@ -26,7 +26,7 @@ class Upkeep:
         settings: Settings,
         say: Say,
         *,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] = {},
         is_needed: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -46,10 +46,8 @@ class Upkeep:
             self._due = self._clock() + EVERY_SECONDS
             try:
                 if self._is_needed():
-                    command = [*COMMAND, *self._command]
-                    self.process = GuardedProcess.start(
-                        self.name, command, log=log, environment=self._environment, grace_seconds=STOP_SECONDS
-                    )
+                    command, environment = [*COMMAND, *self._command], self._environment
+                    self.process = GuardedProcess.start(self.name, command, log=log, environment=environment, grace_seconds=STOP_SECONDS)
             except StreamgaugeError as error:  # the tables' object store cannot be reached
                 self._say(f"{self.name} failed: {error}; it is tried again in an hour")
 

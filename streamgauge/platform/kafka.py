@@ -1,12 +1,13 @@
 """The embedded Kafka: one Apache Kafka broker in KRaft mode, on loopback, configured for a small machine."""
 
 import base64
+import contextlib
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.kafka.cluster import KafkaCluster
 from contract.process.waiting import REQUEST_SECONDS
@@ -21,16 +22,6 @@ NODE_ID = 1
 _JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC")
 
 
-def answers(kafka: KafkaCluster) -> bool:
-    """Whether a broker answers a metadata request."""
-    admin = kafka.admin()
-    try:
-        admin.list_topics(timeout=REQUEST_SECONDS)
-    except KafkaException:
-        return False
-    return True
-
-
 class EmbeddedKafka(EmbeddedServer):
     """The broker of one STREAMGAUGE_HOME."""
 
@@ -39,7 +30,6 @@ class EmbeddedKafka(EmbeddedServer):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.folder = settings.home.absolute() / "kafka"
-        self._node = self.folder / "data" / "meta.properties"
         self.log = settings.logs.absolute() / "kafka.log"
         self.pid_file = PidFile(self.folder / "broker.pid")
         self.ports = (settings.kafka_port, settings.kafka_port + 1)
@@ -50,7 +40,10 @@ class EmbeddedKafka(EmbeddedServer):
 
     def answers(self) -> bool:
         """Whether the broker answers a metadata request."""
-        return answers(KafkaCluster(self.address))
+        with contextlib.suppress(KafkaException):
+            KafkaCluster(self.address).admin().list_topics(timeout=REQUEST_SECONDS)
+            return True
+        return False
 
     @property
     def class_path(self) -> list[Path]:
@@ -60,21 +53,14 @@ class EmbeddedKafka(EmbeddedServer):
     def _prepare(self) -> Launch:
         jars.fetch("kafka", self.settings)
         properties = self.folder / "server.properties"
-        properties.write_text("".join(f"{name}={value}\n" for name, value in self._server_properties().items()))
-        if not self._node.exists():
-            self._name_node()
+        _write_properties(properties, self._server_properties())
+        node = self.folder / "data" / "meta.properties"
+        if not node.exists():  # as `kafka-storage format` writes it; the broker creates the rest at its first start
+            ids = {name: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for name in ("cluster.id", "directory.id")}
+            _write_properties(node, {"version": 1, "node.id": NODE_ID, **ids})
         flags = [*_JAVA_FLAGS, f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dstreamgauge.log={self.log}"]
         command = [str(self.java), *flags, "-cp", jars.class_path(self.class_path), "kafka.Kafka", str(properties)]
         return Launch(command, {}, self.log.with_name("kafka.out"))
-
-    def _name_node(self) -> None:
-        """Writes the node and cluster ids, as `kafka-storage format` would. The broker creates the rest at its first start."""
-        ids = {name: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for name in ("cluster.id", "directory.id")}
-        try:
-            write_whole(self._node, "".join(f"{name}={value}\n" for name, value in {"version": 1, "node.id": NODE_ID, **ids}.items()))
-        except OSError as error:
-            msg = f"could not write {self._node}: {error.strerror}; check that the folder is writable, or choose another STREAMGAUGE_HOME"
-            raise StreamgaugeError(msg) from error
 
     def _server_properties(self) -> dict[str, str | int]:
         port = self.settings.kafka_port
@@ -104,3 +90,7 @@ class EmbeddedKafka(EmbeddedServer):
             "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
             "log.retention.check.interval.ms": 60_000,
         }
+
+
+def _write_properties(file: Path, properties: Mapping[str, str | int]) -> None:
+    write_whole(file, "".join(f"{name}={value}\n" for name, value in properties.items()))

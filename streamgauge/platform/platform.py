@@ -59,26 +59,28 @@ class Platform:
         """Starts the processes of what is not running, without waiting for them."""
         raise_if_kept_out(self.settings.kafka)
         self.check_ports()
-        self._was_started = {server.name: server.launch(detached=detached, say=self.say) for server in self.servers}
+        self._was_started = {server.name: server.launch(detached=detached) for server in self.servers}
 
     def wait_until_ready(self, *, detached: bool, tell: Callable[[str], None] = lambda _: None) -> None:
         """The second half of `start`: waits for Kafka, creates missing topics, and waits for the registry if `detached`."""
-        was_started = self._was_started
-        if self._kafka is None:
-            tell(_line("Kafka", f"{self.settings.kafka} (yours, by KAFKA_BOOTSTRAP_SERVERS)"))
-        else:
+        kafka, schema_registry = self.settings.kafka, self.settings.registry
+        if self._kafka is not None:
             self._kafka.wait_until_ready(self.say)
-            tell(_line("Kafka", f"{self.settings.kafka} ({_started(was_started[self._kafka.name])})"))
+        tell(self._started("Kafka", self._kafka, kafka, "KAFKA_BOOTSTRAP_SERVERS"))
         self._create_topics()
-        if self._registry is not None and detached:
+        if not self.with_registry or (self._registry is not None and not detached):
+            return
+        if self._registry is not None:
             self._registry.wait_until_ready(self.say)
-            tell(_line("Schema registry", f"{self.settings.registry} ({_started(was_started[self._registry.name])})"))
-        elif self.with_registry and self._registry is None:
-            tell(_line("Schema registry", f"{self.settings.registry} (yours, by SCHEMA_REGISTRY_URL)"))
-            if not registry.answers(self.settings.registry):
-                self.warnings.append(
-                    f"no schema registry answers at {self.settings.registry}; what needs one waits for it, or correct SCHEMA_REGISTRY_URL"
-                )
+        elif not registry.answers(schema_registry):
+            self.warnings.append(
+                f"no schema registry answers at {schema_registry}; programs that need it wait, or correct SCHEMA_REGISTRY_URL"
+            )
+        tell(self._started("Schema registry", self._registry, schema_registry, "SCHEMA_REGISTRY_URL"))
+
+    def _started(self, name: str, server: EmbeddedServer | None, address: object, setting: str) -> str:
+        how = f"yours, by {setting}" if server is None else "started" if self._was_started[server.name] else "was running"
+        return _line(name, f"{address} ({how})")
 
     def _create_topics(self) -> None:
         for _ in waiting(lambda: f"Kafka at {self.settings.kafka} to create its topics", self.say):
@@ -121,13 +123,7 @@ def save_server_classes(settings: Settings) -> None:
 
 
 def _stopped(name: str, server: EmbeddedServer | None, setting: str) -> str:
-    if server is None:
-        return _line(name, f"left alone: it is yours, by {setting}")
-    return _line(name, "stopped" if server.stop() else "was not running")
-
-
-def _started(was_started: bool) -> str:  # noqa: FBT001 - the answer of `start`
-    return "started" if was_started else "was running"
+    return _line(name, f"left alone: it is yours, by {setting}" if server is None else "stopped" if server.stop() else "was not running")
 
 
 def _line(name: str, text: str) -> str:

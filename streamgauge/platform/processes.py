@@ -73,10 +73,10 @@ class GuardedProcess:
 
     @classmethod
     def start(
-        cls, name: str, command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None, grace_seconds: float = 8
+        cls, name: str, command: Sequence[str], *, log: Path, environment: Mapping[str, str] = {}, grace_seconds: float = 8
     ) -> "GuardedProcess":
         """Starts `command` and appends its output to `log`. After a stop request, it is killed after `grace_seconds`."""
-        popen = _start(command, log, environment)
+        popen = start_process(command, log, environment)
         GUARD.add(popen.pid, grace_seconds)
         return cls(name, popen, log, grace_seconds)
 
@@ -126,12 +126,8 @@ class GuardedProcess:
             kill_group(self.pid)
 
 
-def start_detached(command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None) -> psutil.Process:
+def start_process(command: Sequence[str], log: Path, environment: Mapping[str, str] = {}) -> subprocess.Popen[bytes]:
     """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`."""
-    return psutil.Process(_start(command, log, environment).pid)
-
-
-def _start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -139,7 +135,7 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str] | N
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
             start_new_session=True,
         )
 

@@ -1,5 +1,6 @@
 """The embedded schema registry: Apicurio Registry with Confluent's API, on loopback. It keeps its ids in a file."""
 
+import contextlib
 from pathlib import Path
 
 from contract.errors import StreamgaugeError
@@ -33,12 +34,15 @@ class EmbeddedRegistry(EmbeddedServer):
         self.address = settings.registry_url
 
     def answers(self) -> bool:
-        """Whether the registry lists its subjects."""
-        return answers(RegistryServer(self.address))
+        """Whether the registry answers. Sets the compatibility rule if the registry is new."""
+        from contract.registry.client import SchemaRegistry  # slow to import
 
-    def is_ready(self) -> bool:
-        """Whether the registry can be used. Sets the compatibility rule if the registry is new."""
-        return super().is_ready() and self._has_a_rule()
+        registry = SchemaRegistry(RegistryServer(self.address))
+        with contextlib.suppress(StreamgaugeError):
+            if registry.compatibility == "NONE":
+                registry.set_compatibility(COMPATIBILITY)
+            return True
+        return False
 
     @property
     def class_path(self) -> list[Path]:
@@ -48,17 +52,6 @@ class EmbeddedRegistry(EmbeddedServer):
     def _prepare(self) -> Launch:
         (runner,) = self.class_path
         return Launch([str(self.java), *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log)
-
-    def _has_a_rule(self) -> bool:
-        from contract.registry.client import SchemaRegistry  # slow to import
-
-        registry = SchemaRegistry(RegistryServer(self.address))
-        try:
-            if registry.compatibility == "NONE":
-                registry.set_compatibility(COMPATIBILITY)
-        except StreamgaugeError:
-            return False
-        return True
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -79,8 +72,7 @@ def answers(server: RegistryServer) -> bool:
     """Whether a Confluent-compatible registry lists its subjects."""
     from contract.registry.client import SchemaRegistry
 
-    try:
+    with contextlib.suppress(StreamgaugeError):
         SchemaRegistry(server).subjects()
-    except StreamgaugeError:
-        return False
-    return True
+        return True
+    return False

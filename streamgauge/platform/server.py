@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from contract.errors import StreamgaugeError
 from contract.java import class_data
 from contract.java.runtime import java_home
 from contract.process.waiting import PORT_SECONDS, REQUEST_SECONDS, SERVER_STOP_SECONDS, STALL_SECONDS, Say, waiting
 from contract.settings import Settings
-from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_detached, stop_process
+from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_process, stop_process
 
 HOST = "127.0.0.1"
 
@@ -88,23 +88,18 @@ class EmbeddedServer(ABC):
 
     def start(self, *, detached: bool, say: Say = lambda _: None) -> bool:
         """Starts the server and waits until it is ready (`launch`, then `wait_until_ready`). False if it was already running."""
-        was_started = self.launch(detached=detached, say=say)
+        was_started = self.launch(detached=detached)
         self.wait_until_ready(say)
         return was_started
 
-    def launch(self, *, detached: bool, say: Say = lambda _: None, listed_classes: Path | None = None) -> bool:
+    def launch(self, *, detached: bool, listed_classes: Path | None = None) -> bool:
         """Starts the server's process without waiting until it is ready. False if it was already running.
 
         detached: the server outlives this process (`up`); otherwise it ends with it (`demo`). listed_classes: a file for the names of the
         classes that it loads. Raises StreamgaugeError when a port is taken.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / "start.lock")
-        for _ in waiting(lambda: f"another start of the {self.name} in {self.folder}", say):
-            with contextlib.suppress(Timeout):
-                lock.acquire(timeout=0)
-                break
-        try:
+        with FileLock(self.folder / "start.lock"):  # held by another start
             if self.process is not None:
                 return False
             self.check_ports()
@@ -112,15 +107,12 @@ class EmbeddedServer(ABC):
             of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
             command = [java, *of_classes, *arguments]
             if detached:
-                self.pid_file.write(start_detached(command, log=output, environment=environment).pid)
+                self.pid_file.write(start_process(command, output, environment).pid)
             else:
-                self.guarded = GuardedProcess.start(
-                    self.folder.name, command, log=output, environment=environment, grace_seconds=SERVER_STOP_SECONDS
-                )
+                name = self.folder.name
+                self.guarded = GuardedProcess.start(name, command, log=output, environment=environment, grace_seconds=SERVER_STOP_SECONDS)
                 self.pid_file.write(self.guarded.pid)
             return True
-        finally:
-            lock.release()
 
     def save_classes(self) -> None:
         """Creates the archive of the classes that the server loads, unless it exists: starts the server, which lists them, and stops it.
@@ -201,26 +193,24 @@ def refuse_a_taken_port(host: str, port: int, advice: str) -> None:
             msg = f"port {port} on {host} cannot be listened on ({error.strerror}); correct the address, or {advice}"
             raise StreamgaugeError(msg)
         if seconds > PORT_SECONDS or listener(port) is not None:
-            msg = f"port {port} on {host} is taken{_by_whom(port)}; stop that program, or {advice}"
+            msg = f"port {port} on {host} is taken by {described(listener(port))}; stop that program, or {advice}"
             raise StreamgaugeError(msg)
 
 
-def _by_whom(port: int) -> str:
-    process = listener(port)
-    try:
-        return f" by {process.name()}, pid {process.pid}" if process else ""
-    except psutil.Error:
-        return ""
+def described(process: psutil.Process | None) -> str:
+    """The process in a message, by name and id."""
+    with contextlib.suppress(psutil.Error):
+        if process is not None:
+            return f"{process.name()}, pid {process.pid}"
+    return "a program that this user may not see"
 
 
 def listener(port: int) -> psutil.Process | None:
     """The process that listens on `port`. None if there is none, or if this user may not see it."""
-    try:
+    with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port and connection.pid:
                 return psutil.Process(connection.pid)
-    except psutil.Error:
-        return None
     return None
 
 

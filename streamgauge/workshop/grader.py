@@ -22,7 +22,7 @@ from filelock import FileLock
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from streamgauge.platform.processes import PidFile, log_tail, start_detached, stop_process
+from streamgauge.platform.processes import PidFile, log_tail, start_process, stop_process
 from streamgauge.workshop.grading import Failure, OutOfTime, Verdict, grade
 from streamgauge.workshop.labs import ROOT, Lab
 
@@ -55,7 +55,7 @@ def ready(settings: Settings) -> socket.socket:
             named.unlink()
         log = folder / "grader.log"
         log.unlink(missing_ok=True)
-        pid.write(start_detached([sys.executable, "-m", __spec__.name, str(named)], log=log).pid)
+        pid.write(start_process([sys.executable, "-m", __spec__.name, str(named)], log).pid)
         while not named.exists():
             if pid.process() is None:
                 msg = f"the process that checks exercises has ended while it started: {log_tail(log, 1)}; see {log}"

@@ -18,10 +18,8 @@ from contract.text import size_text
 from streamgauge.operations.doctor.findings import Finding
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import Platform
-from streamgauge.platform.server import is_free, listener
+from streamgauge.platform.server import described, is_free, listener
 
-PYTHONS = ((3, 11), (3, 15))
-"""The first supported version and the first unsupported one, as in pyproject.toml."""
 DEMO_BYTES = 2.2 * 2**30
 """Resident memory of the demo: 1.85 GiB measured (docs/measured.md) before the registry was added."""
 TOTAL_BYTES = 4e9
@@ -33,12 +31,8 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def python() -> list[Finding]:
-    """Checks the Python version."""
-    version = platform.python_version()
-    first, first_not = PYTHONS
-    if first <= tuple(map(int, platform.python_version_tuple()[:2])) < first_not:
-        return [Finding("python", "ok", f"{version} on {platform.system()} {platform.machine()}")]
-    return [Finding("python", "problem", f"{version}; 3.11 to 3.14 expected", "make PYTHON=python3.13 setup")]
+    """Reports the Python version. An unsupported one cannot install Streamgauge."""
+    return [Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")]
 
 
 def java(settings: Settings) -> list[Finding]:
@@ -125,8 +119,7 @@ def _port(port: int, whose: str, advice: str, *, own: set[int]) -> Finding:
     process = listener(port)
     if process is not None and process.pid in own:
         return Finding(check, "ok", f"held by the {whose} (pid {process.pid})")
-    who = f"{process.name()}, pid {process.pid}" if process else "a program that this user may not see"
-    return Finding(check, "problem", f"wanted for the {whose}, and taken by {who}", f"stop that program, or {advice}")
+    return Finding(check, "problem", f"wanted for the {whose}, and taken by {described(process)}", f"stop that program, or {advice}")
 
 
 def _family(process: psutil.Process | None) -> set[int]:
