@@ -7,23 +7,21 @@ project's own files.
 
 import contextlib
 import importlib
-import json
 import shutil
 import signal
 import socket
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
-from typing import TextIO
 
 from filelock import FileLock
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from streamgauge.platform.processes import PidFile, log_tail, start_process, stop_process
-from streamgauge.workshop.grading import Failure, OutOfTime, Verdict, grade
+from streamgauge.workshop.grading import OutOfTime, Verdict, grade
 from streamgauge.workshop.labs import ROOT, Lab
 
 IDLE_SECONDS = 1800
@@ -36,7 +34,7 @@ def home(settings: Settings) -> Path:
     return settings.home.absolute() / "workshop"
 
 
-def ready(settings: Settings) -> socket.socket:
+def ready(settings: Settings) -> Connection:
     """A connection to the process, which is started if it does not run. Spark may still be starting then.
 
     Raises StreamgaugeError when it does not start.
@@ -48,7 +46,7 @@ def ready(settings: Settings) -> socket.socket:
         if (process := pid.process()) is not None:
             if named.exists() and not _is_older_than_the_project(named):
                 with contextlib.suppress(OSError):  # it is about to end
-                    return _connection(named)
+                    return Client(named.read_text())
             stop_process(process, _STOP_SECONDS)
         if named.exists():
             shutil.rmtree(Path(named.read_text()).parent, ignore_errors=True)  # a process that was killed leaves it
@@ -61,13 +59,7 @@ def ready(settings: Settings) -> socket.socket:
                 msg = f"the process that checks exercises has ended while it started: {log_tail(log, 1)}; see {log}"
                 raise StreamgaugeError(msg)
             time.sleep(_RETRY_SECONDS)
-        return _connection(named)
-
-
-def _connection(named: Path) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(named.read_text())
-    return connection
+        return Client(named.read_text())
 
 
 def graded(lab: Lab, settings: Settings, seconds: int) -> Verdict:
@@ -76,22 +68,19 @@ def graded(lab: Lab, settings: Settings, seconds: int) -> Verdict:
     Raises StreamgaugeError when the process ends without an answer.
     """
     try:
-        with ready(settings) as connection, connection.makefile("rw") as stream:
-            stream.write(json.dumps({"lab": str(lab.folder), "exercise": str(lab.exercise.absolute()), "seconds": seconds}) + "\n")
-            stream.flush()
-            answer = json.loads(stream.readline() or "{}")
-    except OSError:
-        answer = {}
+        with ready(settings) as connection:
+            connection.send((lab, lab.exercise.absolute(), seconds))
+            answer: Verdict | StreamgaugeError = connection.recv()
+    except (OSError, EOFError) as error:
+        msg = f"the check ended without an answer: does the exercise end Python, or run out of memory? See {home(settings) / 'grader.log'}, and check again"
+        raise StreamgaugeError(msg) from error
     except KeyboardInterrupt:
         if process := PidFile(home(settings) / "grader.pid").process():
             stop_process(process, _STOP_SECONDS)
         raise
-    if "error" in answer:
-        raise StreamgaugeError(answer["error"])
-    if not answer:
-        msg = f"the check ended without an answer: does the exercise end Python, or run out of memory? See {home(settings) / 'grader.log'}, and check again"
-        raise StreamgaugeError(msg)
-    return Verdict(answer["passed"], answer["total"], answer["failure"] and Failure(**answer["failure"]))
+    if isinstance(answer, StreamgaugeError):
+        raise answer
+    return answer
 
 
 def _is_older_than_the_project(named: Path) -> bool:
@@ -121,32 +110,28 @@ def main() -> None:
         running.shared_spark()
         with contextlib.suppress(TimeoutError, OutOfTime):
             while not running.shared_spark()._jsc.sc().isStopped():  # an exercise may stop it
-                connection, _ = server.accept()
-                with connection, connection.makefile("rw") as stream:
-                    if request := stream.readline():  # `start` asks for nothing
-                        _answer(request, stream)
+                with Connection(server.accept()[0].detach()) as connection, contextlib.suppress(EOFError):  # `start` asks for nothing
+                    _answer(connection, *connection.recv())
 
 
-def _answer(request: str, stream: TextIO) -> None:
-    asked = json.loads(request)
-
+def _answer(connection: Connection, lab: Lab, exercise: Path, seconds: int) -> None:
     def stop(*_: object) -> None:
-        raise OutOfTime(asked["seconds"])
+        raise OutOfTime(seconds)
 
     # CPU time: a check may take long on a busy machine, but hardly any of it in Python.
     signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, asked["seconds"])
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    answer: Verdict | StreamgaugeError
     try:
-        answer = asdict(grade(Lab(Path(asked["lab"])), Path(asked["exercise"])))
+        answer = grade(lab, exercise)
     except StreamgaugeError as error:
-        answer = {"error": str(error)}
+        answer = error
     finally:
         left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     with contextlib.suppress(BrokenPipeError):  # the learner no longer waits
-        stream.write(json.dumps(answer) + "\n")
-        stream.flush()
+        connection.send(answer)
     if not left:
-        raise OutOfTime(asked["seconds"])  # the loop may go on in another thread
+        raise OutOfTime(seconds)  # the loop may go on in another thread
 
 
 if __name__ == "__main__":
