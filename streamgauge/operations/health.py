@@ -9,7 +9,6 @@ import http.client
 import socket
 import sys
 import time
-import urllib.error
 import urllib.request
 
 from contract.errors import StreamgaugeError
@@ -27,8 +26,7 @@ def queries_problem(settings: Settings) -> str | None:
     own = [status for status in read_statuses(settings) if status.host == socket.gethostname()]
     if not own:
         return "no query has started yet"
-    troubled = [f"{status.query} is {status.state}" for status in own if status.is_trouble]
-    return ", ".join(troubled) or None
+    return ", ".join(f"{status.query} is {status.state}" for status in own if status.is_trouble) or None
 
 
 def topic_problem(settings: Settings, topic: str, now: float) -> str | None:
@@ -60,7 +58,7 @@ def web_problem(url: str) -> str | None:
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=ANSWER_SECONDS):
             return None
-    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+    except (http.client.HTTPException, OSError) as error:
         return without_credentials(f"{url} does not answer: {error}")
 
 
@@ -77,16 +75,13 @@ def problem(arguments: list[str], settings: Settings) -> str | None:
     raise StreamgaugeError(msg)
 
 
-def main() -> int:
-    """Prints the problem, if any. Returns the exit code."""
+def main() -> None:
+    """Ends the program: with the problem on standard error and exit code 1, if there is one."""
     try:
-        found = problem(sys.argv[1:], Settings.from_environment())
+        sys.exit(problem(sys.argv[1:], Settings.from_environment()))
     except StreamgaugeError as error:
-        found = str(error)
-    if found is not None:
-        sys.stdout.write(f"{found}\n")
-    return 0 if found is None else 1
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,7 @@
 """Deletes this project's topics from a Kafka of the user's own, and no other topic."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from itertools import chain
 
 from confluent_kafka import KafkaError, KafkaException
@@ -11,7 +11,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import forbidden, is_forbidden, reason
 from contract.kafka.topic_ends import TopicEnds, partitions_by_topic
-from contract.query_status import QueryStatus, read_statuses
+from contract.query_status import read_statuses
 from contract.settings import Settings
 from contract.topics import QUERY_STATES
 
@@ -27,8 +27,10 @@ def own_topics(settings: Settings) -> dict[str, int]:
     # A version that runs beside another has topics of its own, as nest-camera-stats.v2.
     own = {topic.name for topic in TOPICS}
     found = {name: [f"{name}-{number}" for number in existing[name]] for name in existing if re.sub(r"\.v\d+$", "", name) in own}
-    if QUERY_STATES.name in found:
-        _refuse_while_queries_run(read_statuses(settings))
+    for status in read_statuses(settings) if QUERY_STATES.name in found else []:
+        if not status.is_trouble:
+            msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop that `streamgauge run` first"
+            raise StreamgaugeError(msg)
     ends = TopicEnds(settings.kafka)
     ends.ask(chain.from_iterable(found.values()))
     return {name: sum(ends.ends.get(partition, 0) for partition in partitions) for name, partitions in found.items()}
@@ -42,17 +44,9 @@ def delete_topics(kafka: KafkaCluster, names: Collection[str]) -> None:
         try:
             deleted.result(ANSWER_SECONDS)
         except (KafkaException, TimeoutError) as error:
-            code = error.args[0].code() if isinstance(error, KafkaException) else None
-            if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 continue
             if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
                 raise forbidden(kafka, f"delete topic {name}") from error
             msg = f"Kafka at {kafka} did not delete topic {name}: {reason(error, ANSWER_SECONDS)}; check that it allows deletion (delete.topic.enable), and try again"
             raise StreamgaugeError(msg) from error
-
-
-def _refuse_while_queries_run(statuses: Iterable[QueryStatus]) -> None:
-    for status in statuses:
-        if not status.is_trouble:
-            msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop that `streamgauge run` first"
-            raise StreamgaugeError(msg)
