@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 def frame_of(spark: SparkSession, table: str, schema: str) -> DataFrame:
     """The rows of `table` as a frame with the columns of `schema`, a DDL string. The text `null` is a null."""
-    names, *rows = _cells(table)
+    names, *rows = cells_of(table)
     fields = T.StructType.fromDDL(schema)
     assert names == fields.names, f"the table has columns {names}, the schema {fields.names}"
     texts = [[None if cell == "null" else cell for cell in row] for row in rows]
@@ -27,7 +27,7 @@ def frame_of(spark: SparkSession, table: str, schema: str) -> DataFrame:
 def expect_rows(frame: DataFrame, expected: str) -> None:
     """Fails unless `frame` has the columns and rows of `expected`; the message shows both."""
     assert isinstance(frame, DataFrame), f"came: {frame!r}\nexpected: a DataFrame; did you forget `return`?"
-    names, *rows = _cells(expected)
+    names, *rows = cells_of(expected)
     assert frame.columns == names, f"came: columns {', '.join(frame.columns)}\nexpected: columns {', '.join(names)}, in this order"
     came = sorted(
         [
@@ -40,7 +40,8 @@ def expect_rows(frame: DataFrame, expected: str) -> None:
     assert more == fewer, f"came:\n{_text(names, came, marks[0])}\nexpected:\n{_text(names, sorted(rows), marks[1])}"
 
 
-def _cells(table: str) -> list[list[str]]:
+def cells_of(table: str) -> list[list[str]]:
+    """The cells of each line, the header's first."""
     return [re.split(r" {2,}", line.strip()) for line in table.strip().splitlines()]
 
 

@@ -1,11 +1,10 @@
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import orjson
 import pytest
 from pyspark import cloudpickle
 from streaming import Record, at
+from text_tables import cells_of
 
 from contract.settings import Settings
 from pipeline.domains.nest import queries
@@ -40,10 +39,6 @@ batch  heard                            watermark  written
 """
 
 
-def lines(table):
-    return [re.split(r" {2,}", line) for line in table.strip().splitlines()[1:]]
-
-
 def ms(time):
     return round(at(time).timestamp() * 1000)
 
@@ -70,45 +65,46 @@ def told(result):
     return state, "none" if change is None else str(change)
 
 
+def expect_change(what, result, expected):
+    came = told(result)
+    assert came == tuple(expected), (
+        f"{what}\ncame:      camera {came[0]}; change {came[1]}\nexpected:  camera {expected[0]}; change {expected[1]}"
+    )
+
+
 def expect_expired(lab, numbers):
-    for before, timer, *expected in [lines(EXPIRED)[number] for number in numbers]:
-        came = told(lab.expired(camera_of(lab, before), ms(timer)))
-        assert came == tuple(expected), (
-            f"camera {before}; the timer of {timer}\ncame:      camera {came[0]}; change {came[1]}\n"
-            f"expected:  camera {expected[0]}; change {expected[1]}"
-        )
+    for number in numbers:
+        before, timer, *expected = cells_of(EXPIRED)[number]
+        expect_change(f"camera {before}; the timer of {timer}", lab.expired(camera_of(lab, before), ms(timer)), expected)
 
 
 def test_a_camera_that_is_heard_keeps_its_newest_time(lab):
     """The times of a batch come in any order, and may be older than what the camera remembers. Only a new or a silent camera changes."""
-    for before, times, *expected in lines(HEARD):
-        came = told(lab.heard(camera_of(lab, before), [ms(time) for time in times.split(", ")]))
-        assert came == tuple(expected), (
-            f"camera {before}; heard at {times}\ncame:      camera {came[0]}; change {came[1]}\n"
-            f"expected:  camera {expected[0]}; change {expected[1]}"
-        )
+    for before, times, *expected in cells_of(HEARD)[1:]:
+        result = lab.heard(camera_of(lab, before), [ms(time) for time in times.split(", ")])
+        expect_change(f"camera {before}; heard at {times}", result, expected)
 
 
 def test_a_timer_is_a_time_of_the_stream(lab):
     """Count from the time at which the camera was heard, and not from the clock on the wall: a stream that is read again tomorrow must give the same."""
-    for before, expected in lines(TIMERS):
+    for before, expected in cells_of(TIMERS)[1:]:
         came = clock(lab.next_timer_ms(camera_of(lab, before)))
         assert came == expected, f"camera {before}\ncame:      next timer {came}\nexpected:  next timer {expected}"
 
 
 def test_a_timer_from_before_the_camera_was_heard_again_changes_nothing(lab):
     """The timer of 10:10 was set at 10:00, and the camera was heard at 10:05. Compare the timer with the one that the camera needs now."""
-    expect_expired(lab, [0])
+    expect_expired(lab, [1])
 
 
 def test_a_camera_falls_silent_once(lab):
     """More timers fire while a camera is silent. It remembers that it is."""
-    expect_expired(lab, [1, 2])
+    expect_expired(lab, [2, 3])
 
 
 def test_a_camera_that_is_forgotten_leaves_no_state(lab):
     """Without a camera, the processor deletes the state. Without that, each camera that was ever heard stays in the state forever."""
-    expect_expired(lab, [3])
+    expect_expired(lab, [4])
 
 
 @pytest.fixture
@@ -124,13 +120,11 @@ def cameras(lab, stream):
 
 def test_spark_runs_it_batch_by_batch(cameras):
     """Your functions are right one by one. Follow cam-1 through the batches: which timers are set, and which one has the watermark reached?"""
-    heard = [[one.split() for one in times.split(", ")] for _, times, *_ in lines(STREAM)]
-    documents = [
-        [Record(orjson.dumps({"devices": {"cameras": {camera: {}}}}), timestamp=at(time)) for camera, time in batch] for batch in heard
-    ]
-    for (number, _, *expected), batch in zip(lines(STREAM), cameras.run(*documents), strict=True):
+    lines = cells_of(STREAM)[1:]
+    heard = [[one.split() for one in times.split(", ")] for _, times, *_ in lines]
+    documents = [[Record({"devices": {"cameras": {camera: {}}}}, timestamp=at(time)) for camera, time in batch] for batch in heard]
+    for (number, _, *expected), batch in zip(lines, cameras.run(*documents), strict=True):
         written = ", ".join(f"{row['device_id']} {row['state']}" for row in batch.rows) or "-"
         came = f"watermark {batch.watermark:%H:%M}; written {written}"
-        assert came == f"watermark {expected[0]}; written {expected[1]}", (
-            f"batch {number}\ncame:      {came}\nexpected:  watermark {expected[0]}; written {expected[1]}"
-        )
+        wanted = f"watermark {expected[0]}; written {expected[1]}"
+        assert came == wanted, f"batch {number}\ncame:      {came}\nexpected:  {wanted}"

@@ -1,10 +1,9 @@
-import re
 from dataclasses import replace
 
 import pytest
 from pyspark.sql import functions as F
 from streaming import Record, at
-from text_tables import expect_rows, frame_of
+from text_tables import cells_of, expect_rows, frame_of
 
 from contract.settings import Settings
 from pipeline.domains.taxi import queries
@@ -92,7 +91,7 @@ def test_trips_within_five_minutes_are_one_session(lab, rides):
 
 def test_a_trip_joins_two_sessions_and_a_session_is_written_when_it_is_final(lab, zones):
     """Spark keeps open sessions in its state, and writes one when the watermark has passed the end of its window. The stream has a watermark already."""
-    lines = [re.split(r" {2,}", line) for line in STREAM.strip().splitlines()[1:]]
+    lines = cells_of(STREAM)[1:]
     batches = zones(lab.sessions, ("zone_id", "window")).run(*([trip(time) for time in line[1].split(", ")] for line in lines))
     for (number, _, *expected), batch in zip(lines, batches, strict=True):
         written = [f"{row['window']['start'][11:16]} to {row['last'][11:16]}: {row['trips']}" for row in batch.rows]
