@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contract.errors import StreamgaugeError
-from contract.kafka.result_table import Row, decode_json, read_to_end
+from contract.kafka.result_table import Row, decode_json, read_rows
 from contract.kafka.topic_ends import TopicEnds
 from contract.settings import Settings
 from contract.text import utc_text
@@ -140,14 +139,10 @@ def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> li
 
     topic_ends: pass one when calling repeatedly. Raises StreamgaugeError when Kafka cannot be read.
     """
-    table = read_to_end(settings.kafka, QUERY_STATES.name, decode_state)
-    if table.unreadable:
-        key, reason = next(iter(table.unreadable.items()))
-        msg = f"{len(table.unreadable)} rows of topic {QUERY_STATES.name} cannot be read, the first with key {key!r}: {reason}; stop any pipeline of another version, or delete the rows with null values"
-        raise StreamgaugeError(msg)
+    states = read_rows(settings.kafka, QUERY_STATES.name, decode_state)
     ends = topic_ends or TopicEnds(settings.kafka)
-    ends.ask(source_partitions(table.rows()))
-    return statuses(table.rows(), datetime.now(UTC), ends.ends)
+    ends.ask(source_partitions(states))
+    return statuses(states, datetime.now(UTC), ends.ends)
 
 
 def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:

@@ -241,3 +241,13 @@ def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -
     with TableReader(kafka, topic, decode).opened() as reader:
         reader.read_to_end()
         return reader.table
+
+
+def read_rows(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> list[Row]:
+    """The current rows of `topic`. Raises StreamgaugeError as `read_to_end`, and when a row cannot be decoded."""
+    table = read_to_end(kafka, topic, decode)
+    if table.unreadable:
+        key, reason = next(iter(table.unreadable.items()))
+        msg = f"{len(table.unreadable)} rows of topic {topic} cannot be read, the first with key {key!r}: {reason}; find out what wrote them, such as a pipeline of another version, stop it, and delete them with null values"
+        raise StreamgaugeError(msg)
+    return table.rows()

@@ -8,7 +8,7 @@ import orjson
 from contract.domains import DOMAINS
 from contract.domains.domain import Report
 from contract.errors import StreamgaugeError
-from contract.kafka.result_table import Decode, Row, decode_json, read_to_end
+from contract.kafka.result_table import Decode, Row, decode_json, read_rows
 from contract.settings import Settings
 
 REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
@@ -23,12 +23,8 @@ def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]
     if report is None:
         msg = f"no report for {query!r}; there are {', '.join(REPORTS)}"
         raise StreamgaugeError(msg)
-    table = read_to_end(settings.kafka, report.topic.name, _decoder(report, settings))
-    if table.unreadable:
-        key, reason = next(iter(table.unreadable.items()))
-        msg = f"{len(table.unreadable)} rows of topic {report.topic.name} cannot be read, the first with key {key!r}: {reason}; find out what wrote them, and delete them with null values"
-        raise StreamgaugeError(msg)
-    rows = [row for row in table.rows() if row[report.counted] >= min_count]
+    rows = read_rows(settings.kafka, report.topic.name, _decoder(report, settings))
+    rows = [row for row in rows if row[report.counted] >= min_count]
     return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))
 
 
