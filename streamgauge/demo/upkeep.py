@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from contract.errors import StreamgaugeError
 from contract.java.class_data import archives
@@ -17,39 +18,36 @@ FIRST_SECONDS = 600
 EVERY_SECONDS = 3600
 
 
+@dataclass
 class Upkeep:
     """A command that runs repeatedly, each time to its end. is_needed: called before each round."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        settings: Settings,
-        say: Say,
-        *,
-        environment: Mapping[str, str] = {},
-        is_needed: Callable[[], bool] = lambda: True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.name = command[0]
-        self._command, self._settings, self._say, self._environment, self._clock = command, settings, say, environment, clock
-        self._is_needed, self._due = is_needed, clock() + FIRST_SECONDS
-        self.process: GuardedProcess | None = None
+    command: Sequence[str]
+    settings: Settings
+    say: Say
+    environment: Mapping[str, str] = field(default_factory=dict)
+    is_needed: Callable[[], bool] = lambda: True
+    clock: Callable[[], float] = time.monotonic
+    process: GuardedProcess | None = None
+
+    def __post_init__(self) -> None:
+        self.name, self._due = self.command[0], self.clock() + FIRST_SECONDS
 
     def look(self) -> None:
         """Starts a round when it is due, and reports a failed one."""
-        log = self._settings.logs / f"{self.name}.out"
+        log = self.settings.logs / f"{self.name}.out"
         if self.process is not None and (code := self.process.exit_code) is not None:
             self.process = None
             if code:
-                self._say(f"{self.name} failed: {log_tail(log, 1).removeprefix('error: ')}; it is tried again in an hour")
-        if self.process is None and self._clock() >= self._due:
-            self._due = self._clock() + EVERY_SECONDS
+                self.say(f"{self.name} failed: {log_tail(log, 1).removeprefix('error: ')}; it is tried again in an hour")
+        if self.process is None and self.clock() >= self._due:
+            self._due = self.clock() + EVERY_SECONDS
             try:
-                if self._is_needed():
-                    command, environment = [*COMMAND, *self._command], self._environment
+                if self.is_needed():
+                    command, environment = [*COMMAND, *self.command], self.environment
                     self.process = GuardedProcess.start(self.name, command, log=log, environment=environment, grace_seconds=STOP_SECONDS)
             except StreamgaugeError as error:  # the tables' object store cannot be reached
-                self._say(f"{self.name} failed: {error}; it is tried again in an hour")
+                self.say(f"{self.name} failed: {error}; it is tried again in an hour")
 
 
 def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
