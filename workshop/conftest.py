@@ -6,9 +6,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from running import forget_surroundings, shared_spark
-from streaming import Stream
+from streaming import RECORD_SCHEMA, Stream, at
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,6 +35,15 @@ def lab(request: pytest.FixtureRequest) -> ModuleType:
 def spark() -> SparkSession:
     """One session for all labs that this process grades."""
     return shared_spark()
+
+
+@pytest.fixture
+def records(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
+    """Makes records of values, received at noon in the lab's TOPIC."""
+    of_topic = request.module.TOPIC, 0
+    return lambda *values: spark.createDataFrame(
+        [(None, value, *of_topic, offset, at("12:00"), at("12:00")) for offset, value in enumerate(values)], RECORD_SCHEMA
+    )
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
 import json
 
-import pytest
-from streaming import RECORD_SCHEMA, at
 from text_tables import expect_rows
 
+TOPIC = "nest-logs"
 DOCUMENT = """
 {"devices": {"cameras": {
   "a": {"device_id": "cam-1", "last_event": {"has_person": true,  "start_time": "2026-01-01T10:10:00.000Z"}},
@@ -16,14 +15,6 @@ device_id  start_time
 cam-1      2026-01-01 10:10:00
 cam-2      2026-01-01 10:20:00
 """
-
-
-@pytest.fixture
-def records(spark):
-    """Makes records of values."""
-    return lambda *values: spark.createDataFrame(
-        [(None, value, "nest-logs", 0, offset, at("12:00"), at("12:00")) for offset, value in enumerate(values)], RECORD_SCHEMA
-    )
 
 
 def document(**cameras):

@@ -2,11 +2,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from streaming import RECORD_SCHEMA, at
 from text_tables import expect_rows, frame_of
 
 from contract.settings import Settings
 
+TOPIC = "bike-trips"
 TRIPS = """
 bike  station  ended_at             minutes
 b-1   Harbour  2026-01-01 10:10:00  12
@@ -44,14 +44,6 @@ UNUSABLE = [
     trip(minutes=-1),
     trip(ended_at="2099-01-01T00:00:00Z"),
 ]
-
-
-@pytest.fixture
-def records(spark):
-    """Makes records of values, received at noon."""
-    return lambda *values: spark.createDataFrame(
-        [(None, value, "bike-trips", 0, offset, at("12:00"), at("12:00")) for offset, value in enumerate(values)], RECORD_SCHEMA
-    )
 
 
 @pytest.fixture
