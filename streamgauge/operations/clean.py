@@ -18,15 +18,15 @@ from streamgauge.platform.registry import EmbeddedRegistry
 OURS = {
     "kafka": "the embedded broker: all topics",
     "registry": "the embedded schema registry: all schemas",
-    "checkpoints": "where the queries stand",
+    "checkpoints": "the checkpoints of the queries",
     "lake": "tables of files",
     "database": "the embedded database of result tables",
     "logs": "logs",
-    "producers": "where the live stream was left",
+    "producers": "the position in the live stream",
     "sql_history": "statements typed in `streamgauge sql`",
     "chaos": "failed rounds of `make chaos`",
-    "workshop": "what the checks of the labs left",
-    "spark-master": "what a Spark master remembers of its cluster",
+    "workshop": "data of the checks of the labs",
+    "spark-master": "the recovery data of a Spark master",
 }
 """Everything that Streamgauge writes to STREAMGAUGE_HOME, with its meaning."""
 
@@ -41,7 +41,7 @@ class Entry:
 
     def __str__(self) -> str:
         if self.path.is_symlink():
-            return f"{self.path}  {self.meaning}: only the link; what it leads to, {self.path.readlink()}, stays"
+            return f"{self.path}  {self.meaning}: only the link; its target {self.path.readlink()} stays"
         return f"{self.path}  {self.meaning}, {size_text(self.size_bytes)}"
 
 

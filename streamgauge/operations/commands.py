@@ -69,7 +69,7 @@ def clean(
 
 def expire(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be deleted")] = False,  # noqa: FBT002
-    every: Annotated[str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour"')] = None,
+    every: Annotated[str | None, typer.Option(metavar="DURATION", help='continue, with a round every "1 hour"')] = None,
 ) -> None:
     """Delete rows older than STREAMGAUGE_RESULT_RETENTION from result topics, measured from each table's newest window."""
     from contract import durations

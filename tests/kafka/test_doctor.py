@@ -16,7 +16,7 @@ from streamgauge.platform.server import listener
 
 
 class Misadvertised(EmbeddedKafka):
-    """A broker that tells clients to come to a port where nobody listens: a container that advertises its inner address, say."""
+    """A broker that tells clients to connect to a port where nobody listens: a container that advertises its inner address, say."""
 
     def __init__(self, settings, advertised):
         super().__init__(settings)
@@ -56,7 +56,7 @@ def test_a_broker_that_advertises_an_address_where_nobody_listens(misadvertised)
 
     found = eventually(answered, "the broker to answer, with its wrong address")
     assert found.level == "problem"
-    assert f"{settings.bootstrap_servers}, and tells clients to come to {advertised} (Connection refused)" in found.message
+    assert f"{settings.bootstrap_servers}, and tells clients to connect to {advertised} (Connection refused)" in found.message
     assert "advertised.listeners" in found.advice
 
 

@@ -95,8 +95,8 @@ def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
     findings = []
     if damaged:
         names = ", ".join(artifact.coordinate.file_name for artifact in damaged[:3]) + (", ..." if len(damaged) > 3 else "")  # noqa: PLR2004
-        message = f"{len(damaged)} of {len(locked)} files {where} are not what jars.lock names: {names}"
-        findings.append(Finding("jars", "warning", message, "the next start fetches them again; if that repeats, look at the disk"))
+        message = f"{len(damaged)} of {len(locked)} files {where} do not match jars.lock: {names}"
+        findings.append(Finding("jars", "warning", message, "the next start fetches them again; if this happens again, check the disk"))
     if missing:
         size = size_text(sum(artifact.bytes for artifact in missing))
         message = f"{len(missing)} of {len(locked)} files are not {where} yet"

@@ -39,8 +39,8 @@ def broker(settings: Settings) -> list[Finding]:
     dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(settings.kafka, address))}
     if dead:
         shown = ", ".join(f"{address} ({reason})" for address, reason in dead.items())
-        message = f"a broker answers at {settings.kafka}, and tells clients to come to {shown}, which they cannot"
-        advice = "set the broker's advertised.listeners to an address that this machine reaches, or see that it reaches that one"
+        message = f"a broker answers at {settings.kafka}, and tells clients to connect to {shown}, which they cannot"
+        advice = "set the broker's advertised.listeners to an address that this machine can reach, or make that one reachable"
         return [Finding("kafka", "problem", message, advice)]
     return [Finding("kafka", "ok", f"answers at {settings.kafka}, and at the address that it advertises, {', '.join(advertised)}")]
 
@@ -48,7 +48,7 @@ def broker(settings: Settings) -> list[Finding]:
 def topics(settings: Settings) -> list[Finding]:
     """Checks that all topics exist with the partitions and settings of topics.py."""
     if all(unreachable(address) for address in settings.kafka.addresses):
-        return [Finding("topics", "note", "not looked at: no Kafka answers")]
+        return [Finding("topics", "note", "not checked: Kafka does not answer")]
     admin = _admin(settings.kafka)
     try:
         partitions = {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=ANSWER_SECONDS).topics.items()}
@@ -56,8 +56,8 @@ def topics(settings: Settings) -> list[Finding]:
         found = deviations(admin, present, partitions, ANSWER_SECONDS)
     except (KafkaException, TimeoutError) as error:
         is_a_right = isinstance(error, KafkaException) and is_forbidden(error.args[0])
-        advice = _RIGHTS if is_a_right else "see what is said about kafka"
-        return [Finding("topics", "warning", f"could not be looked at: {reason(error, ANSWER_SECONDS)}", advice)]
+        advice = _RIGHTS if is_a_right else "see the finding about kafka"
+        return [Finding("topics", "warning", f"could not be checked: {reason(error, ANSWER_SECONDS)}", advice)]
     unseen = [topic.name for topic in TOPICS if topic.name not in partitions]
     hidden = [name for name in unseen if is_hidden(settings.kafka, name, ANSWER_SECONDS)]
     missing = [name for name in unseen if name not in hidden]
@@ -139,7 +139,7 @@ def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
     """The error that librdkafka reports, and the details that it omits."""
     security = kafka.security
     user = f"{security.user}, by {security.mechanism or security.protocol}" if security.user else f"this client, by {security.protocol}"
-    message = f"the broker at {kafka} does not let in {user}: {why}; {_tls_at(address, kafka)}"
+    message = f"the broker at {kafka} rejects {user}: {why}; {_tls_at(address, kafka)}"
     if security.tls.keystore and (own := security.tls.own_certificate()).not_valid_after_utc < datetime.now(UTC):
         whose = f"{own.subject.rfc4514_string()}, in {security.tls.keystore}"
         message += f"; this client's own certificate ({whose}) expired on {own.not_valid_after_utc:%Y-%m-%d}"
