@@ -1,6 +1,5 @@
 """`streamgauge status`: the status of the queries as a table for the terminal or as JSON for scripts."""
 
-import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -56,20 +55,20 @@ def watch(settings: Settings, console: Console) -> None:
 
     Raises StreamgaugeError when Kafka cannot be reached at first.
     """
-    topic_ends, stopping = TopicEnds(settings.kafka), threading.Event()
+    topic_ends = TopicEnds(settings.kafka)
     shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
     with Live(shown, console=console, auto_refresh=False) as live:
-        while not stopping.wait(WATCH_SECONDS):
+        while True:
+            time.sleep(WATCH_SECONDS)
             started = time.monotonic()
             try:
                 shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
-                live.update(Group(shown, _clock(time.monotonic() - started)), refresh=True)
+                took = f"read in {(time.monotonic() - started) * 1000:.0f} ms"
+                live.update(
+                    Group(shown, Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {took}. Ctrl-C ends.", style="dim")), refresh=True
+                )
             except StreamgaugeError as error:
-                live.update(Group(Text(f"error: {error}", style="bold red"), Text("what was there before:"), shown), refresh=True)
-
-
-def _clock(seconds: float) -> Text:
-    return Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, read in {seconds * 1000:.0f} ms. Ctrl-C ends.", style="dim")
+                live.update(Group(Text(f"error: {error}", style="bold red"), Text("before that:"), shown), refresh=True)
 
 
 def _cells(status: QueryStatus, now: datetime) -> list[Text]:
