@@ -33,9 +33,7 @@ def up() -> None:
     """Start the embedded Kafka and schema registry in the background, and create the topics."""
     from streamgauge.platform.platform import Platform
 
-    platform = Platform(Settings.from_environment(), say=err.print)
-    platform.start(detached=True, tell=out.print)
-    for warning in platform.warnings:
+    for warning in Platform(Settings.from_environment(), say=err.print).start(detached=True, tell=out.print):
         err.print(f"warning: {warning}")
 
 

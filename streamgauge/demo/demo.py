@@ -63,8 +63,7 @@ class Demo:
         for child in self.children:
             if child.waits_for_kafka:  # Spark takes longest to start
                 child.start()
-        self.platform.wait_until_ready(detached=False, tell=self._say)
-        for warning in self.platform.warnings:
+        for warning in self.platform.wait_until_ready(detached=False, tell=self._say):
             self._say(f"warning: {warning}")
         self.figures.ask()
         servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]

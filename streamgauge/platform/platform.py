@@ -1,8 +1,7 @@
 """The platform as a whole: starts the embedded servers, leaves the user's own servers alone, creates the topics."""
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contract.kafka.create_topics import create_topics
@@ -27,7 +26,6 @@ class Platform:
     """
 
     settings: Settings
-    warnings: list[str] = field(default_factory=list)
     with_registry: bool = True
     say: Say = lambda _: None
 
@@ -46,14 +44,14 @@ class Platform:
         for server in self.servers:
             server.check_ports()
 
-    def start(self, *, detached: bool, tell: Callable[[str], None] = lambda _: None) -> None:
+    def start(self, *, detached: bool, tell: Say = lambda _: None) -> list[str]:
         """Starts the servers that are not running and creates missing topics. tell: called with a line per service once it is ready.
 
         detached: the servers outlive this process, and the call waits for all of them. Otherwise it waits for Kafka only; the registry
-        starts in the background, and its clients wait for it. Warnings about the user's own servers are added to `warnings`.
+        starts in the background, and its clients wait for it. Returns warnings about the user's own servers.
         """
         self.launch(detached=detached)
-        self.wait_until_ready(detached=detached, tell=tell)
+        return self.wait_until_ready(detached=detached, tell=tell)
 
     def launch(self, *, detached: bool) -> None:
         """Starts the processes of what is not running, without waiting for them."""
@@ -61,31 +59,30 @@ class Platform:
         self.check_ports()
         self._was_started = {server.name: server.launch(detached=detached) for server in self.servers}
 
-    def wait_until_ready(self, *, detached: bool, tell: Callable[[str], None] = lambda _: None) -> None:
+    def wait_until_ready(self, *, detached: bool, tell: Say = lambda _: None) -> list[str]:
         """The second half of `start`: waits for Kafka, creates missing topics, and waits for the registry if `detached`."""
         kafka, schema_registry = self.settings.kafka, self.settings.registry
         if self._kafka is not None:
             self._kafka.wait_until_ready(self.say)
         tell(self._started("Kafka", self._kafka, kafka, "KAFKA_BOOTSTRAP_SERVERS"))
-        self._create_topics()
+        warnings = self._create_topics()
         if not self.with_registry or (self._registry is not None and not detached):
-            return
+            return warnings
         if self._registry is not None:
             self._registry.wait_until_ready(self.say)
         elif not registry.answers(schema_registry):
-            self.warnings.append(
-                f"no schema registry answers at {schema_registry}; programs that need it wait, or correct SCHEMA_REGISTRY_URL"
-            )
+            warnings.append(f"no schema registry answers at {schema_registry}; programs that need it wait, or correct SCHEMA_REGISTRY_URL")
         tell(self._started("Schema registry", self._registry, schema_registry, "SCHEMA_REGISTRY_URL"))
+        return warnings
 
     def _started(self, name: str, server: EmbeddedServer | None, address: object, setting: str) -> str:
         how = f"yours, by {setting}" if server is None else "started" if self._was_started[server.name] else "was running"
         return _line(name, f"{address} ({how})")
 
-    def _create_topics(self) -> None:
+    def _create_topics(self) -> list[str]:
         for _ in waiting(lambda: f"Kafka at {self.settings.kafka} to create its topics", self.say):
             try:
-                self.warnings = create_topics(
+                return create_topics(
                     self.settings.kafka,
                     say=self.say,
                     replication_factor=self.settings.replication_factor,
@@ -94,8 +91,7 @@ class Platform:
             except KafkaAway:
                 if self._kafka is None or self._kafka.process is None:
                     raise
-            else:
-                return
+        raise AssertionError  # not reached: the wait has no end
 
     def stop(self) -> list[str]:
         """Stops the embedded servers, whichever process started them. Returns one line per service."""
