@@ -139,7 +139,7 @@ def _refused(kafka: KafkaCluster, why: str, address: str) -> Finding:
     """The error that librdkafka reports, and the details that it omits."""
     security = kafka.security
     user = f"{security.user}, by {security.mechanism or security.protocol}" if security.user else f"this client, by {security.protocol}"
-    message = f"the broker at {kafka} rejects {user}: {why}; {_tls_at(address, kafka)}"
+    message = f"the broker at {kafka} does not let {user} in: {why}; {_tls_at(address, kafka)}"
     if security.tls.keystore and (own := security.tls.own_certificate()).not_valid_after_utc < datetime.now(UTC):
         whose = f"{own.subject.rfc4514_string()}, in {security.tls.keystore}"
         message += f"; this client's own certificate ({whose}) expired on {own.not_valid_after_utc:%Y-%m-%d}"
