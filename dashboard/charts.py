@@ -12,7 +12,7 @@ import pandas as pd
 OTHERS = "others"
 LARGEST_SERIES = 5
 """The number of series shown by name: the theme has so many colours that are easy to tell apart, and one for OTHERS."""
-_HEIGHT = 270
+_HEIGHT, _SMALL_HEIGHT, _LEGEND_HEIGHT = 270, 120, 30
 _MOST_DOTS, _FEW_DOTS = 300, 20
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 _MOMENT, _SECOND = "%-d %b %H:%M", "%-d %b %H:%M:%S"
@@ -165,10 +165,13 @@ def course(points: pd.DataFrame, values: Mapping[str, str], *, title: str, ages:
         )
     )
     if len(names) > 1:
-        line = line.encode(color=_colour(names, symbol="stroke"), strokeDash=alt.StrokeDash("name:N", sort=names, legend=None))
+        line = line.encode(
+            color=_colour(names, symbol="stroke", columns=len(names)), strokeDash=alt.StrokeDash("name:N", sort=names, legend=None)
+        )
     start = alt.Chart(_ROWS).transform_filter("datum.is_start").mark_rule(strokeDash=[4, 4], opacity=0.6)
     rows = pd.concat([long.assign(name=long["name"].map(values), is_start=False), points.loc[points["is_start"], ["at", "is_start"]]])
-    return _finished(alt.layer(start.encode(x="at:T", tooltip=[moment]), line), rows, height=120)
+    height = _SMALL_HEIGHT + (_LEGEND_HEIGHT if len(names) > 1 else 0)
+    return _finished(alt.layer(start.encode(x="at:T", tooltip=[moment]), line), rows, height=height)
 
 
 def picking(*fields: str) -> alt.Parameter:
@@ -190,12 +193,12 @@ def _amount(field: str, title: str, number_format: str = ",d") -> alt.Y:
     return alt.Y(f"{field}:Q", title=title, axis=alt.Axis(format=number_format, tickMinStep=1, tickCount=5, domain=False))
 
 
-def _colour(names: Sequence[str], field: str = "name", symbol: str = "square") -> alt.Color:
+def _colour(names: Sequence[str], field: str = "name", symbol: str = "square", columns: int = 3) -> alt.Color:
     # OTHERS has the theme's last colour. Names that nothing is called by fill the places between; the legend leaves them out.
     unused = ["\N{ZERO WIDTH SPACE}" * (place + 1) for place in range(LARGEST_SERIES)]
     named = [name for name in names if name != OTHERS]
     domain = [*named, *unused[len(named) :], OTHERS]
-    legend = alt.Legend(title=None, orient="top", symbolType=symbol, labelFontSize=12, columns=3, values=list(names), offset=6)
+    legend = alt.Legend(title=None, orient="top", symbolType=symbol, labelFontSize=12, columns=columns, values=list(names), offset=6)
     return alt.Color(f"{field}:N", sort=domain, scale=alt.Scale(domain=domain), legend=legend)
 
 

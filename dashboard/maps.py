@@ -33,7 +33,9 @@ def zip_codes(counts: pd.DataFrame, states: pd.DataFrame, *, count_title: str, l
     shades = _shaded(_STATE_COUNTS, "state", "count", count_title, largest_state)
     circles = _circles("count", largest, [alt.Tooltip("zip_code:N", title="zip code"), count], "zip_code")
     circles = circles.mark_circle(fill="#ffffff", fillOpacity=0.6, stroke="#374151", strokeWidth=1, opacity=1, cursor="pointer")
-    spec = _spec(alt.layer(shades, circles).project("albersUsa"), "us_states.json", _smallest_last(counts, "count"))
+    # Else Vega-Lite would make one legend of both scales.
+    both = alt.layer(shades, circles).project("albersUsa").resolve_scale(color="independent", size="independent")
+    spec = _spec(both, "us_states.json", _smallest_last(counts, "count"))
     return spec | {"datasets": spec["datasets"] | {_STATE_COUNTS.name: states}}
 
 

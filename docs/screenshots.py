@@ -1,6 +1,6 @@
 """Takes the pictures of docs/pictures in Chromium, light and dark: `make screenshots`, while the dashboard runs.
 
-The Overview page, and the others side by side.
+The Overview page, the others side by side, and two pages on a phone.
 
 `make demo` for ten minutes in an empty STREAMGAUGE_HOME gives the same simulated events each time; `streamgauge verify` the badges of the
 Overview page.
@@ -28,9 +28,12 @@ PICTURES = Path(__file__).with_name("pictures")
 TAKEN_OF = PICTURES / "taken-of.json"
 """The `code_of` the pages when the pictures were taken."""
 PAGES = {"overview": "Overview", **{domain.name: domain.title for domain in DOMAINS}, "health": "Health"}
-WIDTH, HEIGHT = 1280, 860
+Size = tuple[int, int]
+DESK, PHONE = (1280, 860), (390, 844)
+"""Width and height of a page, in pixels."""
 GAP, GREY = 12, (128, 128, 128)
 TOGETHER = [domain.name for domain in DOMAINS] + ["health"]
+ON_PHONE = TOGETHER[:2]
 SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
 """By colour scheme, how the names of its pictures end."""
 DRAWN_MS = 120_000
@@ -47,11 +50,12 @@ def code_of() -> dict[str, str]:
     }
 
 
-def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], folder: Path) -> None:
-    """Writes a picture of each page into `folder`."""
-    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
+def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], names: Iterable[str], size: Size, folder: Path) -> None:
+    """Writes a picture of each of these pages into `folder`."""
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page.set_default_timeout(DRAWN_MS)
-    for name, title in PAGES.items():
+    for name in names:
+        title = PAGES[name]
         page.goto(f"{url}/{name}" if name != "overview" else url)
         page.get_by_role("heading", level=1, name=title).wait_for()
         page.get_by_test_id("stMetric").last.wait_for()
@@ -65,14 +69,14 @@ def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], fol
     page.close()
 
 
-def side_by_side(paths: Iterable[Path]) -> Image.Image:
-    """One picture of several: two in each row, half as wide and high, with a gap between them."""
-    pictures = [Image.open(path).convert("RGB").resize((WIDTH // 2, HEIGHT // 2)) for path in paths]
+def side_by_side(paths: Iterable[Path], width: int, height: int) -> Image.Image:
+    """One picture of several: two in each row, each of this width and height, with a gap between them."""
+    pictures = [Image.open(path).convert("RGB").resize((width, height)) for path in paths]
     rows = -(-len(pictures) // 2)
-    whole = Image.new("RGB", (WIDTH + GAP, rows * (HEIGHT // 2 + GAP) - GAP), GREY)
+    whole = Image.new("RGB", (2 * width + GAP, rows * (height + GAP) - GAP), GREY)
     for number, picture in enumerate(pictures):
         row, column = divmod(number, 2)
-        whole.paste(picture, (column * (WIDTH // 2 + GAP), row * (HEIGHT // 2 + GAP)))
+        whole.paste(picture, (column * (width + GAP), row * (height + GAP)))
     return whole
 
 
@@ -97,10 +101,12 @@ def take(url: str) -> None:
         for scheme, kind in SCHEMES.items():
             with tempfile.TemporaryDirectory() as made:
                 folder = Path(made)
-                photograph(browser, url, scheme, folder)
+                photograph(browser, url, scheme, PAGES, DESK, folder)
                 shutil.copy(folder / "overview.png", PICTURES / f"overview{kind}.png")
-                together = side_by_side(folder / f"{name}.png" for name in TOGETHER)
+                together = side_by_side((folder / f"{name}.png" for name in TOGETHER), DESK[0] // 2, DESK[1] // 2)
                 together.save(PICTURES / f"pages{kind}.png", optimize=True)
+                photograph(browser, url, scheme, ON_PHONE, PHONE, folder)
+                side_by_side((folder / f"{name}.png" for name in ON_PHONE), *PHONE).save(PICTURES / f"phone{kind}.png", optimize=True)
         browser.close()
 
 

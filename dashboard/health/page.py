@@ -85,7 +85,8 @@ def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
     broken = len(failed) + len(silent)
     if broken:
         st.error(
-            f"**{formats.several(broken, 'query does', 'queries do')} not run.** Their tables no longer change.",
+            f"**{formats.several(broken, 'query does', 'queries do')} not run,** and nothing changes in what they write. "
+            "The pipeline restarts a failed query a few times; if it stays failed, its error says what to do.",
             icon=":material/error:",
         )
     for status in failed:

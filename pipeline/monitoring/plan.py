@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 Plan = list[dict[str, Any]]
 LONGEST_DETAIL = 200
-_EXPRESSION_ID = re.compile(r"#\d+L?")
+_IDS = re.compile(r"#\d+L?|, \[plan_id=\d+\]")
 _EMPTY = "LocalTableScan"
 """What Spark puts in the place of a source that has no new records."""
 
@@ -44,4 +44,4 @@ def _listed(sequence: JavaObject) -> list[Any]:
 
 
 def _detail(name: str, description: str) -> str:
-    return _EXPRESSION_ID.sub("", description.removeprefix(name)).strip()[:LONGEST_DETAIL]
+    return _IDS.sub("", description.removeprefix(name)).strip()[:LONGEST_DETAIL]
