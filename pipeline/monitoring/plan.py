@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 Plan = list[dict[str, Any]]
-LONGEST_DETAIL = 200
+LONGEST_DETAIL = 120
 _IDS = re.compile(r"#\d+L?|, \[plan_id=\d+\]")
 _EMPTY = "LocalTableScan"
 """What Spark puts in the place of a source that has no new records."""

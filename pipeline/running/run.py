@@ -141,7 +141,7 @@ class Starter:
     def _publish_plan(self, query: Query, running: StreamingQuery) -> bool:
         try:
             plan = plan_of(self._spark, running)
-        except (Py4JError, TypeError):  # another Spark than ours: the query does not need it
+        except (Py4JError, TypeError, KeyError):  # another Spark than ours, and no query needs its plan
             return True
         if plan:
             self._progress.planned(query.name, plan)
