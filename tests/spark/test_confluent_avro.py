@@ -36,9 +36,9 @@ def test_only_the_fields_that_are_asked_for_are_read(records):
     assert event.asDict() == {"type": "edit", "bot": False, IS_READ: True}
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
+def test_a_value_that_cannot_be_read_has_a_reason_and_its_neighbours_are_read(records):
+    expected = [
+        (GOOD, None),
         (None, "empty"),
         (b"", "empty"),
         (b"\x00", "not in the Confluent wire format"),
@@ -49,11 +49,12 @@ def test_only_the_fields_that_are_asked_for_are_read(records):
         (GOOD[:5] + b"\xff" * 100, "broken, or not what its schema says, id 3"),
         (b"\x00" + struct.pack(">I", 77) + GOOD[5:], "the registry has no Avro schema of id 77"),
         (b"\x00\xff\xff\xff\xff" + GOOD[5:], "the registry has no Avro schema of id 4294967295"),
-    ],
-)
-def test_a_value_that_cannot_be_read_has_a_reason_and_its_neighbours_are_read(records, value, reason):
-    assert reasons(records, GOOD, value, GOOD) == [None, reason, None]
-    assert [event is not None and event[IS_READ] for event in read(records, GOOD, value, GOOD)] in ([True, None, True], [True, False, True])
+        (GOOD, None),
+    ]
+    values = [value for value, _ in expected]
+    assert list(zip(values, reasons(records, *values), strict=True)) == expected
+    are_read = [event is not None and event[IS_READ] for event in read(records, *values)]
+    assert [bool(is_read) for is_read in are_read] == [reason is None for _, reason in expected]
 
 
 def test_a_text_that_claims_to_be_of_two_gigabytes_is_broken_and_nothing_more(records):
@@ -84,18 +85,16 @@ def test_schema_ids_are_those_of_values_in_the_wire_format(records):
     assert schema_ids(records(GOOD, GOOD, b"\x00\x00\x00\x01\x00", b"\x01\x00\x00\x00\x09", b"\x00\x00", None, b"")) == {3, 256}
 
 
-@pytest.mark.parametrize(
-    "writer",
-    [
+def test_a_writer_whose_schema_cannot_be_reconciled_spoils_its_own_values_only(records):
+    writers = [
         '"string"',
         '{"type": "record", "name": "R", "fields": [{"name": "type", "type": "Unheard.Of"}]}',
         '{"type": "record", "name": "R", "fields": [{"name": "type", "type": {"type": "array", "items": "long"}}]}',
-    ],
-)
-def test_a_writer_whose_schema_cannot_be_reconciled_spoils_its_own_values_only(records, writer):
-    schemas = WriterSchemas(V1, {3: V1, 4: writer})
-    spoilt = b"\x00\x00\x00\x00\x04\x02a"
-    assert reasons(records, GOOD, spoilt, schemas=schemas) == [None, "broken, or not what its schema says, id 4"]
+    ]
+    schemas = WriterSchemas(V1, {3: V1, **dict(enumerate(writers, 4))})
+    spoilt = [bytes([0, 0, 0, 0, number]) + b"\x02a" for number, _ in enumerate(writers, 4)]
+    unread = [f"broken, or not what its schema says, id {number}" for number, _ in enumerate(writers, 4)]
+    assert reasons(records, GOOD, *spoilt, schemas=schemas) == [None, *unread]
 
 
 def test_what_is_encoded_here_is_read_by_fastavro(spark):

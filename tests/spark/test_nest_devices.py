@@ -4,7 +4,7 @@ import json
 from datetime import date
 from decimal import Decimal
 
-import pytest
+from letters import reasons
 from plain import one_camera
 from streaming import at
 
@@ -31,9 +31,8 @@ def kept(frame):
     ]
 
 
-def reasons(records, *values):
-    letters = unusable(records(*values), future="10 minutes")
-    return [row.reason for row in letters.selectExpr("string(filter(headers, h -> h.key = 'reason')[0].value) AS reason").collect()]
+def reasons_of(records, documents):
+    return reasons(unusable(records(*(document(**types) for types in documents)), future="10 minutes"))
 
 
 class TestDevices:
@@ -59,52 +58,49 @@ class TestDevices:
     def test_cameras_have_an_archive_of_their_own(self, records):
         assert devices(records(one_camera("cam-1", at("10:00")))).count() == 0
 
-    @pytest.mark.parametrize(
-        ("types", "rows"),
-        [
-            ({"thermostats": {}, "companyName": {}}, []),
-            ({"thermostats": None, "smoke_co_alarms": {"a1": None}}, []),
-            ({"chimes": [1, 2]}, [("chimes", None, [1, 2])]),
-            ({"thermostats": 7}, [("thermostats", None, 7)]),
-            ({"doorbells": {"d1": [1], "d2": 2}}, [("doorbells", "d1", [1]), ("doorbells", "d2", 2)]),
-        ],
-    )
-    def test_what_is_there_is_kept_whatever_its_form(self, records, types, rows):
-        assert kept(devices(records(document(**types)))) == rows
+    def test_what_is_there_is_kept_whatever_its_form(self, records):
+        documents = [
+            document(thermostats={}, companyName={}),
+            document(thermostats=None, smoke_co_alarms={"a1": None}),
+            document(chimes=[1, 2]),
+            document(thermostats=7),
+            document(doorbells={"d1": [1], "d2": 2}),
+        ]
+        assert kept(devices(records(*documents))) == [
+            ("chimes", None, [1, 2]),
+            ("thermostats", None, 7),
+            ("doorbells", "d1", [1]),
+            ("doorbells", "d2", 2),
+        ]
 
     def test_a_field_of_another_type_is_null_and_still_in_the_device(self, records):
         value = thermostat(humidity="damp")
         (row,) = devices(records(document(thermostats={"t1": value}))).collect()
         assert (row.humidity, row.ambient_temperature_c, json.loads(row.device)) == (None, Decimal("21.50"), value)
 
-    @pytest.mark.parametrize("value", [None, b"", b"hello", b"\xff\xfe{", b"{}", b'{"devices": 5}', b"[1]"])
-    def test_what_is_no_document_has_no_devices(self, records, value):
-        assert devices(records(value)).count() == 0
+    def test_what_is_no_document_has_no_devices(self, records):
+        values = [None, b"", b"hello", b"\xff\xfe{", b"{}", b'{"devices": 5}', b"[1]"]
+        assert devices(records(*values)).count() == 0
 
 
 class TestUnusable:
-    @pytest.mark.parametrize(
-        "types",
-        [
+    def test_a_document_that_lacks_things_or_has_devices_of_unknown_types_is_fine(self, records):
+        documents = [
             {"thermostats": {"t1": thermostat()}, "smoke_co_alarms": {"a1": alarm(smoke_alarm_state="emergency")}},
             {"thermostats": {"t1": {}}, "smoke_co_alarms": {"a1": {"device_id": "a1"}}},
             {"thermostats": {"t1": None}},
             {"doorbells": {"d1": {"last_connection": 7}}, "chimes": [1]},
-        ],
-    )
-    def test_a_document_that_lacks_things_or_has_devices_of_unknown_types_is_fine(self, records, types):
-        assert reasons(records, document(**types)) == []
+        ]
+        assert reasons_of(records, documents) == {}
 
-    @pytest.mark.parametrize(
-        ("types", "reason"),
-        [
+    def test_what_cannot_be_used_has_a_reason(self, records):
+        expected = [
             ({"thermostats": {"t1": thermostat(celsius="warm")}}, "a field is of another type; the rest was used"),
             ({"thermostats": [1]}, "a field is of another type; the rest was used"),
             ({"thermostats": {"t1": thermostat(time=None)}}, "a reading without last_connection; the rest was used"),
             ({"smoke_co_alarms": {"a1": alarm(None, battery_health="ok")}}, "a reading without last_connection; the rest was used"),
             ({"thermostats": {"t1": thermostat("2026-01-01T12:10:00.001Z")}}, "last_connection is in the future; the rest was used"),
             ({"smoke_co_alarms": {"a1": alarm("2099-01-01T00:00:00Z")}}, "last_connection is in the future; the rest was used"),
-        ],
-    )
-    def test_what_cannot_be_used_has_a_reason(self, records, types, reason):
-        assert reasons(records, document(**types)) == [reason]
+        ]
+        found = reasons_of(records, [types for types, _ in expected])
+        assert [(types, found.get(offset)) for offset, (types, _) in enumerate(expected)] == expected

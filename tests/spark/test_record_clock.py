@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
 from contract.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS, clock_header, clock_ms_of
@@ -25,45 +24,47 @@ class FakeMessage(NamedTuple):
         return self.stated
 
 
-def both(spark, message):
+def both(spark, messages):
+    """The clock of each message in ms, in Spark and in plain Python."""
     kinds = {TIMESTAMP_CREATE_TIME: 0, TIMESTAMP_LOG_APPEND_TIME: 1}
-    row = (datetime.fromtimestamp(TIMESTAMP_MS / 1000, UTC), kinds[message.kind], message.stated)
-    (found,) = spark.createDataFrame([row], KAFKA_COLUMNS).select(clock().alias("clock")).selectExpr("unix_millis(clock) AS ms").collect()
-    return found.ms, clock_ms_of(message)
+    time = datetime.fromtimestamp(TIMESTAMP_MS / 1000, UTC)
+    frame = spark.createDataFrame([(time, kinds[message.kind], message.stated) for message in messages], KAFKA_COLUMNS)
+    in_spark = [row.ms for row in frame.select(clock().alias("clock")).selectExpr("unix_millis(clock) AS ms").collect()]
+    return in_spark, list(map(clock_ms_of, messages))
 
 
-@pytest.mark.parametrize("stated_ms", [0, 1, STATED_MS, LAST_CLOCK_MS])
-def test_a_producer_may_state_its_clock(spark, stated_ms):
-    message = FakeMessage([("source", b"simulated"), clock_header(stated_ms)])
-    assert both(spark, message) == (stated_ms, stated_ms)
+def test_a_producer_may_state_its_clock(spark):
+    stated = [0, 1, STATED_MS, LAST_CLOCK_MS]
+    assert both(spark, [FakeMessage([("source", b"simulated"), clock_header(ms)]) for ms in stated]) == (stated, stated)
 
 
-@pytest.mark.parametrize(
-    "stated",
-    [
-        None,
-        [],
-        [("source", b"4070908800000")],
-        [(CLOCK_MS, None)],
-        [(CLOCK_MS, b"")],
-        [(CLOCK_MS, b"soon")],
-        [(CLOCK_MS, b"\xff\xfe")],
-        [(CLOCK_MS, b"-1")],
-        [(CLOCK_MS, b"+4070908800000")],
-        [(CLOCK_MS, b" 4070908800000")],
-        [(CLOCK_MS, b"4070908800000\n")],
-        [(CLOCK_MS, b"4070908800000.0")],
-        [(CLOCK_MS, b"4e12")],
-        [(CLOCK_MS, b"2099-01-01T00:00:00Z")],
-        [(CLOCK_MS, b"%d" % (LAST_CLOCK_MS + 1))],
-        [(CLOCK_MS, b"9" * 400)],
-        [(CLOCK_MS, "\u0664\u0660\u0667\u0660".encode())],
-        [clock_header(STATED_MS), clock_header(STATED_MS)],
-    ],
-)
-def test_what_is_no_clock_leaves_kafkas_timestamp(spark, stated):
-    assert both(spark, FakeMessage(stated)) == (TIMESTAMP_MS, TIMESTAMP_MS)
+NO_CLOCKS = [
+    None,
+    [],
+    [("source", b"4070908800000")],
+    [(CLOCK_MS, None)],
+    [(CLOCK_MS, b"")],
+    [(CLOCK_MS, b"soon")],
+    [(CLOCK_MS, b"\xff\xfe")],
+    [(CLOCK_MS, b"-1")],
+    [(CLOCK_MS, b"+4070908800000")],
+    [(CLOCK_MS, b" 4070908800000")],
+    [(CLOCK_MS, b"4070908800000\n")],
+    [(CLOCK_MS, b"4070908800000.0")],
+    [(CLOCK_MS, b"4e12")],
+    [(CLOCK_MS, b"2099-01-01T00:00:00Z")],
+    [(CLOCK_MS, b"%d" % (LAST_CLOCK_MS + 1))],
+    [(CLOCK_MS, b"9" * 400)],
+    [(CLOCK_MS, "\u0664\u0660\u0667\u0660".encode())],
+    [clock_header(STATED_MS), clock_header(STATED_MS)],
+]
+
+
+def test_what_is_no_clock_leaves_kafkas_timestamp(spark):
+    for found in both(spark, list(map(FakeMessage, NO_CLOCKS))):
+        assert dict(enumerate(found)) == dict.fromkeys(range(len(NO_CLOCKS)), TIMESTAMP_MS)
 
 
 def test_where_the_broker_sets_timestamps_no_producer_states_its_clock(spark):
-    assert both(spark, FakeMessage([clock_header(STATED_MS)], TIMESTAMP_LOG_APPEND_TIME)) == (TIMESTAMP_MS, TIMESTAMP_MS)
+    set_by_broker = FakeMessage([clock_header(STATED_MS)], TIMESTAMP_LOG_APPEND_TIME)
+    assert both(spark, [set_by_broker]) == ([TIMESTAMP_MS], [TIMESTAMP_MS])

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from avro import V1, V2, change, in_wire_format
+from letters import reasons
 
 from pipeline.domains.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
 from pipeline.formats.confluent_avro import WriterSchemas
@@ -38,8 +39,8 @@ def per_minute(frame):
     return {tuple(row)[:3]: tuple(row)[3:] for row in rows.collect()}
 
 
-def reasons(frame):
-    return [row.reason for row in frame.selectExpr("string(filter(headers, h -> h.key = 'reason')[0].value) AS reason").collect()]
+def letters_to(records, *rows):
+    return reasons(letters_of(records(*(in_wire_format(row, 3) for row in rows))))
 
 
 class TestEditStats:
@@ -61,9 +62,10 @@ class TestEditStats:
     def test_an_event_that_comes_twice_counts_once(self, edits_of):
         assert windows(edits_of(change(1, at=TEN), change(1, at=TEN), change(2, at=TEN)))[("10:00:00", "Human")] == 2
 
-    @pytest.mark.parametrize("kind", ["new", "log", "categorize", "142"])
-    def test_what_is_no_edit_counts_nowhere(self, edits_of, kind):
-        assert windows(edits_of(change(1, at=TEN, kind=kind))) == {}
+    def test_what_is_no_edit_counts_nowhere(self, edits_of):
+        assert (
+            windows(edits_of(*(change(number, at=TEN, kind=kind) for number, kind in enumerate(["new", "log", "categorize", "142"])))) == {}
+        )
 
     def test_events_without_an_id_are_each_their_own(self, edits_of):
         meta = {"id": "", "dt": "", "domain": ""}
@@ -89,11 +91,10 @@ class TestWikiStats:
             ("dewiki", 0, "10:00"): (1, 0, 1),
         }
 
-    @pytest.mark.parametrize(
-        "length", [None, {"old": None, "new": 5}, {"old": -5, "new": 5}, {"old": 5, "new": 2**41}, {"old": -(2**63), "new": 2**63 - 1}]
-    )
-    def test_an_edit_of_unknown_or_impossible_size_counts_without_bytes(self, edits_of, length):
-        assert per_minute(edits_of(change(1, at=TEN, length=length))) == {("enwiki", 0, "10:00"): (1, 0, 0)}
+    def test_an_edit_of_unknown_or_impossible_size_counts_without_bytes(self, edits_of):
+        lengths = [None, {"old": None, "new": 5}, {"old": -5, "new": 5}, {"old": 5, "new": 2**41}, {"old": -(2**63), "new": 2**63 - 1}]
+        rows = [change(number, at=TEN, wiki=f"wiki {number}", length=length) for number, length in enumerate(lengths)]
+        assert per_minute(edits_of(*rows)) == {(f"wiki {number}", 0, "10:00"): (1, 0, 0) for number in range(len(lengths))}
 
 
 class TestChanges:
@@ -120,28 +121,24 @@ class TestChanges:
 
 
 class TestUnusable:
-    @pytest.mark.parametrize("kind", ["edit", "log", "142"])
-    def test_what_is_counted_or_only_archived_is_fine(self, records, kind):
-        assert reasons(letters_of(records(in_wire_format(change(1, at=TEN, kind=kind), 3)))) == []
+    def test_what_is_counted_or_only_archived_is_fine(self, records):
+        assert letters_to(records, *(change(1, at=TEN, kind=kind) for kind in ("edit", "log", "142"))) == {}
 
-    @pytest.mark.parametrize(("at", "found"), [(0, []), (YEAR_10000 - 1, ["timestamp is in the future; archived all the same"])])
-    def test_an_edit_of_the_first_or_last_possible_second_has_a_time(self, records, at, found):
-        assert reasons(letters_of(records(in_wire_format(change(1, at=at), 3)))) == found
+    def test_an_edit_of_the_first_or_last_possible_second_has_a_time(self, records):
+        found = letters_to(records, change(1, at=0), change(2, at=YEAR_10000 - 1))
+        assert found == {1: "timestamp is in the future; archived all the same"}
 
-    @pytest.mark.parametrize("at", [-1, YEAR_10000, 10_000_000_000_000, 2**62])
-    def test_an_edit_of_no_possible_time_is_a_dead_letter_and_counts_nowhere(self, records, edits_of, at):
-        assert reasons(letters_of(records(in_wire_format(change(1, at=at), 3)))) == [
-            "an edit without bot, namespace, timestamp or wiki; archived all the same"
-        ]
-        assert windows(edits_of(change(1, at=at))) == {}
+    def test_an_edit_of_no_possible_time_is_a_dead_letter_and_counts_nowhere(self, records, edits_of):
+        rows = [change(number, at=at) for number, at in enumerate([-1, YEAR_10000, 10_000_000_000_000, 2**62])]
+        reason = "an edit without bot, namespace, timestamp or wiki; archived all the same"
+        assert letters_to(records, *rows) == dict.fromkeys(range(len(rows)), reason)
+        assert windows(edits_of(*rows)) == {}
 
-    @pytest.mark.parametrize("kind", ["edit", "log"])
-    def test_a_change_in_the_future_of_its_record_is_a_dead_letter_and_counts_nowhere(self, records, edits_of, kind):
-        at_the_bound, beyond = (change(number, at=TEN + 7200 + 600 + number, kind=kind) for number in (0, 1))
-        values = records(in_wire_format(at_the_bound, 3), in_wire_format(beyond, 3))
-        assert reasons(letters_of(values)) == ["timestamp is in the future; archived all the same"]
-        assert [row.event_id for row in edits_of(at_the_bound, beyond).collect()] == (["id-0"] if kind == "edit" else [])
-        assert changes(values, SCHEMAS).count() == 2
+    def test_a_change_in_the_future_of_its_record_is_a_dead_letter_and_counts_nowhere(self, records, edits_of):
+        rows = [change(number, at=TEN + 7200 + 600 + number % 2, kind=kind) for number, kind in enumerate(["edit", "edit", "log", "log"])]
+        assert letters_to(records, *rows) == dict.fromkeys([1, 3], "timestamp is in the future; archived all the same")
+        assert [row.event_id for row in edits_of(*rows).collect()] == ["id-0"]
+        assert changes(records(*(in_wire_format(row, 3) for row in rows)), SCHEMAS).count() == len(rows)
 
     def test_what_cannot_be_read_keeps_its_bytes_and_its_place(self, records):
         good = in_wire_format(change(1, at=TEN), 3)
