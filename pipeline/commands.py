@@ -37,8 +37,8 @@ def run(
     from contract.kafka.errors import raise_if_kept_out
     from contract.storage.checkpoint_names import drivers
     from pipeline.catalog import chosen
-    from pipeline.running.batch import batch_rows
     from pipeline.running.promotion import create_own_topics
+    from pipeline.running.run import batch_rows
     from pipeline.running.runner import Runner
     from pipeline.sinks.console import on_console, print_rows
     from pipeline.spark.session import running_session

@@ -13,8 +13,8 @@ from typing import Any
 from benchmarks.measuring import cpu_seconds
 from contract.settings import Settings
 from pipeline.catalog import queries
+from pipeline.monitoring.progress import JsonListener
 from pipeline.running.runner import Runner
-from pipeline.spark.json_listener import JsonListener
 from pipeline.spark.session import spark_session
 
 

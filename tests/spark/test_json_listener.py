@@ -7,7 +7,7 @@ import threading
 import orjson
 from py4j.clientserver import ClientServerConnection
 
-from pipeline.spark.json_listener import JsonListener
+from pipeline.monitoring.progress import JsonListener
 
 
 class Counting(JsonListener):
