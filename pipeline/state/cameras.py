@@ -52,9 +52,6 @@ class OfflineCameras(StatefulProcessor):
             camera = camera._replace(timer_ms=None)
         return self._advanced(key[0], camera, timerValues.getCurrentWatermarkInMs())
 
-    def close(self) -> None:
-        """Nothing to close."""
-
     def _advanced(self, device_id: str, camera: Camera, watermark_ms: int) -> Iterator[Row]:
         camera, changes = advance(camera, watermark_ms, self._limits)
         next_ms = next_change_ms(camera, self._limits)

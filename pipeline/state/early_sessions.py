@@ -44,9 +44,6 @@ class EarlySessions(StatefulProcessor):
         gone = newest_change(before.sessions, after.sessions) if self._newest_only else {}
         return (self._row(key[0], start_ms, session) for start_ms, session in gone.items())
 
-    def close(self) -> None:
-        """Nothing to close."""
-
     def _read(self) -> Known:
         value = self._state.get()
         if value is None:
