@@ -51,7 +51,7 @@ def widened(columns: T.StructType, seen: T.StructType, notes: Notes) -> T.Struct
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
-    wider = _widened_struct(columns, seen, "", notes, conflicts)
+    wider = T.StructType(list(_fields(columns, seen, "", notes, conflicts)))
     if conflicts:
         msg = "; ".join(conflicts)
         raise TypeChanged(msg)
@@ -72,61 +72,44 @@ def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
             yield from paths(kind, path)
 
 
-def _settled(seen: T.DataType, path: str, notes: Notes) -> T.DataType | None:
-    """The column type; None for a field that is always null."""
-    match seen:
-        case T.NullType():
-            return None
-        case T.VariantType() | T.StructType(fields=[]):
-            notes.kept_as_text[path] = "an object without fields" if isinstance(seen, T.StructType) else "mixed types"
-            return T.StringType()
-        case T.StructType():
-            fields = list(_settled_fields(seen, path, notes))
-            return T.StructType(fields) if fields else None
-        case T.ArrayType(elementType=element):
-            kind = _settled(element, f"{path}[]", notes)
-            if kind is None:
-                notes.kept_as_text[f"{path}[]"] = "an array without values"
-            return T.ArrayType(kind or T.StringType())
-        case T.DecimalType():
-            return _WHOLE if seen.scale == 0 else T.DoubleType()
-    return seen
-
-
-def _settled_fields(seen: T.StructType, parent: str, notes: Notes) -> Iterator[T.StructField]:
-    for one in seen:
-        path = _path(parent, one.name)
-        kind = _settled(one.dataType, path, notes)
+def _fields(columns: T.StructType, seen: T.StructType, parent: str, notes: Notes, conflicts: list[str]) -> Iterator[T.StructField]:
+    known, there = ({one.name: one.dataType for one in struct} for struct in (columns, seen))
+    for name in known | there:
+        path = _path(parent, name)
+        kind = _type(known.get(name), there.get(name, T.NullType()), path, notes, conflicts)
         if kind is None:
             notes.without_column.append(path)
         else:
-            yield T.StructField(one.name, kind)
+            yield T.StructField(name, kind)
 
 
-def _widened(column: T.DataType, seen: T.DataType, path: str, notes: Notes, conflicts: list[str]) -> T.DataType:
+def _type(column: T.DataType | None, seen: T.DataType, path: str, notes: Notes, conflicts: list[str]) -> T.DataType | None:
+    """The type of a column, or of a new one if `column` is None. None for a new field that is always null."""
     match column, seen:
-        case (_, T.NullType()) | (T.StringType(), _):
+        case (
+            (_, T.NullType())
+            | (T.StringType(), _)
+            | (T.DoubleType(), T.LongType() | T.DecimalType())
+            | (T.DecimalType(), T.LongType() | T.DecimalType(scale=0))
+        ):
             return column
-        case T.StructType(), T.StructType():
-            return _widened_struct(column, seen, path, notes, conflicts)
-        case T.ArrayType(), T.ArrayType():
-            return T.ArrayType(_widened(column.elementType, seen.elementType, f"{path}[]", notes, conflicts))
-        case (T.DoubleType(), T.LongType() | T.DecimalType()) | (T.DecimalType(), T.LongType() | T.DecimalType(scale=0)):
-            return column
-    if column != seen:
+        case None, T.VariantType() | T.StructType(fields=[]):
+            notes.kept_as_text[path] = "an object without fields" if isinstance(seen, T.StructType) else "mixed types"
+            return T.StringType()
+        case None | T.StructType(), T.StructType():
+            fields = list(_fields(column or T.StructType(), seen, path, notes, conflicts))
+            return T.StructType(fields) if fields else None
+        case None | T.ArrayType(), T.ArrayType():
+            element = _type(column and column.elementType, seen.elementType, f"{path}[]", notes, conflicts)
+            if element is None:
+                notes.kept_as_text[f"{path}[]"] = "an array without values"
+            return T.ArrayType(element or T.StringType())
+        case None, T.DecimalType():
+            return _WHOLE if seen.scale == 0 else T.DoubleType()
+    if column is not None and column != seen:
         held = "values of mixed types" if isinstance(seen, T.VariantType) else seen.simpleString()
         conflicts.append(f"field {path} is {column.simpleString()} in the table and {held} in the topic")
-    return column
-
-
-def _widened_struct(column: T.StructType, seen: T.StructType, parent: str, notes: Notes, conflicts: list[str]) -> T.StructType:
-    there = {one.name: one.dataType for one in seen}
-    kept = [
-        T.StructField(one.name, _widened(one.dataType, there.get(one.name, T.NullType()), _path(parent, one.name), notes, conflicts))
-        for one in column
-    ]
-    new = T.StructType([one for one in seen if one.name not in column.fieldNames()])
-    return T.StructType([*kept, *_settled_fields(new, parent, notes)])
+    return seen if column is None else column
 
 
 def _check_names(columns: T.StructType) -> None:

@@ -98,13 +98,7 @@ class TableSchema:
 
     def write(self, path: StoragePath) -> None:
         """Stores the schema at `path`."""
-        kept = {
-            "topic": self.topic,
-            "columns": self.columns.jsonValue(),
-            "kept_as_text": self.notes.kept_as_text,
-            "without_column": self.notes.without_column,
-            "ignored": list(self.ignored),
-        }
+        kept = {"topic": self.topic, "columns": self.columns.jsonValue(), **vars(self.notes), "ignored": self.ignored}
         write_whole(path, json.dumps(kept, indent=2) + "\n")
 
 

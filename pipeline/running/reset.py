@@ -59,14 +59,8 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
 
     Raises StreamgaugeError when the result cannot be inspected, e.g. because Kafka cannot be reached.
     """
-    return [*_of_checkpoints(query, settings), *query.sink.deletions(settings)]
-
-
-def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
     # Lock files stay: an unlinked lock file locks nobody out, because another process would lock a new file of the same name.
     found = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
-    if not found:
-        return []
     shown = ", ".join(path.name for path in found if is_checkpoint(path.name)) or ", ".join(path.name for path in found)
     size = size_text(sum(map(bytes_on_disk, found)))
 
@@ -74,4 +68,5 @@ def _of_checkpoints(query: Query, settings: Settings) -> list[Deletion]:
         for path in found:
             remove(path)
 
-    return [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", remove_all)]
+    of_checkpoints = [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", remove_all)] if found else []
+    return [*of_checkpoints, *query.sink.deletions(settings)]
