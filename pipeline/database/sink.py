@@ -1,7 +1,7 @@
 """The queries that carry result topics into tables of the database, and their sink.
 
-They read the topics, and not the queries that write them: so a database that is away holds up nothing else, and one that is added later
-receives every row.
+They read the topics, and not the queries that write them: so a database that cannot be reached delays nothing else, and one that is added
+later receives every row.
 """
 
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def changes(records: DataFrame, schemas: WriterSchemas | None = None, *, writer:
     """The records of the topic as changes of a table.
 
     records: columns of sources.kafka.RECORD, with values written by `schemas` if they are Avro.
-    Returns IS_DELETED, OFFSET, and the columns of the result of `writer`, with `window` as window_start and window_end. PostgreSQL takes no
+    Returns IS_DELETED, OFFSET, and the columns of the result of `writer`, with `window` as window_start and window_end. PostgreSQL allows no
     NUL in a text, so it becomes U+FFFD; a text in the key is cut at KEY_CHARACTERS. Evaluation fails for a value that is not a row.
     """
     columns = writer.columns(records.sparkSession)

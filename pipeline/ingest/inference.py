@@ -37,16 +37,16 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
     known = set() if before is None else set(paths(before.columns))
     new = [path for path in paths(after.columns) if path not in known]
     if not after.columns.fields:
-        yield f"topic {location.topic} has no records yet that tell its fields; the first ones will"
+        yield f"topic {location.topic} has no records yet to infer fields from; the first ones will determine them"
     elif before is None:
         yield f"inferred {len(after.columns.fields)} columns from the newest record of each key"
     else:
         yield f"new in the topic: {', '.join(new)}" if new else "the schema is as it was"
     yield from (f"kept as JSON text: {path} ({why})" for path, why in after.notes.kept_as_text.items() if path not in known)
     if after.notes.without_column:
-        yield f"without a column, as they are always null so far: {', '.join(after.notes.without_column)}"
+        yield f"no column yet for fields that were always null so far: {', '.join(after.notes.without_column)}"
     if after.ignored:
-        yield f"left out, by STREAMGAUGE_TAKE_NEW_FIELDS=false: {', '.join(after.ignored)}"
+        yield f"ignored, because of STREAMGAUGE_TAKE_NEW_FIELDS=false: {', '.join(after.ignored)}"
 
 
 def sample(spark: SparkSession, location: Location, settings: Settings) -> Iterator[str]:

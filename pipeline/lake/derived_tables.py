@@ -33,7 +33,7 @@ class DerivedTable:
         return settings.lake / FOLDER / self.name
 
     def derive(self, spark: SparkSession, settings: Settings, *, only_compare: bool = False) -> Found:
-        """Replaces the table if its rows are not those of the query now; the same rows write nothing.
+        """Replaces the table if its query now returns other rows; otherwise writes nothing.
 
         only_compare: writes nothing in any case. Raises StreamgaugeError as `asked`.
         """

@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 SparkFailure = (PySparkException, Py4JJavaError)
 """PySpark has an exception class for failures in a query's plan and tasks, but none for those thrown by Spark's scheduler."""
 _WRAPPED = ("Exception thrown in awaitResult", "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED]")
-"""How the messages of exceptions begin that say nothing but that there was another one."""
+"""Prefixes of messages that only say that there was another exception."""
 
 
 def first_line(error: Exception) -> str:

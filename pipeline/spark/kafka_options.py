@@ -1,4 +1,4 @@
-"""Holds STREAMGAUGE_KAFKA_OPTIONS against what Kafka's clients know, which ignore a name that they do not know."""
+"""Checks the names and values in STREAMGAUGE_KAFKA_OPTIONS, because Kafka's clients ignore options that they do not know."""
 
 from pyspark.sql import SparkSession
 

@@ -107,7 +107,7 @@ def _master(settings: Settings) -> str:
 
 
 def _print_to(file: Path, spark: SparkSession) -> None:
-    """Keeps off the terminal what Python workers print: that of transformWithState prints ten lines whenever its query starts."""
+    """Redirects what Python workers print from the terminal to a file: that of transformWithState prints ten lines at each start of its query."""
     java = spark.sparkContext._jvm.java  # type: ignore[union-attr]
     java.lang.System.setErr(java.io.PrintStream(java.io.FileOutputStream(str(file), True), True))  # noqa: FBT003
 
@@ -162,7 +162,7 @@ def _ui_config(settings: Settings) -> dict[str, str | int]:
 
 
 def ui_address(spark: SparkSession) -> str | None:
-    """The address of the session's web UI, on the port wanted or, if that is taken, one of the next. None if the UI is off."""
+    """The address of the session's web UI, on the configured port, or one of the next if it is taken. None if the UI is off."""
     if (told := spark.sparkContext.uiWebUrl) is None:
         return None
     return f"http://{LOOPBACK}:{urlsplit(told).port}"
@@ -203,7 +203,7 @@ def _lake_config(settings: Settings) -> dict[str, str | int]:
 
 @contextlib.contextmanager
 def session_config(spark: SparkSession, config: Mapping[str, str]) -> Iterator[None]:
-    """Changes settings of the session meanwhile. A streaming query that starts then keeps a copy of them."""
+    """Changes settings of the session for the block. A streaming query that starts in it keeps a copy of them."""
     before = {name: spark.conf.get(name, None) for name in config}
     for name, value in config.items():
         spark.conf.set(name, value)

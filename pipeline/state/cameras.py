@@ -1,4 +1,4 @@
-"""Which cameras are offline: a stateful processor over `offline.advance`, and the rows that become of its changes."""
+"""Which cameras are offline: a stateful processor over `offline.advance`, and the rows made from its changes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,10 +26,10 @@ CHANGES = (
 
 
 class OfflineCameras(StatefulProcessor):
-    """Spark's calls, a camera at a time: one value to read and one to write, and a timer for its next change.
+    """Handles Spark's calls, one camera at a time: reads one value, writes one, and sets a timer for the next change.
 
-    A timer is not postponed when a document comes: it fires at the old time, finds that nothing has changed, and is set anew. So a camera
-    that is heard costs no timer.
+    A document does not postpone the timer: it fires at the old time, finds that nothing has changed, and is set again. So a document
+    costs no timer.
     """
 
     def __init__(self, limits: Limits) -> None:

@@ -14,9 +14,9 @@ _KNOWN = f"sessions array<struct<{_SESSION}, totals array<struct<total decimal(2
 
 
 class EarlySessions(StatefulProcessor):
-    """Spark's calls: a key at a time, one value to read and one to write, and a timer for the session that ends first.
+    """Handles Spark's calls, one key at a time: reads one value, writes one, and sets a timer for the session that ends first.
 
-    A timer waits exactly as long as there is a value. It is not postponed when events come: it finds what is still open, and is set anew.
+    There is a timer as long as there is a value. Events do not postpone it: it fires, finds which sessions are still open, and is set again.
     """
 
     def __init__(self, key: str, gap_ms: int, *, newest_only: bool) -> None:
@@ -27,7 +27,7 @@ class EarlySessions(StatefulProcessor):
         self._handle, self._state = handle, handle.getValueState("known", _KNOWN)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, N802, N803
-        """Takes the events of one batch, in any order, and tells which sessions they have changed."""
+        """Takes the events of one batch, in any order, and returns the sessions that they have changed."""
         before = self._read()
         after = grown(
             before, (Event(row.at_ms, row.id, tuple(row.totals)) for row in rows), timerValues.getCurrentWatermarkInMs(), self._gap_ms

@@ -22,7 +22,7 @@ class Seen(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What is known of a camera. incident_ms: when it went offline after it had been steady. gone_ms: when it went offline lately.
+    """What is known about a camera. incident_ms: when it went offline after it had been steady. gone_ms: when it recently went offline.
 
     first_ms: when it was first heard of since it was forgotten; None if a version without this field already knew it.
     """
@@ -100,7 +100,7 @@ def _unheard(status: Status | None, until_ms: float, limits: Limits, changes: li
 
 
 def _changed(before: Status | None, status: Status, known_ms: int, changes: list[Change]) -> Status:
-    """Adds the change, with an alert unless the camera is online for the first time or its flapping has been told already."""
+    """Adds the change, with an alert unless the camera is online for the first time or its flapping has already been reported."""
     incident_ms, gone_ms = (before.incident_ms, before.gone_ms) if before is not None else (None, ())
     was_flapping = len(gone_ms) >= FLAPS
     if status.is_online:

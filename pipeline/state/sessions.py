@@ -47,7 +47,7 @@ def still_open(known: Known, watermark_ms: int, gap_ms: int) -> Known:
 
 
 def joined(sessions: Iterable[Session], gap_ms: int) -> tuple[Session, ...]:
-    """Makes one of sessions that are at most `gap_ms` apart. Returns them in order of time."""
+    """Joins sessions that are at most `gap_ms` apart. Returns them in order of time."""
     found: list[Session] = []
     for session in sorted(sessions, key=lambda session: session.start_ms):
         if found and session.start_ms - found[-1].last_ms <= gap_ms:
@@ -78,5 +78,5 @@ def _one_of(first: Session, second: Session) -> Session:
 
 
 def _sum(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    """As SQL adds up: without nulls."""
+    """As in SQL, nulls do not count."""
     return one if other is None else other if one is None else one + other
