@@ -29,7 +29,9 @@ def cluster_config(settings: Settings) -> dict[str, str]:
     refuse_folders_of_one_machine(settings)
     # On Kubernetes and YARN, the manager or its settings determine the driver's address.
     own = None if is_managed(settings.spark_master) else address_towards(settings.spark_master)
-    _refuse_a_kafka_of_one_machine(settings, own)
+    if own != LOOPBACK and not settings.kafka_bootstrap_servers:
+        msg = f"the workers of {settings.spark_master} connect to Kafka directly, and the embedded broker listens on {LOOPBACK} only; set KAFKA_BOOTSTRAP_SERVERS to a Kafka that they can reach"
+        raise StreamgaugeError(msg)
     wanted = {
         "spark.driver.bindAddress": own,
         "spark.driver.host": settings.driver_host or own,
@@ -99,12 +101,6 @@ def refuse_folders_of_one_machine(settings: Settings) -> None:
         told = ((in_home, f"STREAMGAUGE_HOME={settings.home.absolute()}"), (lake_elsewhere, f"LAKE_URI={settings.lake_uri}"))
         folders = " and ".join(folder for is_used, folder in told if is_used)
         msg = f"SPARK_MASTER={settings.spark_master} runs tasks on workers, which may not have {folders} under the same path; share it (a network file system, a volume) and set STREAMGAUGE_SHARED_HOME=true, or use an object store (CHECKPOINT_URI, LAKE_URI), or SPARK_MASTER=local[*]"
-        raise StreamgaugeError(msg)
-
-
-def _refuse_a_kafka_of_one_machine(settings: Settings, own: str | None) -> None:
-    if own != LOOPBACK and not settings.kafka_bootstrap_servers:
-        msg = f"the workers of {settings.spark_master} connect to Kafka directly, and the embedded broker listens on {LOOPBACK} only; set KAFKA_BOOTSTRAP_SERVERS to a Kafka that they can reach"
         raise StreamgaugeError(msg)
 
 
