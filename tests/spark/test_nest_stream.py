@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from plain import one_camera
-from streaming import Record, at
+from streaming import Record, Stream, at
 
 from contract.settings import Settings
 from contract.storage.data_files import data_file
@@ -41,15 +41,10 @@ def test_zip_codes_of_the_same_hour_have_rows_of_their_own(stream):
 
 def test_a_sighting_counts_until_the_watermark_reaches_it(stream):
     counting = stream(CAMERA_STATS, settings=TEN_MINUTES)
-    first, in_time, late = counting.run([seen("10:30")], [seen("10:20:01")], [seen("10:20")])
-    assert first.watermark == at("10:20")
+    first, in_time, late = counting.run([seen("10:30"), seen("09:00")], [seen("10:20:01")], [seen("10:20")])
+    assert (first.watermark, first.late, hours(first.rows)) == (at("10:20"), 0, {"09:00": 1, "10:00": 1}), "no batch makes its own late"
     assert (in_time.late, hours(in_time.rows)) == (0, {"10:00": 2})
     assert (late.late, late.rows) == (1, []), "10:20 is ten minutes behind the newest event: late, although its hour is open"
-
-
-def test_a_batch_does_not_make_its_own_sightings_late(stream):
-    (only,) = stream(CAMERA_STATS, settings=TEN_MINUTES).run([seen("20:00"), seen("10:00")])
-    assert (only.late, hours(only.rows)) == (0, {"10:00": 1, "20:00": 1})
 
 
 def test_the_watermark_is_as_late_as_the_settings_say(stream, settings_of):
@@ -76,15 +71,6 @@ def test_complete_writes_every_hour_in_each_batch(stream):
     assert hours(second.rows) == {"10:00": 1, "15:00": 1}
 
 
-def test_five_runs_give_what_one_run_gives(stream):
-    batches = [[seen(f"{10 + number}:30", f"cam-{number}"), seen(f"10:0{number}"), seen("10:00")] for number in range(5)]
-    one_run, five_runs = (stream(CAMERA_STATS, settings=Settings(watermark="1 day")) for _ in range(2))
-    one_run.run(*batches)
-    for batch in batches:
-        five_runs.run(batch)
-    assert hours(one_run.table) == hours(five_runs.table) == {"10:00": 6, "11:00": 1, "12:00": 1, "13:00": 1, "14:00": 1}
-
-
 def test_a_batch_that_runs_again_after_a_kill_writes_the_same_rows(stream):
     counting = stream(CAMERA_STATS, settings=TEN_MINUTES)
     _, second = counting.run([seen("10:30")], [seen("10:40"), seen("10:20")])
@@ -94,9 +80,8 @@ def test_a_batch_that_runs_again_after_a_kill_writes_the_same_rows(stream):
     assert hours(third.rows) == hours(counting.table) == {"10:00": 3}
 
 
-@pytest.mark.parametrize("value", [None, b"not JSON", {}])
-def test_a_record_that_cannot_be_used_does_not_stop_the_stream(stream, value):
-    _, second = stream(CAMERA_STATS).run([value], [seen("10:00")])
+def test_records_that_cannot_be_used_do_not_stop_the_stream(stream):
+    _, second = stream(CAMERA_STATS).run([None, b"not JSON", {}], [seen("10:00")])
     assert hours(second.rows) == {"10:00": 1}
 
 
@@ -108,32 +93,30 @@ def test_dead_letters_name_the_record_in_whatever_batch_it_comes(stream):
     ]
 
 
-def crowds_of(batch):
-    return [(row["window"]["start"][11:16], row["crowd"], row["reached_at"][11:19]) for row in batch.rows]
+def crowds_of(batch, hour):
+    """(size of the crowd, when it was reached) in this hour."""
+    return [(row["crowd"], row["reached_at"][11:19]) for row in batch.rows if row["window"]["start"][11:16] == hour]
 
 
-def test_a_crowd_is_written_when_it_is_reached_and_stays_the_same(stream):
-    first, second, third = stream(CROWDS).run([seen("10:01"), seen("10:02")], [seen("10:03"), seen("10:04")], [seen("10:05")])
-    assert crowds_of(first) == []
-    assert crowds_of(second) == [("10:00", 3, "10:03:00")]
-    assert crowds_of(third) == crowds_of(second), "the row is written again, unchanged"
+@pytest.fixture(scope="module")
+def crowds(spark, tmp_path_factory):
+    """Three batches with sightings of three hours."""
+    return Stream(spark, CROWDS, tmp_path_factory.mktemp("crowds"), settings=Settings(watermark="1 day")).run(
+        [seen("10:01"), seen("10:02"), seen("12:01"), seen("12:02"), seen("12:09"), seen("14:01"), seen("14:01"), seen("14:02")],
+        [seen("10:03"), seen("10:04"), seen("12:03"), seen("15:01")],
+        [seen("10:05"), seen("15:02")],
+    )
 
 
-def test_a_sighting_that_arrives_late_moves_the_crowd_back(stream):
-    crowds = stream(CROWDS)
-    crowds.run([seen("10:01"), seen("10:02"), seen("10:09")], [seen("10:03")])
-    assert [row["reached_at"] for row in crowds.table] == ["2026-01-01T10:03:00Z"]
+def test_a_crowd_is_written_when_it_is_reached_and_stays_the_same(crowds):
+    assert crowds_of(crowds[0], "10:00") == []
+    assert crowds_of(crowds[1], "10:00") == [(3, "10:03:00")]
+    assert crowds_of(crowds[2], "10:00") == [(3, "10:03:00")], "the row is written again, unchanged"
 
 
-def test_a_crowd_counts_each_sighting_once_and_each_hour_by_itself(stream):
-    (only,) = stream(CROWDS).run([seen("10:01"), seen("10:01"), seen("10:02"), seen("11:01"), seen("11:02")])
-    assert crowds_of(only) == []
+def test_a_sighting_that_arrives_late_moves_the_crowd_back(crowds):
+    assert [crowds_of(batch, "12:00") for batch in crowds[:2]] == [[(3, "12:09:00")], [(3, "12:03:00")]]
 
 
-def test_a_batch_that_runs_again_tells_the_same_crowd(stream):
-    crowds = stream(CROWDS)
-    crowds.run([seen("10:01"), seen("10:02")], [seen("10:03")])
-    crowds.lose_last_commit()
-    again, *_ = crowds.run([seen("10:04")])
-    assert crowds_of(again) == [("10:00", 3, "10:03:00")]
-    assert len(crowds.table) == 1
+def test_a_crowd_counts_each_sighting_once_and_each_hour_by_itself(crowds):
+    assert [crowds_of(batch, hour) for batch in crowds for hour in ("14:00", "15:00")] == [[]] * 6

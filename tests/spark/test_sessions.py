@@ -4,13 +4,16 @@ import json
 
 import pytest
 from avro import V1, change, in_wire_format
-from streaming import Record, at
+from streaming import Record, Stream, at
 
 from contract.settings import Settings
 from pipeline.domains import taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
 
 ALHAMBRA, ASTORIA = 4, 7
+GAP, JOINED, REPEATED, LATE = 10, 18, 20, 31
+"""More zones."""
+ZONE_SESSIONS = next(query for query in taxi.queries(Settings()) if query.name == "taxi-zone-sessions")
 
 
 def trip(dropoff, zone=ASTORIA, **fields):
@@ -23,54 +26,71 @@ def told(rows, name):
     return [(row["window"]["start"][11:19], row["window"]["end"][11:19], row[name]) for row in rows]
 
 
+@pytest.fixture(scope="module")
+def batches(spark, tmp_path_factory):
+    """What became of four batches of several zones. The last one makes the sessions of all others final."""
+    return Stream(spark, ZONE_SESSIONS, tmp_path_factory.mktemp("zones")).run(
+        [
+            *(trip(time, GAP) for time in ("10:00", "10:05", "10:10:01")),
+            *(trip(time, JOINED) for time in ("10:00", "10:08")),
+            *(trip("10:05", REPEATED) for _ in range(2)),
+            trip("10:00", ALHAMBRA),
+            trip("10:01"),
+            trip("10:02", fare_amount=0.5),
+            trip("10:03", None),
+        ],
+        [trip("10:04", JOINED), trip("10:05", REPEATED), trip("10:20", LATE)],
+        [trip("10:04", LATE)],
+        [trip("12:00")],
+    )
+
+
 @pytest.fixture
-def zones(stream):
-    """The stream of the taxi query."""
-    by_name = {query.name: query for query in taxi.queries(Settings())}
-    return stream(by_name["taxi-zone-sessions"])
-
-
-def test_a_gap_of_exactly_five_minutes_continues_a_session_and_a_longer_one_ends_it(zones):
-    first, last = zones.run([trip("10:00"), trip("10:05"), trip("10:10:01")], [trip("12:00")])
-    assert first.rows == [], "a session is written when it is final"
-    assert told(last.rows, "trips") == [("10:00:00", "10:10:00", 2), ("10:10:01", "10:15:01", 1)]
-
-
-def test_a_trip_between_two_sessions_makes_them_one(zones):
-    *_, last = zones.run([trip("10:00"), trip("10:08")], [trip("10:04")], [trip("12:00")])
-    assert told(last.rows, "trips") == [("10:00:00", "10:13:00", 3)]
-
-
-def test_zones_have_sessions_of_their_own_with_names_and_sums(zones):
-    *_, last = zones.run([trip("10:00", ALHAMBRA), trip("10:01"), trip("10:02", fare_amount=0.5), trip("10:03", None)], [trip("12:00")])
-    window = {"start": "2026-01-01T10:01:00Z", "end": "2026-01-01T10:07:00Z"}
-    astoria = {"zone_id": ASTORIA, "borough": "Queens", "zone": "Astoria", "window": window, "trips": 2}
-    assert {**astoria, "fare_amount_sum": 10.5, "total_amount_sum": None} in last.rows
-    assert {row["zone_id"]: (row["borough"], row["trips"]) for row in last.rows} == {
-        4: ("Manhattan", 1),
-        7: ("Queens", 2),
-        264: ("Unknown", 1),
+def final(batches):
+    """The sessions of a zone that became final, and when: by batch, those in which nothing of it became final left out."""
+    return lambda zone: {
+        number: told(rows, "trips")
+        for number, batch in enumerate(batches)
+        if (rows := [row for row in batch.rows if row["zone_id"] == zone])
     }
 
 
-def test_a_trip_that_is_repeated_counts_once_and_does_not_prolong_a_session(zones):
-    *_, last = zones.run([trip("10:00"), trip("10:00")], [trip("10:00")], [trip("12:00")])
-    assert told(last.rows, "trips") == [("10:00:00", "10:05:00", 1)]
+def test_a_gap_of_exactly_five_minutes_continues_a_session_and_a_longer_one_ends_it(batches, final):
+    assert batches[0].rows == [], "a session is written when it is final"
+    assert final(GAP) == {1: [("10:00:00", "10:10:00", 2)], 3: [("10:10:01", "10:15:01", 1)]}
 
 
-def test_a_late_trip_changes_no_final_session(zones):
-    _, late, last = zones.run([trip("10:00"), trip("10:20")], [trip("10:04")], [trip("12:00")])
-    assert late.late == 1
-    assert told(late.rows + last.rows, "trips") == [("10:20:00", "10:25:00", 1)]
+def test_a_trip_between_two_sessions_makes_them_one(final):
+    assert final(JOINED) == {3: [("10:00:00", "10:13:00", 3)]}
 
 
-def test_a_batch_gives_the_sessions_that_the_stream_gives(zones, records):
+def test_zones_have_sessions_of_their_own_with_names_and_sums(batches):
+    rows = [row for batch in batches for row in batch.rows]
+    window = {"start": "2026-01-01T10:01:00Z", "end": "2026-01-01T10:07:00Z"}
+    astoria = {"zone_id": ASTORIA, "borough": "Queens", "zone": "Astoria", "window": window, "trips": 2}
+    assert {**astoria, "fare_amount_sum": 10.5, "total_amount_sum": None} in rows
+    boroughs = {row["zone_id"]: (row["borough"], row["trips"]) for row in rows}
+    assert (boroughs[ALHAMBRA], boroughs[ASTORIA], boroughs[264]) == (("Manhattan", 1), ("Queens", 2), ("Unknown", 1))
+
+
+def test_a_trip_that_is_repeated_counts_once_and_does_not_prolong_a_session(final):
+    assert final(REPEATED) == {1: [("10:05:00", "10:10:00", 1)]}
+
+
+def test_a_late_trip_changes_no_session(batches, final):
+    assert [batch.late for batch in batches] == [0, 0, 1, 0]
+    assert final(LATE) == {3: [("10:20:00", "10:25:00", 1)]}
+
+
+def test_a_batch_gives_the_sessions_that_the_stream_gives(stream, records):
+    zones = stream(ZONE_SESSIONS)
     trips = [trip(f"10:{minute:02}", zone) for minute in (0, 5, 11, 12, 17, 30) for zone in (ALHAMBRA, ASTORIA)]
     zones.run(trips[:3], trips[3:8], trips[8:], [trip("12:00")])
-    query = next(one for one in taxi.queries(Settings()) if one.name == "taxi-zone-sessions")
     values = [json.dumps(one.value).encode() for one in trips]
     received = records(*values, topic="nyc-taxi")
-    expected = {(row.zone_id, row.window.start.minute, row.window.end.minute, row.trips) for row in query.result(received).collect()}
+    expected = {
+        (row.zone_id, row.window.start.minute, row.window.end.minute, row.trips) for row in ZONE_SESSIONS.result(received).collect()
+    }
     found = {(row["zone_id"], int(row["window"]["start"][14:16]), int(row["window"]["end"][14:16]), row["trips"]) for row in zones.table}
     assert found == expected
     assert len(found) == 6

@@ -7,7 +7,7 @@ import pytest
 import streaming
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
-from streaming import Record, at
+from streaming import Record, Stream, at
 
 from contract.settings import Settings
 from pipeline.checkpoint.use import CheckpointUse
@@ -39,7 +39,16 @@ def stats(seen, locations, *, key=("device_id", "start_time"), by=(), length="1 
 @pytest.fixture
 def counting(stream):
     """The stream after its first run, which has counted two cameras."""
-    running = stream(CAMERA_STATS)
+    return counted_two(stream(CAMERA_STATS))
+
+
+@pytest.fixture(scope="module")
+def refusing(spark, tmp_path_factory):
+    """As `counting`, for changes that are refused: they leave the checkpoint as it is."""
+    return counted_two(Stream(spark, CAMERA_STATS, tmp_path_factory.mktemp("stream")))
+
+
+def counted_two(running):
     running.run([seen("a", "10:10"), seen("b", "10:11")])
     return running
 
@@ -115,11 +124,11 @@ def test_another_window_length_is_not_detected_and_the_table_holds_both_kinds(co
         pytest.param(lambda seen, locations: stats(seen.dropDuplicates(["device_id", "start_time"]), locations), id="a stateful step more"),
     ],
 )
-def test_a_state_that_does_not_fit_is_refused_with_the_two_ways_out_and_nothing_is_written(counting, transform):
-    counting.change(transform=transform)
+def test_a_state_that_does_not_fit_is_refused_with_the_two_ways_out_and_nothing_is_written(refusing, transform):
+    refusing.change(transform=transform)
     with pytest.raises(StreamingQueryException) as refused:
-        counting.run([seen("c", "10:12")])
-    assert counts(counting.table) == {("10:00", "11:00"): 2}
+        refusing.run([seen("c", "10:12")])
+    assert counts(refusing.table) == {("10:00", "11:00"): 2}
     told = diagnosis(str(refused.value), CheckpointUse.of(CAMERA_STATS, Settings()), Settings())
     assert told.remedy is Remedy.PERSON
     assert told.what.startswith("the query has changed, and the state in ")
