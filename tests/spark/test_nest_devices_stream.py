@@ -1,6 +1,5 @@
 """The queries on thermostats and smoke alarms as streams: which readings count, batch after batch, and which come too late."""
 
-import pytest
 from streaming import Record, at
 
 from contract.settings import Settings
@@ -52,19 +51,16 @@ class TestTemperatures:
         assert again == second
         assert hours(third.rows) == {("s1", "10:00"): (3, 21, 20, 22)}
 
-    @pytest.mark.parametrize(
-        "record",
-        [
+    def test_what_is_no_reading_counts_nowhere(self, stream):
+        no_readings = [
             read("10:00", None),
             read("10:00", "warm"),
             Record({"devices": {"thermostats": {"t1": {"ambient_temperature_c": 20}}}}),
             Record({"devices": {"thermostats": [1], "cameras": {}}}),
             Record(read("10:00", 20).value, timestamp=at("09:49")),
             Record(b"not JSON"),
-        ],
-    )
-    def test_what_is_no_reading_counts_nowhere(self, stream, record):
-        (only,) = stream(TEMPERATURES).run([record, read("10:00", 20, "t2")])
+        ]
+        (only,) = stream(TEMPERATURES).run([*no_readings, read("10:00", 20, "t2")])
         assert hours(only.rows) == {("s1", "10:00"): (1, 20, 20, 20)}
 
     def test_ids_that_a_document_leaves_out_are_its_key_and_unknown(self, stream):

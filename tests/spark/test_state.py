@@ -1,9 +1,11 @@
 """A look inside the state of a query: of deduplications and aggregations."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from streaming import Record, at
+from streaming import Record, Stream, at
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
@@ -28,10 +30,10 @@ def state_of(spark):
     return lambda stream: State(spark, Checkpoint(stream.checkpoint))
 
 
-@pytest.fixture
-def camera_stats(stream):
+@pytest.fixture(scope="module")
+def camera_stats(spark, tmp_path_factory):
     """Three batches, each followed by one without records: the third closes the hour of the first two."""
-    running = stream(query(nest, "nest-camera-stats"))
+    running = Stream(spark, query(nest, "nest-camera-stats"), tmp_path_factory.mktemp("stream"))
     running.run([seen("no-1", "10:10"), seen("no-1", "10:12"), seen("no-2", "10:11")], [seen("no-1", "10:20")], [seen("no-2", "11:30")])
     return running
 
@@ -117,9 +119,10 @@ def test_a_query_without_timers_says_so(camera_stats, state_of):
         state_of(camera_stats).timers(2, [], limit=9)
 
 
-def test_a_state_that_spark_cannot_read_is_one_line(camera_stats, state_of):
-    for file in (camera_stats.checkpoint / "state" / "1").rglob("*.delta"):
+def test_a_state_that_spark_cannot_read_is_one_line(camera_stats, spark, tmp_path):
+    broken = Path(shutil.copytree(camera_stats.checkpoint, tmp_path / "broken"))
+    for file in (broken / "state" / "1").rglob("*.delta"):
         file.unlink()
     with pytest.raises(StreamgaugeError, match=r"^Spark cannot read the state: .+$") as told:
-        state_of(camera_stats).overview(2)
+        State(spark, Checkpoint(broken)).overview(2)
     assert len(str(told.value).splitlines()) == 1
