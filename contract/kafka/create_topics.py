@@ -48,9 +48,7 @@ def create_topics(
     try:
         found = deviations(admin, [topic for topic in topics if topic.name in existing], existing)
     except (KafkaException, TimeoutError) as error:
-        return [
-            f"the settings of the topics that are there could not be looked at ({reason(error, TIMEOUT_SECONDS)}); they are used as they are"
-        ]
+        return [f"the settings of the existing topics could not be read ({reason(error, TIMEOUT_SECONDS)}); they are used as they are"]
     return [f"topic {of.topic.name} has {of.setting}={of.found}, expected {of.setting}={of.expected}; it is used as it is" for of in found]
 
 

@@ -35,5 +35,5 @@ def write_rows(kafka: KafkaCluster, topic: str, values: Mapping[bytes, bytes | N
     unsent = producer.flush(DELIVERY_SECONDS)
     if failures or unsent:
         reason = failures[0].str() if failures else f"no answer within {DELIVERY_SECONDS} s"
-        msg = f"Kafka at {kafka} did not take {len(failures) + unsent} of {len(values)} rows for topic {topic} ({reason}); check that it is running, and try again"
+        msg = f"Kafka at {kafka} did not accept {len(failures) + unsent} of {len(values)} rows for topic {topic} ({reason}); check that it is running, and try again"
         raise StreamgaugeError(msg)

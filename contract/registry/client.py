@@ -105,7 +105,7 @@ class SchemaRegistry:
 
     def _refused(self, reason: str) -> StreamgaugeError:
         return StreamgaugeError(
-            f"the schema registry at {self.url} and this client do not trust each other ({reason}); "
+            f"the schema registry at {self.url} denies access, or its certificate is not trusted ({reason}); "
             f"correct basic.auth.user.info or the ssl.* properties in the file that {VARIABLE} names, or the registry's rights"
         )
 

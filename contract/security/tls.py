@@ -123,7 +123,7 @@ def _trusted(properties: PropertiesFile, location: str) -> str:
             store = pkcs12.load_pkcs12(content, (properties.value("ssl.truststore.password") or "").encode())
             found = [one.certificate for one in store.additional_certs]
     except ValueError as error:
-        wrong = "holds no certificate in PEM" if store_type == PEM else "is no PKCS12 store, or ssl.truststore.password is not its password"
+        wrong = "holds no PEM certificate" if store_type == PEM else "is not a PKCS12 store, or ssl.truststore.password is not its password"
         msg = f"ssl.truststore.location={location} {wrong}"
         raise properties.error(msg) from error
     if not found:

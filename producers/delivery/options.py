@@ -58,7 +58,7 @@ def at_most_one(options: dict[str, object]) -> None:
     """Raises StreamgaugeError when more than one of the options is given. options: value by option name."""
     given = [name for name, value in options.items() if value]
     if len(given) > 1:
-        msg = f"{' and '.join(given)} exclude one another; leave out {'one' if len(given) == 2 else 'all but one'} of them"  # noqa: PLR2004
+        msg = f"{' and '.join(given)} cannot be used together; leave out {'one' if len(given) == 2 else 'all but one'} of them"  # noqa: PLR2004
         raise StreamgaugeError(msg)
 
 

@@ -103,7 +103,7 @@ def _converted(column: pa.Array, name: str, path: StoragePath) -> pa.Array:
             return _milliseconds(column)
         return column.cast(wanted) if pa.types.is_string(wanted) else _numbers(column, wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        msg = f"{_shown(path)}: column {name}, of type {found}, holds something else than {_meaning(name)} ({_first_line(error)}); mend these values"
+        msg = f"{_shown(path)}: column {name}, of type {found}, holds something other than {_meaning(name)} ({_first_line(error)}); correct these values"
         raise StreamgaugeError(msg) from error
 
 
@@ -150,7 +150,7 @@ def _errors_name_the_file(path: StoragePath) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         number = error.errno if isinstance(error, OSError) else None
         number = errno.ENOENT if isinstance(error, FileNotFoundError) else number  # object stores do not set it
-        reason = f"cannot be read ({os.strerror(number)})" if number else f"is no Parquet file, or a damaged one ({_first_line(error)})"
+        reason = f"cannot be read ({os.strerror(number)})" if number else f"is not a Parquet file, or is damaged ({_first_line(error)})"
         msg = f"{_shown(path)} {reason}; expected a Parquet file of TLC's green taxi trips"
         raise StreamgaugeError(msg) from error
 

@@ -122,10 +122,10 @@ class LiveStream:
             problem = f"answers HTTP {error.status_code}"
             raise self._refused_for_good(problem) from error
         except InvalidContentTypeError as error:
-            problem = f"is no stream of server-sent events (content type {error.content_type})"
+            problem = f"is not a stream of server-sent events (content type {error.content_type})"
             raise self._refused_for_good(problem) from error
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema) as error:
-            problem = "is no address that can be asked"
+            problem = "is not a valid address"
             raise self._refused_for_good(problem) from error
         except requests.RequestException as error:
             return _Ended(type(error).__name__)

@@ -230,7 +230,7 @@ def test_a_registry_that_is_away_is_waited_for_at_the_start_and_not_missed_later
 
 def test_options_that_contradict_each_other_are_one_sentence(registry, tmp_path):
     for arguments, message in (
-        (("--live", "--file", __file__), "--live and --file exclude one another"),
+        (("--live", "--file", __file__), "--live and --file cannot be used together"),
         (("--live", "--rate", "5"), "--rate applies to simulated events only"),
         (("--file", str(tmp_path / "none")), "does not exist"),
         (("--schema", str(tmp_path / "none")), "does not exist"),
