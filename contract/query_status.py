@@ -160,13 +160,9 @@ def _measured(progress: Row | None, status: str, now: datetime) -> dict[str, Any
     rates = {name: progress[name] if status == RUNNING else 0.0 if status == IDLE else None for name in _NUMBERS[:2]}
     watermark = progress["watermark"]
     return rates | {
+        **{name: progress[name] for name in ("batch_ms", "watermark", "state_rows", "state_bytes", "state_operators")},
         "batch_at": progress["time"],
-        "batch_ms": progress["batch_ms"],
-        "watermark": watermark,
         "watermark_age_ms": None if watermark is None else round((now - watermark).total_seconds() * 1000),
-        "state_rows": progress["state_rows"],
-        "state_bytes": progress["state_bytes"],
-        "state_operators": progress["state_operators"],
         "late_rows": progress["rows_dropped_by_watermark_total"],
     }
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 import pooch
 import requests
@@ -67,7 +67,8 @@ def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
 
     Raises StreamgaugeError for a wrong hash, a missing network or a full disk. Leaves no partial downloads.
     """
-    with _Download(bundle, missing(bundle, settings, lock)) as download:
+    download = _Download(bundle, missing(bundle, settings, lock))
+    with download.bar:
         return download.in_threads(lambda artifact: _fetch_one(artifact, settings, download), locked(bundle, lock))
 
 
@@ -133,15 +134,8 @@ class _Download:
         self.bar = Progress(*columns, console=self.console, transient=True, disable=not (missing and self.console.is_terminal))
         self.task = self.bar.add_task(self.title, total=self.total)
         self.lines = Reminder()
-
-    def __enter__(self) -> Self:
         if self.total and not self.console.is_terminal:
             self.console.print(f"{self.title}: {size_text(self.total)}")
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
 
     def in_threads(self, work: Callable[[LockedArtifact], Path], artifacts: Sequence[LockedArtifact]) -> list[Path]:
         """Maps `work` over `artifacts`, a few at a time. After a failure or an interrupt, the other downloads stop at their next chunk.

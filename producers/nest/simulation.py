@@ -64,8 +64,8 @@ def simulate(simulation: Simulation, outages: Counter[str] | None = None) -> Ite
 
     outages: counts the outages of each kind (OUTAGES), by camera, as they begin.
     """
-    neighbourhood = _Neighbourhood(simulation, Counter() if outages is None else outages)
     start_ms, step_ms = round(simulation.start.timestamp() * MS_PER_SECOND), simulation.seconds_between * MS_PER_SECOND
+    neighbourhood = _Neighbourhood(simulation, start_ms, Counter() if outages is None else outages)
     for number in count() if simulation.limit is None else range(simulation.limit):
         yield neighbourhood.next_document(number, start_ms + int(number * step_ms))
 
@@ -82,9 +82,8 @@ class _Neighbourhood:
     it is dark.
     """
 
-    def __init__(self, simulation: Simulation, outages: Counter[str]) -> None:
+    def __init__(self, simulation: Simulation, start_ms: int, outages: Counter[str]) -> None:
         self._rng = random.Random(simulation.seed)  # noqa: S311 - a simulation, no secret
-        start_ms = round(simulation.start.timestamp() * MS_PER_SECOND)
         self._memory_ms = int(simulation.memory_seconds * MS_PER_SECOND)
         self._longest_ms = min(_LONGEST_EVENT_MS, self._memory_ms // 2)
         states = [HomeState(home, start_ms - 1 - int(self._rng.random() * 10**9), simulation.seed) for home in homes(simulation.cameras)]

@@ -9,7 +9,6 @@ unknown zone  264 (unknown), 265 (outside the city), or a number that is not in 
 """
 
 from datetime import UTC, datetime
-from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +23,8 @@ UNKNOWN_ZONES = (264, 265, ZONE_IN_NO_TABLE)
 UNSET_CLOCK_MS = int(datetime(2008, 12, 31, 23, 2, 24, tzinfo=UTC).timestamp()) * MS_PER_SECOND
 UNSET_CLOCKS = 2
 
-
-class Oddity(IntEnum):
-    """The kinds of odd trips."""
-
-    LACKS_CODES = 0
-    STANDS_STILL = 1
-    REFUND = 2
-    ALL_DAY = 3
-    UNKNOWN_ZONE = 4
-
-
 _SHARES = (0.55, 0.27, 0.06, 0.04, 0.08)
+"""How many of the odd trips are of each kind above, without the last."""
 
 Columns = dict[str, npt.NDArray]  # type: ignore[type-arg]  # each column has its own type
 
@@ -43,21 +32,17 @@ Columns = dict[str, npt.NDArray]  # type: ignore[type-arg]  # each column has it
 def make_odd(trips: Columns, rng: np.random.Generator, fraction: float) -> dict[str, npt.NDArray[np.bool_]]:
     """Makes a `fraction` of the trips odd, in place. Returns a null mask by column."""
     size = len(trips[DROPOFF])
-    is_odd, oddity = rng.random(size) < fraction, rng.choice(list(Oddity), size, p=_SHARES)
+    is_odd, oddity = rng.random(size) < fraction, rng.choice(len(_SHARES), size, p=_SHARES)
     seconds = rng.integers(0, 60, size)
     zones = rng.choice(UNKNOWN_ZONES, (2, size))
-
-    def having(wanted: Oddity) -> npt.NDArray[np.bool_]:
-        return is_odd & (oddity == wanted)
-
-    still, refund, all_day, unknown = (having(oddity) for oddity in list(Oddity)[1:])
+    lacks_codes, still, refund, all_day, unknown = (is_odd & (oddity == kind) for kind in range(len(_SHARES)))
     trips["trip_distance"][still] = 0
     trips[PICKUP][still] = trips[DROPOFF][still] - seconds[still] // 10 * MS_PER_SECOND
     trips[PICKUP][all_day] = trips[DROPOFF][all_day] - (86_400 - seconds[all_day]) * MS_PER_SECOND
     for amount in AMOUNTS:
         trips[amount][refund] *= -1
     trips["PULocationID"][unknown], trips["DOLocationID"][unknown] = zones[:, unknown]
-    return dict.fromkeys(CODES, having(Oddity.LACKS_CODES))
+    return dict.fromkeys(CODES, lacks_codes)
 
 
 def unset_clocks(trips: Columns) -> None:

@@ -41,32 +41,22 @@ def encoder(registry: SchemaRegistry, topic: str, text: str, notice: Callable[[s
     Waits for a registry that does not answer, and reports the beginning and end of the wait to `notice`. After the registry has returned
     the schema id it is not used again. Raises StreamgaugeError when it rejects the schema.
     """
-    if not _registered(registry, f"{topic}-value", text, notice, idle):
-        return None
-    serializer = AvroSerializer(registry.client, Schema(text, AVRO), conf={"subject.name.strategy": topic_subject_name_strategy})
-    context = SerializationContext(topic, MessageField.VALUE)
-
-    def encode(edit: Edit) -> bytes:
-        return serializer(edit, context) or b""
-
-    return encode
-
-
-def _registered(registry: SchemaRegistry, subject: str, text: str, notice: Callable[[str], None], idle: Idle) -> bool:
     away_since: float | None = None
     while not idle.is_stopped():
         try:
-            registry.register(subject, text)
+            registry.register(f"{topic}-value", text)
         except RegistryAway as away:
             if away_since is None:
                 away_since = time.monotonic()
                 notice(f"waiting: {away}")
             idle.wait(_SECONDS_BETWEEN_TRIES)
-        else:
-            if away_since is not None:
-                notice(f"the schema registry at {registry.url} is back after {time.monotonic() - away_since:.0f} s")
-            return True
-    return False
+            continue
+        if away_since is not None:
+            notice(f"the schema registry at {registry.url} is back after {time.monotonic() - away_since:.0f} s")
+        serializer = AvroSerializer(registry.client, Schema(text, AVRO), conf={"subject.name.strategy": topic_subject_name_strategy})
+        context = SerializationContext(topic, MessageField.VALUE)
+        return lambda edit: serializer(edit, context) or b""
+    return None
 
 
 def _unknown_id(value: bytes) -> bytes:
