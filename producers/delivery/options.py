@@ -2,7 +2,7 @@
 
 import math
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,6 +28,11 @@ Duplicates = Annotated[float, typer.Option(help="Fraction sent twice.")]
 Corrupt = Annotated[float, typer.Option(help="Fraction of which a damaged copy is sent as well.")]
 Watermark = Annotated[str | None, typer.Option(help="What late is measured by.  [default: the query's watermark]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON on standard output.")]
+
+
+def existing_file(text: str) -> Any:  # noqa: ANN401 - as `typer.Option`
+    """An option that names a file to read. text: its help."""
+    return typer.Option(exists=True, dir_okay=False, readable=True, help=text)
 
 
 def faults(

@@ -100,12 +100,12 @@ def _send(delivery: Delivery, run: Run, event: Event, is_stopped: Callable[[], b
     )
 
 
-def warn_of_short_stream(faults: Faults, event_time_seconds: float) -> None:
-    """Warns if the stream is too short for the requested too-late records."""
+def warn_of_short_stream(faults: Faults, limit: int | None, seconds_between: float) -> None:
+    """Warns if a stream of `limit` events, so far apart in event time, is too short for the requested too-late records."""
     needed = TOO_LATE_WATERMARKS * faults.watermark_seconds
-    if faults.too_late and event_time_seconds <= needed:
+    if faults.too_late and limit is not None and limit * seconds_between <= needed:
         err.print(
-            f"warning: the stream is {event_time_seconds:.0f} s long in event time, and a record is held back for {needed:.0f} s to be too late: some will only be late; raise --limit or --speed-up"
+            f"warning: the stream is {limit * seconds_between:.0f} s long in event time, and a record is held back for {needed:.0f} s to be too late: some will only be late; raise --limit or --speed-up"
         )
 
 

@@ -31,9 +31,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     seed: Seed = 0,
     start: Start = None,
     go_on: Continue = False,
-    file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, readable=True, help="Replay recorded documents instead, one JSON a line.")
-    ] = None,
+    file: Annotated[Path | None, options.existing_file("Replay recorded documents instead, one JSON a line.")] = None,
     late: Late = 0.0,
     too_late: TooLate = 0.0,
     duplicates: Duplicates = 0.0,
@@ -62,8 +60,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
         step = options.seconds_between(speed_up, rate)
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + step, UTC)
         events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds), outages)
-        if limit is not None:
-            warn_of_short_stream(faults, limit * step)
+        warn_of_short_stream(faults, limit, step)
     source = Source.RECORDED if file else Source.SIMULATED
     run = Run(settings.kafka, NEST_LOGS.name, source, faults, simulation.corrupt, None if unpaced else rate, limit)
     more = lambda summary: summary if file else replace(summary, more=simulation.told(outages))  # noqa: E731

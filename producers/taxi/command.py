@@ -59,7 +59,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
         newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, err.print) if go_on else None
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
         source, events = Source.SIMULATED, stream.simulate(Simulation(begin, seed, limit, odd, newest_ms is None))
-        if limit is not None:
-            warn_of_short_stream(faults, limit * SECONDS_A_TRIP)
+        warn_of_short_stream(faults, limit, SECONDS_A_TRIP)
     run = Run(settings.kafka, NYC_TAXI.name, source, faults, stream.corrupt, rate, limit, None if unpaced or rate else speed_up)
     deliver(run, events, "trips", "trips, each of them once", as_json=json, counted=stream.with_trips)

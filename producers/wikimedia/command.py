@@ -23,17 +23,9 @@ def produce(  # noqa: PLR0913 - one parameter an option
     live_or_simulated: Annotated[
         bool, typer.Option("--live-or-simulated", help="The real stream, without faults, if it comes within seconds; else a simulation.")
     ] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, readable=True, help="Replay recorded changes: server-sent events, or one JSON object a line."
-        ),
-    ] = None,
+    file: Annotated[Path | None, options.existing_file("Replay recorded changes: server-sent events, or one JSON object a line.")] = None,
     schema: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, readable=True, help="The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]"
-        ),
+        Path | None, options.existing_file("The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]")
     ] = None,
     rate: Annotated[float, typer.Option(help="Changes a second, simulated or recorded.")] = 50.0,
     speed_up: Annotated[
@@ -77,7 +69,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
         only = _ONLY_SIMULATED | (_ONLY_PACED if address else {})
         options.refuse_options(context, only, "live and recorded ones come with their own times")
     stream = address or file or Simulation(options.start_time(start), seed, options.seconds_between(speed_up, rate), limit)
-    if isinstance(stream, Simulation) and limit is not None:
-        warn_of_short_stream(faults, limit * speed_up / rate)
+    if isinstance(stream, Simulation):
+        warn_of_short_stream(faults, limit, stream.seconds_between)
     written_by = schema_text(schema or data_file("schemas/wikimedia-value.avsc"))
     run.produce(settings, stream, written_by, faults, None if unpaced or address else rate, limit, as_json=json)
