@@ -23,11 +23,9 @@ def idle(tmp_path):
     return settings_on_free_ports(tmp_path / "home")
 
 
-def start_demo(settings, *arguments, **variables):
+def start_demo(settings):
     output = (settings.home.parent / "demo.out").open("a")
-    return subprocess.Popen(
-        [sys.executable, "-m", "streamgauge.cli", "demo", *arguments], env=environment(settings, **variables), stdout=output, stderr=output
-    )
+    return subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "demo"], env=environment(settings), stdout=output, stderr=output)
 
 
 def has_rows(settings):
@@ -48,26 +46,6 @@ def without_rows(settings):
         return [str(error)]
 
 
-def test_killed_with_9_it_leaves_no_orphan_and_the_next_start_goes_on(idle):
-    demo = start_demo(idle, "--no-dashboard")
-    before = eventually(has_rows(idle), "the first row in the result topic")
-    children = below(demo.pid)
-    demo.kill()
-    demo.wait()
-    eventually(lambda: not alive(children), "every child of the killed demo to end")
-
-    again = start_demo(idle, "--no-dashboard")
-    try:
-        after = eventually(
-            lambda: (now := has_rows(idle)()) and sum(now.values()) > sum(before.values()) and now,
-            "the second demo to count on",
-        )
-        assert all(after[key] >= count for key, count in before.items()), "a count of the first demo was lost"
-    finally:
-        again.terminate()
-        assert again.wait() == 0
-
-
 def test_it_ends_by_itself_after_so_many_seconds(idle):
     done = streamgauge_process("demo", "--no-dashboard", "--for", "12", settings=idle)
     assert done.returncode == 0, done.stderr
@@ -85,23 +63,33 @@ def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):
     assert not (idle.home / "kafka").exists(), "the port was looked at after the broker was started"
 
 
-def test_whatever_is_killed_comes_back_by_itself_and_it_ends_in_time_and_leaves_nothing(idle):
-    demo = start_demo(idle)
+def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_start(idle):
+    demo, is_ready = start_demo(idle), ready_lines(idle)
     try:
-        is_ready = ready_lines(idle)
         eventually(lambda: len(set(is_ready())) == len(PARTS), "every part to be ready")
         eventually(lambda: without_rows(idle) == [], "a row in each domain's result topics")
         for process in psutil.Process(demo.pid).children():  # the guard too
             process.kill()
         eventually(lambda: all(is_ready().count(part) >= 2 for part in PARTS), "every part to be ready again")
-        counted = sum(results(idle).values())
-        eventually(lambda: sum(results(idle).values()) > counted, "the count to go on")
+        counted = results(idle)
+        eventually(lambda: sum(results(idle).values()) > sum(counted.values()), "the count to go on")
         children = below(demo.pid)
+    finally:
+        demo.kill()
+        demo.wait()
+    eventually(lambda: not alive(children), "every child of the killed demo to end")
+
+    again = start_demo(idle)
+    try:
+        kept = eventually(has_rows(idle), "the rows of the first demo")
+        assert all(kept[key] >= count for key, count in counted.items()), "a count of the first demo was lost"
+        eventually(lambda: sum(results(idle).values()) > sum(kept.values()), "the second demo to count on")
+        children = below(again.pid)
         assert len(alive(children, "java")) >= 3, "a broker, a schema registry and a Spark driver were expected"
     finally:
-        demo.send_signal(signal.SIGINT)
+        again.send_signal(signal.SIGINT)
         # Nothing is killed: what has a batch to finish, or records to be acknowledged, has finished.
-        assert demo.wait(STOP_SECONDS + SERVER_STOP_SECONDS) == 0
+        assert again.wait(STOP_SECONDS + SERVER_STOP_SECONDS) == 0
     assert alive(children) == []
 
 
