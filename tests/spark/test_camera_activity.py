@@ -1,10 +1,11 @@
 """The activity of cameras as a stream: since when they see people, at once, and a tombstone when they have seen nobody for long."""
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from streaming import at
+from streaming import Stream, at
 
 from contract.settings import Settings
 from pipeline.domains import nest
@@ -18,49 +19,64 @@ def seen(time, camera="cam-1"):
     return {"devices": {"cameras": {camera: {"last_event": event}}}}
 
 
-def told(rows):
+def told(rows, *cameras):
+    """Camera, since when and until when it sees people, and how often. cameras: only these; then tombstones, which name none, are left out."""
+    rows = [row for row in rows if not cameras or (row and row["device_id"] in cameras)]
     return [
         (row["device_id"], row["first_activity"][11:19], row["last_activity"][11:19], row["sightings"]) if row else "gone" for row in rows
     ]
 
 
-@pytest.fixture
-def query(settings_of):
-    (query,) = (one for one in nest.queries(settings_of(STREAMGAUGE_INACTIVE_AFTER="1 hour")) if one.name == "nest-camera-activity")
+@pytest.fixture(scope="module")
+def query():
+    (query,) = (one for one in nest.queries(replace(TEN_MINUTES, inactive_after="1 hour")) if one.name == "nest-camera-activity")
     return query
 
 
-@pytest.fixture
-def cameras(stream, query):
-    return stream(query, settings=TEN_MINUTES)
+@pytest.fixture(scope="module")
+def batches(spark, query, tmp_path_factory):
+    """What became of five batches of three cameras."""
+    return Stream(spark, query, tmp_path_factory.mktemp("cameras"), settings=TEN_MINUTES).run(
+        [seen("11:00"), seen("10:00", "cam-2"), seen("11:20", "cam-2")],
+        [seen("11:15"), seen("11:15"), seen("11:15", "cam-2"), seen("11:12", "cam-2")],
+        [seen("12:15"), seen("11:11", "cam-2"), seen("12:30", "cam-3")],
+        [seen("13:15:01")],
+        [seen("13:20", "cam-2")],
+    )
 
 
-def test_activity_begins_with_the_first_sighting_and_goes_on_with_each_within_the_time_out(cameras):
-    first, second, third = cameras.run([seen("10:00")], [seen("10:05"), seen("10:05")], [seen("11:05"), seen("12:05:01")])
-    assert told(first.rows) == [("cam-1", "10:00:00", "10:00:00", 1)]
-    assert told(second.rows) == [("cam-1", "10:00:00", "10:05:00", 2)]
-    assert told(third.rows) == [("cam-1", "12:05:01", "12:05:01", 1)], "an hour goes on, more begins anew"
+def test_activity_begins_with_the_first_sighting_and_goes_on_with_each_within_the_time_out(batches):
+    assert [told(batch.rows, "cam-1") for batch in batches[:4]] == [
+        [("cam-1", "11:00:00", "11:00:00", 1)],
+        [("cam-1", "11:00:00", "11:15:00", 2)],
+        [("cam-1", "11:00:00", "12:15:00", 3)],
+        [("cam-1", "13:15:01", "13:15:01", 1)],
+    ], "an hour goes on, more begins anew"
 
 
-def test_an_earlier_sighting_that_joins_an_older_activity_moves_the_beginning_back(cameras):
-    _, older, joined = cameras.run([seen("10:00"), seen("11:20")], [seen("11:15"), seen("11:12")], [seen("11:11")])
-    assert told(older.rows) == [("cam-1", "11:12:00", "11:20:00", 3)]
-    assert told(joined.rows) == [("cam-1", "11:11:00", "11:20:00", 4)]
+def test_an_earlier_sighting_that_joins_the_activity_moves_its_beginning_back(batches):
+    assert [told(batch.rows, "cam-2") for batch in batches[:3]] == [
+        [("cam-2", "11:20:00", "11:20:00", 1)],
+        [("cam-2", "11:12:00", "11:20:00", 3)],
+        [("cam-2", "11:11:00", "11:20:00", 4)],
+    ]
 
 
-def test_a_camera_that_sees_nobody_for_long_is_gone_and_begins_anew(cameras):
-    _, on_time, over, again = cameras.run([seen("10:00")], [seen("11:10", "cam-2")], [seen("11:10:01", "cam-2")], [seen("11:30")])
-    assert told(on_time.rows) == [("cam-2", "11:10:00", "11:10:00", 1)], "an hour is not longer than an hour"
-    assert told(over.rows) == [("cam-2", "11:10:00", "11:10:01", 2), "gone"]
-    assert told(again.rows) == [("cam-1", "11:30:00", "11:30:00", 1)]
-    assert [batch.timers for batch in (on_time, over, again)] == [2, 1, 2], "one for each camera that is active"
+def test_a_camera_that_sees_nobody_for_long_is_gone_and_begins_anew(batches):
+    *_, on_time, over, again = batches
+    assert on_time.watermark == at("12:20")
+    assert "gone" not in told(on_time.rows), "an hour is not longer than an hour"
+    assert told(over.rows) == [("cam-1", "13:15:01", "13:15:01", 1), "gone"]
+    assert told(again.rows) == [("cam-2", "13:20:00", "13:20:00", 1)]
+    assert [batch.timers for batch in (on_time, over, again)] == [3, 2, 3], "one for each camera that is active"
 
 
-def test_the_recount_of_verify_gives_the_table_of_the_stream(cameras, query, spark):
+def test_the_recount_of_verify_gives_the_table_of_the_stream(stream, query, spark):
+    cameras = stream(query, settings=TEN_MINUTES)
     chance = random.Random(7)
     sightings = [(f"cam-{chance.randrange(12)}", at("00:00") + timedelta(seconds=chance.randrange(86_000))) for _ in range(150)]
     sightings = sorted([*sightings, *sightings[:9]], key=lambda one: one[1] + timedelta(seconds=chance.randrange(540)))
-    batches = cameras.run(*([seen(time, camera) for camera, time in sightings[first : first + 40]] for first in range(0, 159, 40)))
+    batches = cameras.run(*([seen(time, camera) for camera, time in sightings[first : first + 80]] for first in range(0, 159, 80)))
     assert sum(batch.late for batch in batches) == 0
     rows = spark.createDataFrame(sightings, "device_id string, start_time timestamp")
     until_ms = round(batches[-1].watermark.timestamp() * 1000)
