@@ -40,7 +40,9 @@ def lines_of(path: Path) -> Iterator[Line]:
     try:
         if path.stat().st_size == 0:  # Spark's file source skips empty files
             return
-        _read_to_its_end(path)
+        with _opened(path) as file:  # before any line of it is used
+            while file.read(_CHUNK_BYTES):
+                pass
         with _opened(path) as file:
             if (single := _single_document(file)) is not None:
                 yield Line(1, single)
@@ -52,13 +54,6 @@ def lines_of(path: Path) -> Iterator[Line]:
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or f"{error} ({type(error).__name__})"
         yield Line(0, b"", f"the file cannot be read to its end, and nothing of it was used: {why}")
-
-
-def _read_to_its_end(path: Path) -> None:
-    """Checks that the whole file is readable before any line of it is used."""
-    with _opened(path) as file:
-        while file.read(_CHUNK_BYTES):
-            pass
 
 
 def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:

@@ -34,7 +34,7 @@ def verify_archive(check: Check, sink: Archive) -> Outcome:
     if isinstance(sink, DeltaArchive):
         return _compared(check, prefix, expected, rows_by_origin(check.spark.read.format("delta").load(folder), origin_prefix))
     files = ParquetFiles(check.spark, Path(folder), check.result(prefix.starts, prefix.ends).schema)
-    faults = files.faults("gone", files.gone())
+    faults = files.faults("gone", [path for path in files.files() if not path.exists()])
     try:
         return _compared(check, prefix, expected, rows_by_origin(files.rows(), origin_prefix), faults)
     except SparkFailure as error:

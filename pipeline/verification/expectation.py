@@ -84,7 +84,7 @@ class Expectation:
             return self._collected(self._check.result(self._prefix.starts, ends))
         counted = self._flagged.where(F.col(LATENESS) != LATE)
         rows = _plain(counted if ahead else counted.where(~F.col(IS_AHEAD)))
-        final_ms = self._prefix.planned_watermark_ms if ahead else self._prefix.watermark_ms
+        final_ms = self._prefix.watermark_ms(self._prefix.planned if ahead else self._prefix.committed)
         found = self._collected(self._query.transformed(rows, final_ms if self._query.has_timers else None))
         if self._query.mode == "append":
             # In append mode, Spark writes a window once, after the watermark has passed its end. Not filtered by Spark, which would push the
@@ -101,7 +101,8 @@ class Expectation:
             msg = f"the journal lacks batches, so it is not known which of their rows came too late, and where sessions begin; `streamgauge reset {self._query.name}` recounts from the start"
             raise StreamgaugeError(msg)
         untold = _plain(self._flagged.where(F.col(LATENESS) == UNTOLD))
-        return set(self._collected(self._query.transformed(untold, self._prefix.planned_watermark_ms if self._query.has_timers else None)))
+        until_ms = self._prefix.watermark_ms(self._prefix.planned) if self._query.has_timers else None
+        return set(self._collected(self._query.transformed(untold, until_ms)))
 
     def _collected(self, result: DataFrame) -> dict[bytes, bytes]:
         rows = self._query.sink.records(result).toLocalIterator(prefetchPartitions=True)  # type: ignore[attr-defined]

@@ -35,7 +35,8 @@ class TakenFiles:
 
         Raises StreamgaugeError when the query has read another source or the checkpoint is damaged.
         """
-        found, batches = self._found, tuple(batch for batch in known_batches(self.checkpoint) if batch.number <= planned)
+        found = taken_files(self.checkpoint.folder)
+        batches = tuple(batch for batch in known_batches(self.checkpoint) if batch.number <= planned)
         if any(FILES not in batch.ends for batch in batches if batch.ends) or any(
             not Path(file.path).is_relative_to(self.source.folder) for file in found
         ):
@@ -72,10 +73,8 @@ class TakenFiles:
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
         """The lines of each file from `starts` up to, not including, `ends`. Columns: those of sources.kafka.RECORD, and PROBLEM."""
         ranges = {which: (starts.get(which, 0), end) for which, end in ends.items() if starts.get(which, 0) < end}
-        by_partition = {_partition(file): file for file in self._found}
-        records = records_of(
-            self.spark, {by_partition[which].path: by_partition[which].modified_ms for which in ranges if which in by_partition}
-        )
+        found = [file for file in taken_files(self.checkpoint.folder) if _partition(file) in ranges]
+        records = records_of(self.spark, {file.path: file.modified_ms for file in found})
         if len(ranges) == 1:
             ((start, end),) = ranges.values()
             return records.where(F.col("offset").between(start, end - 1))
@@ -86,10 +85,6 @@ class TakenFiles:
         known = {_partition(file)[0] for file in taken_files(self.checkpoint.folder)}
         unknown = sorted(row.topic for row in rows.select("topic").distinct().collect() if row.topic is not None and row.topic not in known)
         return [f"rows are of {len(unknown)} files that the query has not read ({first_of(unknown)})"] if unknown else []
-
-    @property
-    def _found(self) -> list[TakenFile]:
-        return taken_files(self.checkpoint.folder)
 
 
 def _by_file(batches: Sequence[Batch], taken: Sequence[TakenFile]) -> tuple[Batch, ...]:

@@ -32,10 +32,6 @@ class ParquetFiles:
         """The files in the log: those of its newest summary, written every ten batches, and of the batches since."""
         return [path_of(entry) for entry in live_entries(self.folder / "_spark_metadata")]
 
-    def gone(self) -> list[Path]:
-        """The files in the log that no longer exist."""
-        return [path for path in self.files() if not path.exists()]
-
     def unreadable(self, failure: str) -> list[Path]:
         """Existing files that are not valid Parquet or were replaced. failure: Spark's error message, which may name one."""
         broken = [path for path in self.files() if path.exists() and not _is_parquet(path)]

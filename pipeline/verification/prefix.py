@@ -45,15 +45,9 @@ class Prefix:
     cuts: Sequence[Cut] = ()
     notes: Sequence[str] = ()
 
-    @property
-    def watermark_ms(self) -> int:
-        """The watermark by which the last committed batch finalizes windows."""
-        return _watermark_at(self.batches, self.committed)
-
-    @property
-    def planned_watermark_ms(self) -> int:
-        """The watermark by which the last planned batch finalizes windows."""
-        return _watermark_at(self.batches, self.planned)
+    def watermark_ms(self, number: int) -> int:
+        """The watermark by which the batch with that number finalizes windows; 0 if there is no such batch."""
+        return next((batch.watermark_ms for batch in reversed(self.batches) if batch.number == number), 0)
 
 
 def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, T]:
@@ -137,7 +131,3 @@ def batch_numbered(number: int, batches: Sequence[Batch], folder: StoragePath) -
             return batch
     msg = f"{folder} has no offsets of batch {number}, which it has committed: it is damaged; restore it, or delete it to recount from the start"
     raise StreamgaugeError(msg)
-
-
-def _watermark_at(batches: tuple[Batch, ...], number: int) -> int:
-    return next((batch.watermark_ms for batch in reversed(batches) if batch.number == number), 0)
