@@ -1,15 +1,13 @@
 """The lake and checkpoints in an object store: a real server that speaks S3's protocol, on loopback."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from object_store import CREDENTIALS
-from plain import one_camera, write_topic
-from running import below, environment, eventually, running_queries, streamgauge
+from plain import one_camera, results, write_topic
+from running import environment, eventually, running_queries, streamgauge
 
 from contract.settings import Settings
 from pipeline.catalog import queries
@@ -69,7 +67,7 @@ def test_a_table_is_written_asked_and_verified(fresh, bucket, done):
     assert not leaked, f"the secret stands in {leaked}"
 
 
-def test_it_goes_on_from_a_checkpoint_there_for_its_owner_alone(fresh, bucket, done, store):
+def test_it_goes_on_from_a_checkpoint_there_after_a_kill_and_for_its_owner_alone(fresh, bucket, done, store):
     def minute(number):
         write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(30)))
 
@@ -77,6 +75,9 @@ def test_it_goes_on_from_a_checkpoint_there_for_its_owner_alone(fresh, bucket, d
     queries = ("nest-camera-stats", "nest-archive-delta")
     done(fresh, bucket, "run", *queries, "--once")
     commits = objects(store, bucket, "nest-camera-stats-v1-update/commits/")
+    # As after a kill: the last batch runs again.
+    last = max((name for name in commits if name[-1].isdigit()), key=lambda name: int(name.rpartition("/")[2]))
+    store.client.delete_object(Bucket="bucket", Key=f"{bucket['CHECKPOINT_URI'].removeprefix('s3a://bucket/')}/{last}")
     minute(1)
     other = bucket | {"STREAMGAUGE_OWNER": "another-machine:/srv"}
     place = bucket["CHECKPOINT_URI"]
@@ -95,28 +96,22 @@ def test_it_goes_on_from_a_checkpoint_there_for_its_owner_alone(fresh, bucket, d
     assert objects(store, bucket, "nest-camera-stats-v1-update/") == []
 
 
-def test_killed_or_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, store, tmp_path):
-    def minutes(first, count):
-        for number in range(first, first + count):
-            before = len(objects(store, bucket, "nest-camera-stats-v1-update/commits/"))
-            write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(5)))
-            eventually(lambda: len(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > before, "a further batch")  # noqa: B023 - called at once
+def test_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, store):
+    def seen(minute):
+        write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=minute)) for camera in range(5)))
 
-    surroundings = environment(fresh, **bucket)
-    command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-camera-stats"]
-    with (tmp_path / "run.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log, env=surroundings) as process:
-        minutes(0, 3)
-        for victim in (*below(process.pid, "java"), process):
-            victim.kill()
+    def counted():
+        return sum(results(fresh).values())
 
-    with running_queries("nest-camera-stats", settings=Settings.from_environment(surroundings)) as said:
-        minutes(3, 2)
+    seen(0)
+    with running_queries("nest-camera-stats", settings=Settings.from_environment(environment(fresh, **bucket))) as said:
+        eventually(lambda: counted() == 5, "the first five to be counted")
         store.stop()
-        write_topic(fresh, "nest-logs", (one_camera("cam-9", START + timedelta(minutes=9)) for _ in range(5)))
+        seen(1)
         eventually(lambda: any("waits for the object store" in line for line in said), "the query to say that the store is away")
         store.start()
-        minutes(10, 1)
-    done(fresh, bucket, "run", "nest-camera-stats", "--once")
+        seen(2)
+        eventually(lambda: counted() == 15, "the others to be counted")
     assert verdicts(done, fresh, bucket)["nest-camera-stats"] == "right"
 
 
