@@ -19,7 +19,7 @@ def pytest_configure() -> None:
     forget_surroundings()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest) -> ModuleType:
     """The file that is graded, as a module."""
     path = request.config.getoption("exercise") or request.path.with_name("solution.py")
@@ -37,6 +37,7 @@ def spark() -> SparkSession:
     return shared_spark()
 
 
+<<<<<<< ours
 @pytest.fixture
 def records(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
     """Makes records of values, received at noon in the lab's TOPIC."""
@@ -50,3 +51,9 @@ def records(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[...
 def stream(spark: SparkSession, tmp_path: Path) -> Callable[..., Stream]:
     """Makes a stream of a query, see streaming.Stream. One a test."""
     return lambda query, **options: Stream(spark, query, tmp_path / "stream", **options)
+=======
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Stream]:
+    """Makes a stream of a query, see streaming.Stream."""
+    return lambda query, **options: Stream(spark, query, tmp_path_factory.mktemp("stream"), **options)
+>>>>>>> theirs

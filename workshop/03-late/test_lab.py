@@ -2,6 +2,7 @@ import re
 from dataclasses import replace
 from functools import partial
 
+import pytest
 from plain import one_camera
 from streaming import at
 from text_tables import expect_rows, frame_of
@@ -28,6 +29,11 @@ def ran(lab, stream, mode):
         (f"{batch.watermark:%H:%M}" if batch.watermark else "none", str(batch.late), written(batch.rows))
         for batch in stream(query).run(*batches)
     ]
+
+
+@pytest.fixture(scope="module")
+def updated(lab, stream):
+    return ran(lab, stream, "update")
 
 
 def written(rows):
@@ -74,17 +80,17 @@ def test_people_are_counted_per_hour(lab, spark):
     )
 
 
-def test_the_watermark_follows_the_latest_time_and_closes_hours(lab, stream):
+def test_the_watermark_follows_the_latest_time_and_closes_hours(updated):
     """withWatermark comes before groupBy, on the column that the window is made of. After that it has no effect."""
-    watermark, late, _ = ran(lab, stream, "update")[3]
+    watermark, late, _ = updated[3]
     assert (watermark, late) == ("11:00", "1"), (
         f"after 10:30, 10:05, 11:10 and 10:59\n  came:      watermark {watermark}, late {late}\n  expected:  watermark 11:00, late 1"
     )
 
 
-def test_you_predicted_what_update_mode_does(lab, stream):
+def test_you_predicted_what_update_mode_does(lab, updated):
     """The watermark is the latest time so far, minus ten minutes. An hour is closed when the watermark has reached its end, and a sighting is late only if its hour is closed."""
-    expect_prediction(lab.UPDATE, ran(lab, stream, "update"), ["watermark", "late", "written"])
+    expect_prediction(lab.UPDATE, updated, ["watermark", "late", "written"])
 
 
 def test_you_predicted_what_append_mode_does(lab, stream):
