@@ -37,7 +37,6 @@ def spark() -> SparkSession:
     return shared_spark()
 
 
-<<<<<<< ours
 @pytest.fixture
 def records(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
     """Makes records of values, received at noon in the lab's TOPIC."""
@@ -47,13 +46,7 @@ def records(spark: SparkSession, request: pytest.FixtureRequest) -> Callable[...
     )
 
 
-@pytest.fixture
-def stream(spark: SparkSession, tmp_path: Path) -> Callable[..., Stream]:
-    """Makes a stream of a query, see streaming.Stream. One a test."""
-    return lambda query, **options: Stream(spark, query, tmp_path / "stream", **options)
-=======
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Stream]:
     """Makes a stream of a query, see streaming.Stream."""
     return lambda query, **options: Stream(spark, query, tmp_path_factory.mktemp("stream"), **options)
->>>>>>> theirs
