@@ -56,8 +56,6 @@ _ARROW_SCHEMA = pa.schema(
 _CONFIG = {
     # One task a shuffle: a second one would cost more than so few rows.
     "spark.sql.shuffle.partitions": "1",
-    # A sum for each file of the checkpoint is a tenth of a short run's time.
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # The harness has a batch without records of its own after each batch, so that the numbers of Spark's batches follow from the files.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",

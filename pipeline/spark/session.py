@@ -37,6 +37,8 @@ _BARE_LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     # The default manager bypasses fs.file.impl. This one writes a temporary file and renames it, which is atomic on a local disk.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+    # Hadoop keeps a checksum of each local file already. Spark's own would double the files that a batch writes.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 
 _ROCKSDB = {
