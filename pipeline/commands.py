@@ -35,8 +35,8 @@ def run(
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_kept_out
-    from contract.storage.checkpoint_names import drivers
     from pipeline.catalog import chosen
+    from pipeline.checkpoint.use import CheckpointUse
     from pipeline.running.promotion import create_own_topics
     from pipeline.running.run import batch_rows
     from pipeline.running.runner import Runner
@@ -59,9 +59,8 @@ def run(
         if is_wrong:
             raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    elsewhere = drivers(settings)
     # A query that another process runs is refused if it is named. The dead letters of a named query may be written elsewhere.
-    to_run = [one for one in chosen(named, settings) if not named or one.name in named or one.checkpoint_name not in elsewhere]
+    to_run = [one for one in chosen(named, settings) if not named or one.name in named or not CheckpointUse.of(one, settings).is_locked]
     if mode is not None:
         to_run = [replace(one, mode=mode) if one.name in named else one for one in to_run]
     if topic_pattern or partition:

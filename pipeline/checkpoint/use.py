@@ -47,13 +47,24 @@ class CheckpointUse:
         own = self.place.name
         return [str(other.name) for other in others_of_query(own, settings) if other.name.mode == own.mode]
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process holds the checkpoint. That of a killed process is free at once, although its Spark driver continues for a moment."""
+        if not self._lock_file.exists():
+            return False
+        try:
+            with FileLock(self._lock_file, timeout=0):
+                return False
+        except Timeout:
+            return True
+
     def lock(self, jvm_pid: int) -> FileLock:
         """Locks the checkpoint for this process, whose Spark driver is `jvm_pid`, until `unlock`.
 
         Raises StreamgaugeError immediately when another process holds it, or when the JVM of a killed process does not exit.
         """
         self.place.notes.mkdir(parents=True, exist_ok=True)
-        lock, driver = FileLock(self.place.note(".lock"), timeout=0), self.place.driver
+        lock, driver = FileLock(self._lock_file, timeout=0), self.place.driver
         try:
             lock.acquire()
         except Timeout as error:
@@ -73,6 +84,10 @@ class CheckpointUse:
         """Releases the checkpoint after its query has stopped."""
         self._holder.unlink(missing_ok=True)
         lock.release()
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.place.note(".lock")
 
     @property
     def _holder(self) -> Path:
