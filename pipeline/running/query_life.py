@@ -132,7 +132,7 @@ class QueryLife:
             if not self._around.starter.is_alive:
                 raise
             failure = failure_of(str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}")
-            self._give_up(Failure(f"it cannot be started: {failure.error}", failure.detail))
+            self._cannot_start(Failure(f"it cannot be started: {failure.error}", failure.detail))
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, frozenset()
             of_query = {REGISTRY: self.query.subject is not None, DATABASE: isinstance(self.query.sink, DatabaseTable)}
@@ -178,6 +178,17 @@ class QueryLife:
             self.state = State.ENDED
             if not self._run.stop():
                 self._around.say(f"{self.name} did not stop in time and was cut off; its next start resumes from its checkpoint")
+
+    def _cannot_start(self, failure: Failure) -> None:
+        """Waits for a server that went away during the start. Gives the query up for any other failure."""
+        try:
+            self._around.starter.ask_servers(self.query)
+        except (KafkaAway, StoreAway) as away:
+            self._wait(away)
+        except StreamgaugeError:
+            self._give_up(failure)
+        else:
+            self._give_up(failure)
 
     def _fail(self, text: str) -> None:
         """Applies the remedy for the failure with Spark's exception `text`."""

@@ -130,6 +130,13 @@ def test_a_start_that_fails_gives_up_the_query_in_a_line(tmp_path, error):
     assert "\n" not in life.failure
 
 
+def test_a_server_that_goes_away_during_a_start_is_waited_for(tmp_path):
+    world = World(tmp_path, OSError("connection refused"))
+    world.servers, life = StoreAway("no store answers"), world.life()
+    life.start()
+    assert (life.state, life.failure) == (State.WAITING, "")
+
+
 def test_a_start_that_fails_because_sparks_jvm_has_ended_is_no_failure_of_the_query(tmp_path):
     world = World(tmp_path, ConnectionRefusedError())
     world.is_alive, life = False, world.life()
