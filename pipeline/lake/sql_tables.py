@@ -1,6 +1,7 @@
 """All tables for SQL: those of the lake, archives with each event once, and the result topics."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +64,8 @@ def sql_tables(settings: Settings) -> list[Table]:
         if table.path in archives
     ]
     topics = {query.sink.topic.name: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
-    live = [LiveTable(table_name(["live", topic]), topic, "topic", *written, settings) for topic, written in sorted(topics.items())]
+    live = [LiveTable(table_name(["live", topic]), topic, "topic", *written, settings) for topic, written in topics.items()]
+    live.sort(key=attrgetter("name"))
     folders = {table.name.casefold(): table.path for table in of_lake}
     for table in (*distinct, *live):
         if table.name in folders:
