@@ -19,7 +19,7 @@ from pipeline.checkpoint.contents import Checkpoint
 from streamgauge.platform.spark_daemons import SPARK_HOME
 
 EVENTS = 3000
-BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "750"}
+BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "150"}
 NO_PYTHON = {"PYSPARK_PYTHON": "/no/python/on/workers"}
 
 QUERIES = ("nest-camera-stats", "taxi-borough-stats", "wikimedia-edit-stats", "nest-archive")

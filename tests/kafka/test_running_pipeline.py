@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import requests
 from plain import START, one_camera, read_topic, write_topic
-from running import below, environment, eventually, streamgauge, succeed
+from running import alive, below, environment, eventually, streamgauge, succeed
 from topic_reset import empty_topics
 
 from contract.process.ports import free_ports
@@ -106,7 +106,9 @@ def test_sparks_ui_shows_the_queries_on_loopback_only_and_kills_nothing(pipeline
 def test_a_killed_query_falls_silent_its_state_can_be_read_and_a_later_run_stops(pipeline, monkeypatch):
     settings = pipeline.settings
     before = eventually(lambda: (found := status(settings))["lag"] == 0 and found, "the last batch to be told")
+    processes = below(pipeline.process.pid)
     pipeline.process.kill()
+    eventually(lambda: not alive(processes), "the Spark of the killed process to end: until then it writes")
     produce(settings, 40, 50)
     monkeypatch.setattr("contract.query_status.SILENT_AFTER", timedelta(seconds=1))
     silent = eventually(lambda: (found := status(settings))["state"] == "silent" and found, "the killed query to be called silent")
