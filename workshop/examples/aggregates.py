@@ -18,7 +18,7 @@ def collect(spark: SparkSession, _: Path) -> DataFrame:
 
 
 def pandas_udaf(spark: SparkSession, _: Path) -> DataFrame:
-    """An aggregate in pandas, which gets each group through Arrow, and the same as a native one, which is faster. One groupBy takes no mixture of both."""
+    """An aggregate in pandas, which gets each group through Arrow, and the same as a native one, which is faster. One groupBy cannot mix both."""
     spread = pandas_udf(_spread, "long")  # type: ignore[call-overload]
     by_zip_code = reports(spark).groupBy("zip_code")
     in_pandas = by_zip_code.agg(spread("battery").alias("in_pandas"))
