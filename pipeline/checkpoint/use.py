@@ -49,7 +49,7 @@ class CheckpointUse:
 
     @property
     def is_locked(self) -> bool:
-        """Whether a process holds the checkpoint. That of a killed process is free at once, although its Spark driver continues for a moment."""
+        """Whether a process holds the checkpoint. A killed process releases it at once, although its Spark driver continues for a moment."""
         if not self._lock_file.exists():
             return False
         try:
