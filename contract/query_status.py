@@ -16,15 +16,15 @@ from contract.text import utc_text
 from contract.topics import QUERY_STATES
 
 HEARTBEAT_SECONDS = 5
-"""How often, at least, the pipeline reports a running query."""
+"""How often, at least, the pipeline reports a query that it runs or restarts."""
 SILENT_AFTER = timedelta(seconds=20)
-"""A running query without reports for longer than this counts as silent: its process is gone, or cannot reach Kafka."""
+"""Such a query without reports for longer than this counts as silent: its process is gone, or cannot reach Kafka."""
 
-RUNNING, IDLE, STOPPED, FAILED, SILENT = "running", "idle", "stopped", "failed", "silent"
-TROUBLES = (FAILED, SILENT, STOPPED)
+RUNNING, IDLE, RESTARTING, STOPPED, FAILED, SILENT = "running", "idle", "restarting", "stopped", "failed", "silent"
+TROUBLES = (FAILED, SILENT, RESTARTING, STOPPED)
 """States in which a query processes nothing, worst first."""
-_ACTIVE = (RUNNING, IDLE)
-_TOLD = {RUNNING, IDLE, STOPPED, FAILED}
+_REPORTED_REGULARLY = (RUNNING, IDLE, RESTARTING)
+_REPORTED = {*_REPORTED_REGULARLY, STOPPED, FAILED}
 _NUMBERS = (
     "input_rows_per_second",
     "processed_rows_per_second",
@@ -39,7 +39,7 @@ _NUMBERS = (
 class QueryStatus:
     """The status of a query at one moment. Unknown values are None. Times are UTC.
 
-    state: running, idle (waiting for records), stopped, failed, or silent (it was running and no longer reports).
+    state: running, idle (waiting for records), restarting (after a failure), stopped, failed, or silent (it no longer reports).
     since: when it entered that state. heard_at: time of its last report. batch_at: when its last batch ended.
     rates: rows/s of the last batch; 0 when idle, None when not running. lag: records in the source beyond that batch.
     worst_partition: the partition with the largest lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
@@ -89,8 +89,8 @@ def decode_state(value: bytes) -> Row:
     _expect(str, query=row["query"], host=process["host"])
     _expect(int, pid=process["pid"])
     _expect(str | None, error=row["error"], error_detail=row["error_detail"])
-    if row["state"] not in _TOLD:
-        msg = f"state {row['state']!r}; expected one of {', '.join(sorted(_TOLD))}"
+    if row["state"] not in _REPORTED:
+        msg = f"state {row['state']!r}; expected one of {', '.join(sorted(_REPORTED))}"
         raise ValueError(msg)
     times: dict[str, datetime | None] = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
     # Rows of earlier versions have the offsets only in the last batch's progress.
@@ -111,7 +111,7 @@ def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]
 
 def status_of(state: Row, now: datetime, topic_ends: Mapping[str, int]) -> QueryStatus:
     """The status of one query at `now`."""
-    is_silent = state["state"] in _ACTIVE and now - state["time"] > SILENT_AFTER
+    is_silent = state["state"] in _REPORTED_REGULARLY and now - state["time"] > SILENT_AFTER
     status = SILENT if is_silent else state["state"]
     return QueryStatus(
         query=state["query"],

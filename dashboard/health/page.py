@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row, decode_json
-from contract.query_status import FAILED, SILENT, STOPPED, QueryStatus, decode_state, source_partitions, statuses
+from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus, decode_state, source_partitions, statuses
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS
 from dashboard import formats
@@ -30,6 +30,7 @@ _WAITING = (
     "The state of each query appears here once it has been started. `streamgauge demo` starts everything, `streamgauge run` the queries."
 )
 _COLOURS = {
+    RESTARTING: "background-color: #fde68a; color: #78350f; font-weight: 600",
     STOPPED: "background-color: #fde68a; color: #78350f; font-weight: 600",
     FAILED: "background-color: #dc2626; color: #ffffff; font-weight: 700",
     SILENT: "background-color: #dc2626; color: #ffffff; font-weight: 700",
@@ -81,20 +82,23 @@ def _queries() -> None:
 
 def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
     """Draws the queries that are not running first. Texts from topics are shown as text, never as markup."""
-    failed, silent, stopped = ([status for status in found if status.state == state] for state in (FAILED, SILENT, STOPPED))
+    failed, silent, restarting, stopped = ([status for status in found if status.state == state] for state in TROUBLES)
     broken = len(failed) + len(silent)
     if broken:
         st.error(
             f"**{formats.several(broken, 'query does', 'queries do')} not run,** and nothing changes in what they write. "
-            "The pipeline restarts a failed query a few times; if it stays failed, its error says what to do.",
+            "Their errors say what to do.",
             icon=":material/error:",
         )
     for status in failed:
         with st.container(border=True, gap="xsmall"):
-            _show_failed(status, now)
+            _show_error(status, now)
     for process in sorted({(status.host, status.pid) for status in silent}):
         with st.container(border=True, gap="xsmall"):
             _show_silent([status for status in silent if (status.host, status.pid) == process], now)
+    for status in restarting:
+        with st.container(border=True, gap="xsmall"):
+            _show_error(status, now)
     if stopped:
         st.warning(
             f"**{formats.several(len(stopped), 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them. They continue where they stopped.",
@@ -102,9 +106,13 @@ def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
         )
 
 
-def _show_failed(status: QueryStatus, now: datetime) -> None:
+def _show_error(status: QueryStatus, now: datetime) -> None:
+    """Draws a query that has failed, or restarts after a failure."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge("Failed", icon=":material/error:", color="red")
+        if status.state == FAILED:
+            st.badge("Failed", icon=":material/error:", color="red")
+        else:
+            st.badge("Restarting", icon=":material/restart_alt:", color="orange")
         st.text(f"{status.query}, {duration(now - status.since)} ago", width="content")
     st.code(status.error or "no reason given", language=None, wrap_lines=True)
     if status.error_detail not in {None, status.error}:

@@ -12,7 +12,7 @@ from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import Row
-from contract.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryStatus, decode_state, source_partitions, statuses
+from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, decode_state, source_partitions, statuses
 from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
 from dashboard import formats
@@ -43,6 +43,7 @@ _Colour = Literal["green", "gray", "orange", "red"]
 _STATES: dict[str, tuple[_Colour, str]] = {
     RUNNING: ("green", "play_circle"),
     IDLE: ("gray", "hourglass_empty"),
+    RESTARTING: ("orange", "restart_alt"),
     STOPPED: ("orange", "stop_circle"),
     FAILED: ("red", "error"),
     SILENT: ("red", "heart_broken"),

@@ -137,6 +137,10 @@ class ProgressToKafka(JsonListener):
         self._closing.set()
         self._thread.join(LAST_RECORDS_SECONDS)
         with self._lock:
+            stopped = self._states.stopped(datetime.now(UTC))
+        for query in stopped:
+            self._publish_state(query)
+        with self._lock:
             self._is_closed = True
         close_producer(self._producer, LAST_RECORDS_SECONDS)
         self._topic_ends.close()

@@ -53,11 +53,11 @@ class QueryStates:
         _turn(self._row_of_run[run_id], "idle", now)
 
     def ended(self, run_id: str, failure: Failure | None, now: datetime) -> None:
-        """A run has ended: with a failure, or because it was stopped or had nothing left to do."""
+        """A run has ended: because it was stopped or had nothing left to do, or with a failure after which it restarts, unless it is given up."""
         row = self._row_of_run[run_id]
         if row["query"] in self._given_up:
             return  # the reason for giving up says more than how the last run ended
-        _turn(row, "failed" if failure else "stopped", now)
+        _turn(row, "restarting" if failure else "stopped", now)
         if failure:
             self._rows[row["query"]] |= _error_columns(failure, now)
 
@@ -67,6 +67,13 @@ class QueryStates:
         self._given_up.add(query)
         _turn(row, "failed", now)
         row |= _error_columns(why, now)
+
+    def stopped(self, now: datetime) -> list[str]:
+        """The process ends: the queries that were to restart are stopped. Returns their names."""
+        waiting = self._in("restarting")
+        for row in waiting:
+            _turn(row, "stopped", now)
+        return [row["query"] for row in waiting]
 
     def query_of(self, run_id: str) -> str:
         """The name of the query of a run."""
@@ -82,9 +89,9 @@ class QueryStates:
         return [{**row, "time": utc_text(now)} for row in self._active()]
 
     def not_heard_for(self, seconds: float, now: datetime) -> list[str]:
-        """The running queries for which nothing was published for `seconds`."""
+        """The queries, running or restarting, for which nothing was published for `seconds`."""
         long_ago = now - timedelta(seconds=seconds)
-        return [row["query"] for row in self._active() if self._heard.get(row["query"], long_ago) <= long_ago]
+        return [row["query"] for row in self._in("running", "idle", "restarting") if self._heard.get(row["query"], long_ago) <= long_ago]
 
     @property
     def are_any_active(self) -> bool:
@@ -97,7 +104,10 @@ class QueryStates:
         return sorted({name for row in self._active() for name in row["source_offsets"]})
 
     def _active(self) -> list[dict[str, Any]]:
-        return [row for row in self._rows.values() if row["state"] in {"running", "idle"}]
+        return self._in("running", "idle")
+
+    def _in(self, *states: str) -> list[dict[str, Any]]:
+        return [row for row in self._rows.values() if row["state"] in states]
 
 
 def _turn(row: dict[str, Any], state: str, now: datetime) -> None:

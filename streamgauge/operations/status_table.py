@@ -12,13 +12,20 @@ from rich.text import Text
 
 from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import TopicEnds
-from contract.query_status import FAILED, IDLE, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
+from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
 from contract.settings import Settings
 from contract.text import behind, duration, printable
 
 WATCH_SECONDS = 1.5
 NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
-_STYLES = {RUNNING: "green", IDLE: "dim", STOPPED: "bold black on yellow", FAILED: "bold white on red", SILENT: "bold white on red"}
+_STYLES = {
+    RUNNING: "green",
+    IDLE: "dim",
+    RESTARTING: "bold black on yellow",
+    STOPPED: "bold black on yellow",
+    FAILED: "bold white on red",
+    SILENT: "bold white on red",
+}
 _COLUMNS = ("query", "state", "since", "rows/s in", "done/s", "batch ms", "lag", "worst partition", "watermark", "state rows", "MB", "late")
 _TEXTS = ("query", "state", "worst partition")
 _LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "late", "batch ms", "since")

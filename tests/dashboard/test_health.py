@@ -81,6 +81,14 @@ def test_a_failed_query_stands_on_top_with_its_error_as_text(kafka, page_with):
     assert metrics(page)["Queries running"] == "1 of 2"
 
 
+def test_a_query_that_restarts_is_shown_with_its_error_and_is_not_called_failed(kafka, page_with):
+    kafka.state("counts", "restarting", error="boom", error_detail="boom", error_at=ago(seconds=5))
+    page = page_with(lambda page: page.code)
+    assert [code.value for code in page.code] == ["boom"]
+    assert any("Restarting" in element.value for element in page.markdown)
+    assert not page.error
+
+
 def test_queries_of_a_killed_process_are_called_silent_together(kafka, page_with):
     for query in ("archive", "counts"):
         kafka.state(query, time=ago(hours=5, minutes=30))

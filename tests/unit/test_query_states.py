@@ -75,9 +75,35 @@ def test_a_failure_is_remembered_after_a_new_start():
     states = QueryStates()
     states.started("run-1", "counts", at(0))
     states.ended("run-1", Failure("boom", "boom\nby a bomb"), at(5))
-    assert stands(states, "state", "error", "error_detail", "error_at") == ("failed", "boom", "boom\nby a bomb", "2026-11-21T12:00:05.000Z")
+    assert stands(states, "state", "error", "error_detail", "error_at") == (
+        "restarting",
+        "boom",
+        "boom\nby a bomb",
+        "2026-11-21T12:00:05.000Z",
+    )
     states.started("run-2", "counts", at(6))
     assert stands(states, "state", "run_id", "error", "error_at") == ("running", "run-2", "boom", "2026-11-21T12:00:05.000Z")
+
+
+def test_a_query_that_restarts_is_reported_meanwhile_and_stopped_when_its_process_ends():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    states.ended("run-1", Failure("boom", "boom"), at(1))
+    states.heard("counts", at(1))
+    assert not states.are_any_active
+    assert states.not_heard_for(5, at(6)) == ["counts"]
+    assert states.stopped(at(7)) == ["counts"]
+    assert stands(states, "state", "since", "error") == ("stopped", "2026-11-21T12:00:07.000Z", "boom")
+    assert states.not_heard_for(5, at(99)) == []
+
+
+def test_a_query_that_is_given_up_stays_so_when_its_process_ends():
+    states = QueryStates()
+    states.started("run-1", "counts", at(0))
+    states.ended("run-1", Failure("boom", "boom"), at(1))
+    states.given_up("counts", Failure("failed 4 times", "boom"), at(1))
+    assert states.stopped(at(2)) == []
+    assert stands(states, "state", "error") == ("failed", "failed 4 times")
 
 
 def test_the_end_of_a_run_that_is_told_after_the_next_start_ends_nothing():

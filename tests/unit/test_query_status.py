@@ -124,7 +124,7 @@ def test_a_row_of_an_earlier_version_is_read_too():
     assert decode_state(orjson.dumps(row))["source_offsets"] == {}
 
 
-@pytest.mark.parametrize("told", ["running", "idle"])
+@pytest.mark.parametrize("told", ["running", "idle", "restarting"])
 def test_a_query_that_ran_and_is_not_heard_of_is_silent(told):
     limit = SILENT_AFTER.total_seconds()
     assert status(state=told, heard=limit).state == told
@@ -143,11 +143,12 @@ def test_a_clock_that_is_ahead_makes_nobody_silent():
 
 
 def test_troubles_come_first():
-    told = [("b", "running", 1), ("a", "idle", 1), ("d", "stopped", 1), ("c", "running", 99), ("e", "failed", 1)]
+    told = [("b", "running", 1), ("a", "idle", 1), ("d", "stopped", 1), ("c", "running", 99), ("e", "failed", 1), ("f", "restarting", 1)]
     rows = [decode_state(value(query, state, heard)) for query, state, heard in told]
     assert [(found.query, found.state) for found in statuses(rows, NOON, {})] == [
         ("e", "failed"),
         ("c", "silent"),
+        ("f", "restarting"),
         ("d", "stopped"),
         ("a", "idle"),
         ("b", "running"),
