@@ -116,7 +116,8 @@ def panel(column: DeltaGenerator, title: str, caption: str = "") -> DeltaGenerat
 
 
 def show_totals(totals: Iterable[tuple[str, str, str]]) -> None:
-    """Draws figures side by side. totals: label, number and meaning of each."""
-    shown = list(totals)
-    for column, (label, number, meaning) in zip(st.columns(len(shown)), shown, strict=True):
-        column.metric(label, number, delta=meaning, delta_color="off", delta_arrow="off", border=True)
+    """Draws figures side by side, on a phone two in a row. totals: label, number and meaning of each."""
+    row = st.container(horizontal=True, gap="small")
+    for label, number, meaning in totals:
+        # Each in a container: these share a row evenly, two of them on a phone. Columns would be one below the other there.
+        row.container().metric(label, number, delta=meaning, delta_color="off", delta_arrow="off", border=True)

@@ -150,7 +150,7 @@ def _show_totals(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> None:
         ("Newest hour, so far" if newest == of_any_time["start"].max() else "Last of these hours", in_newest, formats.window(newest, end)),
         ("Hour before", before, formats.window(newest - (end - newest), newest)),
         ("All of these hours", sightings["count"].sum(), formats.several(sightings["start"].nunique(), "hour", "hours") + " counted"),
-        ("Zip code unknown", unknown, "seen by cameras without a location"),
+        ("Zip code unknown", unknown, "without a location"),
     ]
     show_totals((label, formats.count(number), meaning) for label, number, meaning in totals)
 
