@@ -31,6 +31,8 @@ def with_partition_watermarks(
     sources.
     """
     branches = branches or min(len(partitions), MOST_BRANCHES)
+    if branches == 1:
+        return rows.withWatermark(event_time, delay).drop("topic", "partition", "offset")
     known = F.create_map(
         *(F.lit(entry) for index, (topic, number) in enumerate(partitions) for entry in (f"{topic}-{number}", index % branches))
     )

@@ -11,6 +11,8 @@ from streaming import Record, at
 
 from contract.settings import Settings
 from pipeline.domains import nest
+from pipeline.monitoring.plan import plan_of
+from pipeline.running.watermarks import with_partition_watermarks
 
 CAMERA_STATS = nest.queries(Settings())[0]
 TEN_MINUTES = Settings(watermark="10 minutes", partition_skew="7 days")
@@ -64,3 +66,22 @@ def test_a_partition_that_was_added_later_is_read_under_the_watermark_of_another
     counting = stream(CAMERA_STATS, partitions=2, settings=TEN_MINUTES)
     _, second = counting.run([seen("10:00", 0), seen("10:01", 1)], [seen("10:02", 2), seen("10:03", 3)])
     assert (second.late, total(counting.table)) == (0, 4)
+
+
+def test_the_source_is_read_once_whatever_the_number_of_partitions(spark, tmp_path):
+    source = spark.readStream.format("rate").option("rowsPerSecond", 1000).load()
+    rows = source.selectExpr(
+        "timestamp AS seen_at", "value % 10 AS camera", "'a' AS topic", "int(value % 3) AS partition", "value AS offset"
+    )
+    partitions = [("a", number) for number in range(3)]
+    counts = with_partition_watermarks(rows, "seen_at", delay="1 minute", skew="1 hour", partitions=partitions).groupBy("camera").count()
+    query = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        plan = []
+        while not plan and query.isActive:
+            plan = plan_of(spark, query)
+    finally:
+        query.stop()
+    assert query.exception() is None
+    names = [step["name"] for step in plan]
+    assert (names.count("MicroBatchScan"), names.count("EventTimeWatermark")) == (1, 3)
