@@ -113,14 +113,14 @@ def measure_start(settings: Settings, others: Mapping[str, list[str]], documents
 def measure_backlog(settings: Settings, others: Mapping[str, list[str]], expected: Counts) -> None:
     """Runs the engines with the product's lateness, to their ends."""
     everything, lateness = sum(expected.values()), durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK")
-    for engine in (*peers(settings, others, "backlog", lateness), streamgauge(settings, "backlog", max_offsets_per_trigger=BATCH)):
+    for engine in (*peers(settings, others, "backlog", lateness), streamgauge(replace(settings, max_offsets_per_trigger=BATCH), "backlog")):
         counted = sum(run_of(engine, settings, expected).counted.values())
         say(f"backlog, lateness {settings.watermark}, {engine.name}: {counted / everything:.1%} of {everything:,} sightings count")
 
 
-def streamgauge(settings: Settings, name: str, max_offsets_per_trigger: int | None = None) -> Engine:
+def streamgauge(settings: Settings, name: str) -> Engine:
     """`streamgauge run nest-camera-stats --once` with checkpoints of its own, so from the earliest document."""
-    own = replace(settings, home=settings.home / f"streamgauge-{name}", max_offsets_per_trigger=max_offsets_per_trigger)
+    own = replace(settings, home=settings.home / f"streamgauge-{name}")
     command = [*ME, "run", "nest-camera-stats", "--once"]
     return Engine("Streamgauge", command, environment(own), NEST_CAMERA_STATS.name, lambda: False)
 

@@ -127,8 +127,8 @@ class Settings:
     """How often queries in Spark's real-time mode write a checkpoint, such as `10 seconds` (docs/real-time.md); unset: micro-batches."""
     starting_offsets: str = _setting("STREAMGAUGE_STARTING_OFFSETS", "earliest")
     """Where a new query starts: earliest, latest, or JSON of topic, partition and offset."""
-    max_offsets_per_trigger: int | None = _setting("STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER", None, kinds.COUNT)
-    """Maximum number of records in a micro-batch; unset: all that are there."""
+    max_offsets_per_trigger: int = _setting("STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER", 100_000, kinds.COUNT)
+    """Maximum number of records in a micro-batch. A backlog takes several, which bounds the memory that it needs. Not in real-time mode."""
     nest_source: str = _setting("STREAMGAUGE_NEST_SOURCE", "", kinds.LANDING_FOLDER)
     """A folder whose files the Nest queries read instead of topic `nest-logs`, such as `files:/data/landing`; unset: the topic."""
     max_files_per_trigger: int | None = _setting("STREAMGAUGE_MAX_FILES_PER_TRIGGER", None, kinds.COUNT)

@@ -40,10 +40,9 @@ def stream_of_records(spark: SparkSession, settings: Settings, selection: Mappin
         "kafka.request.timeout.ms": "15000",
         "kafka.default.api.timeout.ms": "20000",
         "fetchOffset.numRetries": "1",
+        **({} if settings.real_time else {"maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger)}),
         **selection,
     }
-    if settings.max_offsets_per_trigger is not None:
-        options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
     return _loaded(spark.readStream, settings, options).select(*RECORD)
 
 

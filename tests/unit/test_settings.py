@@ -41,7 +41,7 @@ def test_the_lake_is_in_the_home_or_where_it_is_said_to_be(text, lake):
 
 
 def test_another_process_can_be_given_the_same_settings():
-    settings = Settings(home=Path("elsewhere"), fail_on_data_loss=False, max_offsets_per_trigger=None, trigger_seconds=0.5)
+    settings = Settings(home=Path("elsewhere"), fail_on_data_loss=False, max_files_per_trigger=None, trigger_seconds=0.5)
     assert Settings.from_environment(settings.environment()) == settings
 
 
