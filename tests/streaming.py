@@ -39,6 +39,8 @@ from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 from pipeline.sources.kafka import RECORD_SCHEMA
 from pipeline.spark.session import TIMER_STATE, session_config
 
+STARTS = 10
+"""How often a query is started whose Python processes are too slow to start: Spark waits 10 s for each."""
 Row = dict[str, Any]
 Value = bytes | Mapping[str, Any] | None
 
@@ -131,11 +133,15 @@ class Stream:
             self._write([record if isinstance(record, Record) else Record(record) for record in batch])
             self._write([])
         found: dict[int, list[Row]] = {}
-        running = self._started(found)
-        while failure := _failure_of(running):
+        for start in range(1, STARTS + 1):
+            running = self._started(found)
+            if (failure := _failure_of(running)) is None:
+                break
             if not any(sign in str(failure) for sign in PYTHON_IS_SLOW):  # the runner restarts it too
                 raise failure
-            running = self._started(found)
+            if start == STARTS:
+                msg = f"Spark's Python processes were too slow to start, {STARTS} times: this machine is too busy; run the test again when it is less so"
+                raise TimeoutError(msg) from failure
         told = {progress["batchId"]: measures(json.loads(progress.json), datetime.now(UTC), {}) for progress in running.recentProgress}
         first = min(found, default=self._written) // 2
         return [_batch(number * 2, found, told) for number in range(first, self._written // 2)]
