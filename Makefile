@@ -76,7 +76,7 @@ test: .venv/.dev ## every test but compose-test, chaos and the longest two of a 
 	$(PYTEST) -m "not long" $(addprefix tests/,$(TIERS))
 
 test-quick: .venv/.dev ## what needs no server: for each change
-	$(PYTEST) -m "not long" tests/unit tests/spark
+	$(PYTEST) -m "not long" tests/spark tests/unit
 
 $(addprefix test-,$(TIERS)): test-%: .venv/.dev
 	$(PYTEST) tests/$*

@@ -27,6 +27,24 @@ from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import Platform
 
+LONGEST = (
+    "e2e/test_kills.py",
+    "e2e/test_demo.py",
+    "cluster/test_standalone.py",
+    "e2e/test_verify.py",
+    "spark/test_workshop.py",
+    "spark/test_ingest.py",
+    "secure/test_programs.py",
+    "spark/test_workshop_command.py",
+)
+"""The files that take longest. A worker takes one file after the other: one of these at the end would leave the other workers idle."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the longest files, and leaves the others in their order."""
+    order = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
+
 
 def pytest_configure() -> None:
     """Keeps tests off the platform that the environment names, and lets Ctrl-C be tested: the workers of pytest-xdist ignore it."""
