@@ -6,6 +6,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import psutil
 from running import environment, eventually, free_ports
@@ -16,9 +17,10 @@ from streamgauge.platform.processes import GuardedProcess
 
 @dataclass
 class Cluster:
-    """settings: those of a driver on this cluster. Workers are numbered as they were started."""
+    """settings: those of a driver on this cluster. home: of master and workers. Workers are numbered as they were started."""
 
     settings: Settings
+    home: Path
     web_port: int
     workers: list[GuardedProcess] = field(default_factory=list)
     master: GuardedProcess | None = None
@@ -59,9 +61,9 @@ class Cluster:
 
     def start(self, name: str, *arguments: str) -> GuardedProcess:
         """Starts a command of Streamgauge that ends with this process."""
-        log = self.settings.logs / f"{name}.out"
+        own = replace(self.settings, home=self.home)
         command = [sys.executable, "-m", "streamgauge.cli", *arguments]
-        return GuardedProcess.start(name, command, log=log, environment=environment(self.settings), grace_seconds=2)
+        return GuardedProcess.start(name, command, log=own.logs / f"{name}.out", environment=environment(own), grace_seconds=2)
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def running_cluster(settings: Settings) -> Iterator[Cluster]:
         driver_memory="512m",
         shuffle_partitions=2,
     )
-    made = Cluster(settings, web_port)
+    made = Cluster(settings, settings.home, web_port)
     try:
         made.start_master()
         made.start_worker()

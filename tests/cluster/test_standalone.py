@@ -1,4 +1,7 @@
-"""All domains on a Standalone cluster: each result is right, although master and a worker are killed with -9 in the middle of it."""
+"""All domains on a Standalone cluster: each result is right, although master and a worker are killed with -9 in the middle of it.
+
+The tests share the cluster; the last one kills the master and a worker.
+"""
 
 import json
 import os
@@ -41,36 +44,17 @@ def produce(settings, seed):
         assert process.returncode == 0, said
 
 
+def applications(cluster):
+    """The ids of Streamgauge's applications that have ended."""
+    return {app["id"] for app in cluster.state()["completedapps"] if app["name"] == "streamgauge"}
+
+
 def verified(settings):
     """What `streamgauge verify` finds of what has run, in this process and without the cluster; fails unless all is right."""
     done = streamgauge("verify", "--format", "json", settings=replace(settings, spark_master="local[2]"))
     found = {one["query"]: one for one in json.loads(done.stdout) if one["verdict"] != "not run"}
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(found, "right"), done.stdout
     return found
-
-
-def test_every_domain_is_right_also_when_the_master_and_a_worker_are_killed(cluster):
-    produce(cluster.settings, seed=1)
-    log = cluster.settings.home / "run.txt"
-    command = [sys.executable, "-m", "streamgauge.cli", "run", *QUERIES, "--once"]
-    with (
-        log.open("w") as said,
-        subprocess.Popen(command, env=environment(cluster.settings, **BATCHES, **NO_PYTHON), stderr=said) as pipeline,
-    ):
-        checkpoint = Checkpoint(CheckpointName("taxi-borough-stats", 1, "update").folder(cluster.settings))
-        eventually(lambda: checkpoint.last_committed >= 0 or pipeline.poll() is not None, "a batch of the second domain")
-        cluster.kill_master()
-        eventually(lambda: cluster.state()["aliveworkers"] == 2, "the new master to know the workers again")
-        eventually(lambda: cluster.state()["activeapps"], "the new master to know the pipeline again")
-        cluster.kill_worker(0)
-        assert pipeline.poll() is None, (
-            f"the pipeline was through before both were killed, so that this test shows nothing: {log.read_text()}"
-        )
-        assert pipeline.wait(PROCESS_SECONDS) == 0, log.read_text()
-    assert cluster.state()["aliveworkers"] == 1
-    found = verified(cluster.settings)
-    assert set(QUERIES) <= set(found)
-    assert all(one["records"] >= EVENTS for one in found.values()), "each domain should have been read to its end"
 
 
 def test_a_query_with_state_in_python_finds_the_packages_of_the_driver_and_of_the_workers(cluster):
@@ -113,6 +97,7 @@ def test_spark_submit_runs_a_query_that_finds_what_spark_submit_has_chosen(clust
     chosen = ["--master", cluster.settings.spark_master, "--jars", jars, "--driver-memory", "512m", "--executor-memory", "512m"]
     address = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     told = replace(cluster.settings, spark_master="local[1]", executor_memory="4g")  # which is not to be had
+    before = applications(cluster)
     done = subprocess.run(
         [SPARK_HOME / "bin" / "spark-submit", *chosen, *address, SUBMITTED, "run", "nest-camera-stats", "--once"],
         env=environment(told, JAVA_HOME=str(java_home(told)), PYSPARK_PYTHON=sys.executable),
@@ -122,5 +107,29 @@ def test_spark_submit_runs_a_query_that_finds_what_spark_submit_has_chosen(clust
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert any(app["name"] == "streamgauge" for app in cluster.state()["completedapps"]), "it should have run on the cluster"
+    assert applications(cluster) - before, "it should have run on the cluster"
     assert verified(cluster.settings)["nest-camera-stats"]["records"] == 200
+
+
+def test_every_domain_is_right_also_when_the_master_and_a_worker_are_killed(cluster):
+    produce(cluster.settings, seed=1)
+    log = cluster.settings.home / "run.txt"
+    command = [sys.executable, "-m", "streamgauge.cli", "run", *QUERIES, "--once"]
+    with (
+        log.open("w") as said,
+        subprocess.Popen(command, env=environment(cluster.settings, **BATCHES, **NO_PYTHON), stderr=said) as pipeline,
+    ):
+        checkpoint = Checkpoint(CheckpointName("taxi-borough-stats", 1, "update").folder(cluster.settings))
+        eventually(lambda: checkpoint.last_committed >= 0 or pipeline.poll() is not None, "a batch of the second domain")
+        cluster.kill_master()
+        eventually(lambda: cluster.state()["aliveworkers"] == 2, "the new master to know the workers again")
+        eventually(lambda: cluster.state()["activeapps"], "the new master to know the pipeline again")
+        cluster.kill_worker(0)
+        assert pipeline.poll() is None, (
+            f"the pipeline was through before both were killed, so that this test shows nothing: {log.read_text()}"
+        )
+        assert pipeline.wait(PROCESS_SECONDS) == 0, log.read_text()
+    assert cluster.state()["aliveworkers"] == 1
+    found = verified(cluster.settings)
+    assert set(QUERIES) <= set(found)
+    assert all(one["records"] >= EVENTS for one in found.values()), "each domain should have been read to its end"
