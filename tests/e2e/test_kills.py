@@ -39,8 +39,8 @@ with running_session(settings) as spark:
 """Each batch right after the one before it, so that a query can be killed in the middle of a batch."""
 
 
-def kill_in_a_batch(names, is_in_a_batch, settings, *, within_seconds=0.0):
-    """Runs queries in batches of 90 records, and kills them when `is_in_a_batch`: at once, or at a random moment within some seconds."""
+def kill_in_a_batch(names, is_in_a_batch, settings, *, records=30, within_seconds=0.0):
+    """Runs queries in batches of so many records, and kills them when `is_in_a_batch`: at once, or at a random moment within some seconds."""
 
     def frozen_in_a_batch():
         """Leaves the JVM frozen in a batch."""
@@ -56,7 +56,7 @@ def kill_in_a_batch(names, is_in_a_batch, settings, *, within_seconds=0.0):
         return None
 
     command = [sys.executable, "-c", RUN_WITHOUT_PAUSES, *names]
-    with subprocess.Popen(command, env=environment(settings, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="90")) as pipeline:
+    with subprocess.Popen(command, env=environment(settings, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER=str(records))) as pipeline:
         try:
             eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
         finally:
@@ -77,14 +77,13 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     ]
     # More than any query gets through before the last one has started: each has a batch to be killed in.
     # Every twenty minutes forty cameras fall silent, and forty others are back.
-    documents = [one_camera(f"cam-{number // 1200 % 2}-{number % 40}", START + timedelta(seconds=number)) for number in range(24_300)]
-    write_topic(
-        fresh_registry, "nest-logs", documents[:10], partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number)
-    )
+    times = [START + timedelta(seconds=3 * number) for number in range(8100)]
+    documents = [one_camera(f"cam-{number // 400 % 2}-{number % 40}", time) for number, time in enumerate(times)]
+    write_topic(fresh_registry, "nest-logs", documents[:10], partitions=3, key=b"home", clock=times.__getitem__)
     succeed("ingest", "nest-logs", "--once", settings=fresh_registry)
     rest = [*documents[10:], *[b"rubbish"] * 50]
-    write_topic(fresh_registry, "nest-logs", rest, partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number + 10))
-    succeed("produce", "wikimedia", "--unpaced", "--limit", "12000", settings=fresh_registry)
+    write_topic(fresh_registry, "nest-logs", rest, partitions=3, key=b"home", clock=[*times[10:], *[times[-1]] * 50].__getitem__)
+    succeed("produce", "wikimedia", "--unpaced", "--limit", "4000", settings=fresh_registry)
     queries = [query for query in known(fresh_registry) if query.name in names]
     checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(fresh_registry)) for query in queries}
 
@@ -130,9 +129,9 @@ def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doub
         return ends.ends[alerts] > ends_when_begun.setdefault(checkpoint.planned[-1], ends.ends[alerts])
 
     for _ in range(10):
-        kill_in_a_batch([status], is_in_a_new_batch_with_timers_due, fresh, within_seconds=6)
+        kill_in_a_batch([status], is_in_a_new_batch_with_timers_due, fresh, records=90, within_seconds=6)
         killed_in.append(checkpoint.planned[-1])
-        kill_in_a_batch([status], has_written_alerts, fresh)
+        kill_in_a_batch([status], has_written_alerts, fresh, records=90)
         killed_in.append(checkpoint.planned[-1])
     ends.close()
     succeed("run", status, "--once", settings=fresh)
