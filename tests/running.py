@@ -40,6 +40,8 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 """For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
 PROCESS_SECONDS = 1000
 """How long a process may take that is waited for: as with RETRY_SECONDS, far longer than it does."""
+SOON_AWAY = {"fs.s3a.attempts.maximum": "1", "fs.s3a.retry.limit": "2", "fs.s3a.retry.interval": "100ms"}
+"""Hadoop tries a request to an object store again for two minutes. That ours is away need not be waited for so long."""
 SPARK_COMMANDS = {"derive", "ingest", "maintain", "query", "run", "state", "verify"}
 T = TypeVar("T")
 OBJECT_STORE = ObjectStore(free_ports(1)[0])
@@ -187,7 +189,10 @@ def shared_spark() -> "SparkSession":
         driver_memory="2g",
     )
     with patch.dict(os.environ, CREDENTIALS):
-        return spark_session(chosen)
+        spark = spark_session(chosen)
+    for name, value in SOON_AWAY.items():
+        spark.sparkContext._jsc.hadoopConfiguration().set(name, value)
+    return spark
 
 
 def stop_shared_spark() -> None:
