@@ -128,8 +128,8 @@ def object_store() -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def store(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
-    """The object store with an empty bucket `bucket`, and its credentials in the environment."""
-    for name, text in CREDENTIALS.items():
+    """The object store with an empty bucket `bucket`, and its credentials in the environment. A request that fails is not tried again."""
+    for name, text in {**CREDENTIALS, "AWS_MAX_ATTEMPTS": "1"}.items():
         monkeypatch.setenv(name, text)
     object_store.empty("bucket")
     return object_store

@@ -1,66 +1,21 @@
 """kill -9 of the pipeline in the middle of its work: started again, it gives the same result."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from kills import driver_of, kill_in_a_batch
 from plain import START, counts_of, folded, one_camera, read_topic, results, sightings_of, write_topic
-from running import below, environment, eventually, one_line_error, streamgauge, succeed, verify
+from running import environment, eventually, one_line_error, streamgauge, succeed, verify
 
 from contract.kafka.topic_ends import TopicEnds
 from pipeline.catalog import known
 from pipeline.checkpoint.contents import Checkpoint
-
-
-def driver_of(pipeline):
-    return next(iter(below(pipeline.pid, "java")), None)
-
-
-RUN_WITHOUT_PAUSES = """
-import sys
-from dataclasses import replace
-from pipeline.catalog import known
-from pipeline.running.runner import Runner
-from pipeline.spark.session import running_session
-from contract.settings import Settings
-
-settings = Settings.from_environment()
-queries = [replace(query, trigger_seconds=0) for query in known(settings) if query.name in sys.argv[1:]]
-with running_session(settings) as spark:
-    Runner(spark, settings).run(queries)
-"""
-"""Each batch right after the one before it, so that a query can be killed in the middle of a batch."""
-
-
-def kill_in_a_batch(names, is_in_a_batch, settings, *, records=30, within_seconds=0.0):
-    """Runs queries in batches of so many records, and kills them when `is_in_a_batch`: at once, or at a random moment within some seconds."""
-
-    def frozen_in_a_batch():
-        """Leaves the JVM frozen in a batch."""
-        assert pipeline.poll() is None, "the pipeline ended before it could be killed"
-        driver = driver_of(pipeline)
-        if driver is None or not is_in_a_batch():
-            return None
-        time.sleep(random.uniform(0, within_seconds))
-        driver.suspend()
-        if is_in_a_batch():
-            return driver
-        driver.resume()
-        return None
-
-    command = [sys.executable, "-c", RUN_WITHOUT_PAUSES, *names]
-    with subprocess.Popen(command, env=environment(settings, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER=str(records))) as pipeline:
-        try:
-            eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
-        finally:
-            pipeline.kill()
 
 
 def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry, postgres):

@@ -5,12 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from kills import kill_in_a_batch
 from object_store import CREDENTIALS
 from plain import one_camera, results, write_topic
 from running import environment, eventually, running_queries, streamgauge
 
 from contract.settings import Settings
 from pipeline.catalog import queries
+from pipeline.checkpoint.contents import Checkpoint
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -68,17 +70,17 @@ def test_a_table_is_written_asked_and_verified(fresh, bucket, done):
 
 
 def test_it_goes_on_from_a_checkpoint_there_after_a_kill_and_for_its_owner_alone(fresh, bucket, done, store):
-    def minute(number):
-        write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(30)))
+    names, stored = ("nest-camera-stats", "nest-archive-delta"), Settings.from_environment(environment(fresh, **bucket))
+    write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 30}", START + timedelta(minutes=number // 30)) for number in range(1500)))
+    checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(stored)) for query in queries(stored) if query.name in names}
+    planned = {}
 
-    minute(0)
-    queries = ("nest-camera-stats", "nest-archive-delta")
-    done(fresh, bucket, "run", *queries, "--once")
-    commits = objects(store, bucket, "nest-camera-stats-v1-update/commits/")
-    # As after a kill: the last batch runs again.
-    last = max((name for name in commits if name[-1].isdigit()), key=lambda name: int(name.rpartition("/")[2]))
-    store.client.delete_object(Bucket="bucket", Key=f"{bucket['CHECKPOINT_URI'].removeprefix('s3a://bucket/')}/{last}")
-    minute(1)
+    def are_both_in_a_batch():
+        planned.update({name: max(checkpoint.planned, default=0) for name, checkpoint in checkpoints.items()})
+        return all(0 <= checkpoint.last_committed < planned[name] for name, checkpoint in checkpoints.items())
+
+    kill_in_a_batch(names, are_both_in_a_batch, fresh, **bucket)
+
     other = bucket | {"STREAMGAUGE_OWNER": "another-machine:/srv"}
     place = bucket["CHECKPOINT_URI"]
     for command in (("run", "nest-camera-stats", "--once"), ("reset", "nest-camera-stats", "--yes")):
@@ -87,11 +89,9 @@ def test_it_goes_on_from_a_checkpoint_there_after_a_kill_and_for_its_owner_alone
         assert "and this is another-machine:/srv" in refused
         assert f"delete {place}/owner and start again" in refused
     store.client.delete_object(Bucket="bucket", Key=f"{place.removeprefix('s3a://bucket/')}/owner")
-    done(fresh, other, "run", *queries, "--once")
-    assert set(objects(store, bucket, "nest-camera-stats-v1-update/commits/")) > set(commits), (
-        "it should have gone on behind its last batch"
-    )
-    assert verdicts(done, fresh, bucket) == dict.fromkeys((*queries, "nest-dead-letters"), "right"), "to look at it needs no owner"
+    done(fresh, other, "run", *names, "--once")
+    assert all(checkpoint.last_committed >= planned[name] for name, checkpoint in checkpoints.items()), "each was to go on"
+    assert verdicts(done, fresh, bucket) == dict.fromkeys((*names, "nest-dead-letters"), "right"), "to look at it needs no owner"
     assert "nest-camera-stats-v1-update in s3a://" in done(fresh, other, "reset", "nest-camera-stats", "--yes").stdout
     assert objects(store, bucket, "nest-camera-stats-v1-update/") == []
 
