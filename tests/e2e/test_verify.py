@@ -4,18 +4,21 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from plain import dropped, folded
-from running import environment, eventually, streamgauge
+from running import alive, below, environment, eventually, running_queries, streamgauge
 
 from contract.storage.checkpoint_names import CheckpointName
 from pipeline.catalog import chosen, queries
 from pipeline.checkpoint.contents import Checkpoint
+from pipeline.spark.session import session_config
 from pipeline.verification.verifier import Verifier
 
 STATS = "nest-camera-stats"
 QUERIES = (STATS, "nest-archive", "nest-dead-letters")
+PLANS_KEPT = "spark.sql.streaming.minBatchesToRetain"
 FAULTS = ("--late", "0.05", "--too-late", "0.3", "--duplicates", "0.02", "--corrupt", "0.01")
 
 
@@ -54,24 +57,33 @@ def right(spark, fresh):
 
 
 @pytest.fixture
-def small_batches(tmp_path):
-    """The variables by which batches are small however slow the machine is, and Spark keeps the plans of two of them, where it would keep a hundred."""
-    (tmp_path / "spark-defaults.conf").write_text("spark.sql.streaming.minBatchesToRetain 2\n")
-    return {"SPARK_CONF_DIR": str(tmp_path), "STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "150"}
+def small_batches(fresh):
+    """Settings by which batches are small however slow the machine is."""
+    return replace(fresh, max_offsets_per_trigger=150)
 
 
-def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, small_batches):
+@pytest.fixture
+def few_plans(spark, tmp_path):
+    """Has Spark keep the plans of two batches, where it would keep a hundred: here, and by these variables in a process of its own."""
+    (tmp_path / "spark-defaults.conf").write_text(f"{PLANS_KEPT} 2\n")
+    with session_config(spark, {PLANS_KEPT: "2"}):
+        yield {"SPARK_CONF_DIR": str(tmp_path)}
+
+
+def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, small_batches, few_plans):
     # A record that comes too late is 20 minutes behind. A batch spans 4, and drops what is 10 behind the batch before the last.
     paced = ("produce", "nest", "--rate", "150", "--speed-up", "240", "--cameras", "100", *FAULTS)
     with started(fresh, *paced):
-        with started(fresh, "run", *QUERIES, **small_batches) as pipeline:
+        with started(small_batches, "run", *QUERIES, **few_plans) as pipeline:
             before = until_batch(fresh, 4)
             running = right()
             assert until_batch(fresh, before + 1) > running[STATS].batch, "the pipeline should have gone on meanwhile"
+            processes = below(pipeline.pid)
             pipeline.send_signal(signal.SIGKILL)
             pipeline.wait(30)
         killed = right()
-        with started(fresh, "run", *QUERIES, **small_batches):
+        eventually(lambda: not alive(processes), "the Spark of the killed pipeline to end: until then it writes")
+        with running_queries(*QUERIES, settings=small_batches):
             until_batch(fresh, killed[STATS].batch + 4)
             eventually(lambda: dropped(fresh, STATS), "a row that comes too late")
             again = right()
