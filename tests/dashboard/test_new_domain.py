@@ -14,6 +14,18 @@ from streamgauge.platform.processes import GuardedProcess
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests" / "weather"
+IN_ONE_PROCESS = """
+import json, sys
+from streamgauge.cli import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["streamgauge", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+"""Runs commands one after the other, so that those with Spark start its JVM once."""
 LINE = ('    "wikimedia",\n', '    "wikimedia",\n    "weather",\n')
 
 
@@ -38,25 +50,23 @@ def test_it_is_produced_counted_verified_reported_and_shown(tree, fresh_registry
         "PYTHONSAFEPATH": "1",  # the working directory holds the project without the domain
     }
 
-    def streamgauge(*arguments):
-        command = [sys.executable, "-m", "streamgauge.cli", *arguments]
+    def streamgauge(*commands):
+        """What the commands print, together."""
+        command = [sys.executable, "-c", IN_ONE_PROCESS, json.dumps([one.split() for one in commands])]
         variables = environment(fresh_registry, **own)
         done = subprocess.run(command, cwd=tree, env=variables, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False)
-        assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"{commands} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
         return done.stdout
 
     streamgauge("up")
-    sent = json.loads(
-        streamgauge("produce", "weather", "--rate", "500", "--limit", "500", "--duplicates", "0.1", "--corrupt", "0.1", "--json")
-    )
-    streamgauge("run", "weather-city-stats", "--once")
-    verdicts = {one["query"]: one for one in json.loads(streamgauge("verify", "--format", "json"))}
+    sent = json.loads(streamgauge("produce weather --rate 500 --limit 500 --duplicates 0.1 --corrupt 0.1 --json"))
+    verdicts = {one["query"]: one for one in json.loads(streamgauge("run weather-city-stats --once", "verify --format json"))}
     assert {query: one["verdict"] for query, one in verdicts.items() if query.startswith("weather")} == {
         "weather-city-stats": "right",
         "weather-dead-letters": "right",
     }
     assert verdicts["weather-dead-letters"]["rows"]["equal"] == sent["corrupt"] > 0
-    rows = json.loads(streamgauge("report", "weather-city-stats", "--format", "json"))
+    rows = json.loads(streamgauge("report weather-city-stats --format json"))
     assert sum(row["readings"] for row in rows) == sent["readings"] == 500
     assert {row["city"] for row in rows} == {"Bergen", "Lisbon", "Tartu", "Trieste", "unknown"}
 

@@ -99,7 +99,7 @@ def test_results_are_those_of_a_plain_count_and_verify_proves_them(spark, fresh)
     days_late = {"device_id": "t9", "last_connection": "2026-01-02T00:00:00Z", "ambient_temperature_c": 20, "battery_health": "replace"}
     value = orjson.dumps({"devices": {kind: {"t9": days_late} for kind in ("thermostats", "smoke_co_alarms")}})
     write_topic(fresh, "nest-logs", [value], clock=lambda _: datetime(2026, 1, 5, tzinfo=UTC))
-    run_once(spark, fresh, *QUERIES, "nest-dead-letters", max_offsets_per_trigger=400, partition_skew="1 hour")
+    run_once(spark, fresh, *QUERIES, "nest-dead-letters", max_offsets_per_trigger=1000, partition_skew="1 hour")
     found = verified(spark, fresh, *QUERIES, "nest-dead-letters")
     assert {name: found[name].verdict for name in QUERIES} == dict.fromkeys(QUERIES, "right"), found
     assert all(found[name].lateness.late_events > 0 for name in QUERIES[:2]), found

@@ -35,11 +35,11 @@ def few_batches_kept(spark):
 
 
 def backlog(late_duplicates=True):
-    """12,000 sightings a second apart, among them 100 two hours late, and 50 again that counted long before."""
+    """3,000 sightings four seconds apart, among them 100 two hours late, and 50 again that counted long before."""
     rng = random.Random(1)
-    values = [one_camera(f"cam-{rng.randrange(50)}", START + timedelta(seconds=number)) for number in range(12_000)]
-    again = [(number * 150 + 4500, values[number]) for number in range(50)] if late_duplicates else []
-    late = [(number * 70 + 5000, one_camera(f"late-{number}", START + timedelta(minutes=number % 30))) for number in range(100)]
+    values = [one_camera(f"cam-{rng.randrange(50)}", START + timedelta(seconds=4 * number)) for number in range(3000)]
+    again = [(number * 37 + 1125, values[number]) for number in range(50)] if late_duplicates else []
+    late = [(number * 17 + 1250, one_camera(f"late-{number}", START + timedelta(minutes=number % 30))) for number in range(100)]
     for position, value in sorted(again + late, key=lambda one: one[0]):
         values.insert(position, value)
     return values
@@ -49,17 +49,17 @@ class TestLateness:
     def test_the_late_rows_are_those_that_spark_dropped_though_it_has_forgotten_its_batches(self, spark, fresh):
         write_topic(fresh, "nest-logs", backlog(), partitions=3)
         with few_batches_kept(spark):
-            run_once(spark, fresh, STATS, max_offsets_per_trigger=1500)
+            run_once(spark, fresh, STATS, max_offsets_per_trigger=375)
         folder = CheckpointName(STATS, 1, "update").folder(fresh)
         assert len([path for path in (folder / "offsets").iterdir() if path.name.isdigit()]) < 6, "Spark should have forgotten its batches"
 
         found = verified(spark, fresh, STATS)
         assert found.verdict == "right", found
-        assert found.records == 12_150
+        assert found.records == 3150
         assert found.lateness.late_rows == dropped(fresh, STATS)
         assert 100 < found.lateness.late_rows <= 150
         assert found.lateness.late_rows - found.lateness.late_events == 50, "the repeated ones have counted: nothing is missing for them"
-        assert found.lateness.events == 12_100
+        assert found.lateness.events == 3100
         counted = sum(row["count"] for row in folded(fresh, "nest-camera-stats").values())
         assert counted == found.lateness.events - found.lateness.late_events
         assert found.notes == []
@@ -107,19 +107,19 @@ def lose_what_came(folder, ends):
 
 class TestRetention:
     def test_what_is_cut_is_not_checkable_and_the_rest_still_is(self, spark, fresh):
-        values = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number * 5)) for number in range(9000)]
+        values = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number * 20)) for number in range(2250)]
         write_topic(fresh, "nest-logs", values, partitions=3)
         # A partition is never more than an hour behind the others here, and the setting says so: the cut can be told from what follows.
         fresh = replace(fresh, partition_skew="1 hour")
-        run_once(spark, fresh, STATS, "nest-archive", max_offsets_per_trigger=3000)
+        run_once(spark, fresh, STATS, "nest-archive", max_offsets_per_trigger=750)
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
-        for deleted in admin.delete_records([TopicPartition("nest-logs", number, 1200) for number in range(3)]).values():
+        for deleted in admin.delete_records([TopicPartition("nest-logs", number, 300) for number in range(3)]).values():
             deleted.result()
         found = verified(spark, fresh, STATS, "nest-archive")
         assert {outcome.verdict for outcome in found.values()} == {"right"}, found
-        assert [(one.partition, one.first, one.earliest) for one in found[STATS].cuts] == [(f"nest-logs-{n}", 0, 1200) for n in range(3)]
+        assert [(one.partition, one.first, one.earliest) for one in found[STATS].cuts] == [(f"nest-logs-{n}", 0, 300) for n in range(3)]
         assert found[STATS].rows.not_checkable > 0 < found[STATS].rows.equal
-        assert (found["nest-archive"].rows.not_checkable, found["nest-archive"].rows.equal) == (3600, 5400)
+        assert (found["nest-archive"].rows.not_checkable, found["nest-archive"].rows.equal) == (900, 1350)
 
         table = folded(fresh, "nest-camera-stats")
         keys = sorted(table, key=lambda key: json.loads(key)["window"]["start"])
@@ -156,12 +156,12 @@ def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spa
 
 def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark, fresh):
     write_topic(fresh, "nest-logs", backlog(late_duplicates=False), partitions=3)
-    run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=3000)
+    run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=1000)
     assert verified(spark, fresh, STATS).verdict == "not run"
     found = verified(spark, fresh, STATS, mode="append")
     assert found.verdict == "right", found
     assert found.rows.equal == len(folded(fresh, "nest-camera-stats")) > 0
-    run_once(spark, fresh, STATS, mode="complete", max_offsets_per_trigger=3000)
+    run_once(spark, fresh, STATS, mode="complete", max_offsets_per_trigger=2000)
     found = verified(spark, fresh, STATS, mode="complete")
     assert found.verdict == "right", found
     assert found.rows.equal > len(folded(fresh, "nest-camera-stats")) - 60
