@@ -44,7 +44,7 @@ class QueryStatus:
     rates: rows/s of the last batch; 0 when idle, None when not running. lag: records in the source beyond that batch.
     worst_partition: the partition with the largest lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
     state_rows, state_bytes: its state in memory. state_operators: the same by stateful operator (operator, rows, bytes), and the timers that
-    wait (timers; None: it has none, or Spark does not tell). late_rows: late records dropped since it started. error: its last failure, kept after a
+    wait (timers; None: it has none, or Spark does not report them). late_rows: late records dropped since it started. error: its last failure, kept after a
     restart; error_detail has more lines.
     """
 
@@ -146,8 +146,8 @@ def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> li
 
 
 def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:
-    told = {} if state["progress"] is None else state["progress"]["source_lag"]
-    lag = told | {name: max(topic_ends[name] - done, 0) for name, done in state["source_offsets"].items() if name in topic_ends}
+    source_lag = {} if state["progress"] is None else state["progress"]["source_lag"]
+    lag = source_lag | {name: max(topic_ends[name] - done, 0) for name, done in state["source_offsets"].items() if name in topic_ends}
     if not lag:
         return {}
     worst = max(lag, key=lambda name: (lag[name], name))

@@ -44,8 +44,8 @@ def choose_period(column: DeltaGenerator, windows: pd.DataFrame, choices: Mappin
         starts = windows["start"].drop_duplicates().sort_values(ignore_index=True)
         strays = strays_of(starts)
         if strays:
-            told = formats.several(strays, "older window is", "older windows are")
-            column.caption(f"{told} left out, far before {formats.day(starts[strays])}. Choose *{RANGE}* to see all.")
+            left_out = formats.several(strays, "older window is", "older windows are")
+            column.caption(f"{left_out} left out, far before {formats.day(starts[strays])}. Choose *{RANGE}* to see all.")
         return Period(starts[strays], last)
     moments = pd.concat([windows["start"], windows["end"]]).dt.floor("min").drop_duplicates().sort_values()
     start, end = _choose_range([OLDEST, *map(_label, moments), NEWEST])

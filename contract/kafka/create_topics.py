@@ -92,7 +92,7 @@ def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
 def _settings(admin: AdminClient, topics: Sequence[str], timeout_seconds: float) -> dict[str, dict[str, str | None]]:
     """The settings of each topic, by name."""
     asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in topics], request_timeout=timeout_seconds)
-    return {of.name: {name: entry.value for name, entry in told.result(timeout_seconds).items()} for of, told in asked.items()}
+    return {of.name: {name: entry.value for name, entry in answer.result(timeout_seconds).items()} for of, answer in asked.items()}
 
 
 def _existing_partitions(admin: AdminClient, kafka: KafkaCluster) -> dict[str, int]:

@@ -115,9 +115,9 @@ def as_table(letters: list[Row], width: int) -> Table:
         table.add_column(name, justify="right" if name in {"letter", "bytes"} else "left", max_width=28, overflow="fold")
     table.add_column("begins with", no_wrap=True, overflow="crop", ratio=1)
     for row in letters:
-        told = [str(row["letter_offset"]), row["reason"], source_of(row), "" if row["bytes"] is None else f"{row['bytes']:,}"]
-        told += [row["timestamp"] or ""] if is_wide else []
-        table.add_row(*(Text(printable(cell)) for cell in (*told, row["text"].partition("\n")[0])))
+        cells = [str(row["letter_offset"]), row["reason"], source_of(row), "" if row["bytes"] is None else f"{row['bytes']:,}"]
+        cells += [row["timestamp"] or ""] if is_wide else []
+        table.add_row(*(Text(printable(cell)) for cell in (*cells, row["text"].partition("\n")[0])))
     return table
 
 

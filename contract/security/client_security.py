@@ -81,21 +81,21 @@ class ClientSecurity:
 
 def spark_options(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
     """Options of Spark's Kafka source and sink. Secrets are replaced by references to their source, which may be this file."""
-    told = {name: _told_to_java(properties, name) for name in properties.texts if name not in _OURS}
-    if mechanism and _JAAS not in told:
-        user, password = (_told_to_java(properties, f"sasl.{name}") for name in ("username", "password"))
-        told[_JAAS] = f'{_LOGIN_MODULES[mechanism]} required username="{user}" password="{password}";'
-    if any(REFERENCE.search(text) for text in told.values()):
-        told["config.providers"] = ",".join(PROVIDERS)
-        told |= {f"config.providers.{name}.class": of for name, of in PROVIDERS.items()}
-    return {f"kafka.{name}": text for name, text in told.items()}
+    options = {name: _for_java(properties, name) for name in properties.texts if name not in _OURS}
+    if mechanism and _JAAS not in options:
+        user, password = (_for_java(properties, f"sasl.{name}") for name in ("username", "password"))
+        options[_JAAS] = f'{_LOGIN_MODULES[mechanism]} required username="{user}" password="{password}";'
+    if any(REFERENCE.search(text) for text in options.values()):
+        options["config.providers"] = ",".join(PROVIDERS)
+        options |= {f"config.providers.{name}.class": of for name, of in PROVIDERS.items()}
+    return {f"kafka.{name}": text for name, text in options.items()}
 
 
-def _told_to_java(properties: PropertiesFile, name: str) -> str:
+def _for_java(properties: PropertiesFile, name: str) -> str:
     if name not in _SECRETS:
         return properties.texts[name]
     if properties.has_reference(name):
-        _check_that_no_secret_stands_beside(properties, name)
+        _check_for_plain_secrets(properties, name)
         return properties.texts[name]
     if re.search(r"[:}]", str(properties.path)):
         msg = "its path contains : or }, which Kafka's references cannot contain; move it"
@@ -103,7 +103,7 @@ def _told_to_java(properties: PropertiesFile, name: str) -> str:
     return f"${{file:{properties.path}:{name}}}"
 
 
-def _check_that_no_secret_stands_beside(properties: PropertiesFile, name: str) -> None:
+def _check_for_plain_secrets(properties: PropertiesFile, name: str) -> None:
     """Raises StreamgaugeError if a text with references also contains a secret. Spark gets such a text unchanged."""
     text = properties.texts[name]
     module = login_module(text) if name == _JAAS else LoginModule("", {"password": text})

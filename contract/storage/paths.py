@@ -103,10 +103,10 @@ def folders_in(folder: StoragePath) -> list[str]:
 
 def _listed(folder: "UPath") -> Iterator[tuple[str, str]]:
     """Name and type of each entry in an object store folder, without the empty object by which Spark marks the folder itself."""
-    for told in folder.fs.ls(folder.path, detail=True):
-        path = told["name"].rstrip("/")
+    for entry in folder.fs.ls(folder.path, detail=True):
+        path = entry["name"].rstrip("/")
         if path != folder.path.rstrip("/"):
-            yield path.rpartition("/")[2], told["type"]
+            yield path.rpartition("/")[2], entry["type"]
 
 
 def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:
@@ -114,11 +114,11 @@ def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset(
     if not isinstance(folder, Path):
         with asking(folder):
             found = folder.fs.find(folder.path, detail=True)
-        for name, told in found.items():
+        for name, entry in found.items():
             below = name.removeprefix(f"{folder.path.rstrip('/')}/")
             if not leaving_out & set(below.split("/")[:-1]):
-                modified = told.get("LastModified") or folder.fs.modified(name)
-                yield StoredFile(folder / below, told["size"], modified.timestamp())
+                modified = entry.get("LastModified") or folder.fs.modified(name)
+                yield StoredFile(folder / below, entry["size"], modified.timestamp())
         return
     for where, below, names in os.walk(folder):
         below[:] = [name for name in below if name not in leaving_out]

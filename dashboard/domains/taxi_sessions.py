@@ -51,8 +51,8 @@ def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...]
     if sessions.empty:
         return
     left, right = st.columns([3, 2])
-    told = f"Trips that each follow another of the zone within five minutes, the newest sessions first, {zone}."
-    with panel(left, "Sessions", told):
+    caption = f"Trips that each follow another of the zone within five minutes, the newest sessions first, {zone}."
+    with panel(left, "Sessions", caption):
         _show_table(sessions.head(ROWS_LISTED))
     with panel(right, "Taxi zones", "Trips by zone of pick-up, in the hour in which their session began. A click chooses the borough."):
         spec, elsewhere = map_of(snapshot, period, boroughs, hour)

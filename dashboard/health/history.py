@@ -32,8 +32,8 @@ def decode_point(message: Message) -> Row:
     if not isinstance(event["query"], str):
         msg = f"expected query as a text, found {type(event['query']).__name__}"
         raise TypeError(msg)
-    told = {"at": datetime.fromisoformat(event["time"]).astimezone(UTC), "query": event["query"], "is_start": event["event"] == "started"}
-    point: Row = dict.fromkeys(COLUMNS) | told
+    known = {"at": datetime.fromisoformat(event["time"]).astimezone(UTC), "query": event["query"], "is_start": event["event"] == "started"}
+    point: Row = dict.fromkeys(COLUMNS) | known
     if event["event"] == "idle":
         return point | {"rows_per_second": 0.0}
     if event["event"] != "progress":

@@ -52,8 +52,8 @@ def show_history(snapshot: Snapshot) -> None:
     chosen = by_query.multiselect("Queries", names, placeholder="all", key="query", bind="query-params")
     measure = MEASURES[title or _RATE]
     st.caption(f"{measure.caption} The last {duration(HISTORY)}, times in UTC. Each chart has its own scale. Dashed: a start of the query.")
-    told = set(history.dropna(subset=list(measure.lines), how="all")["query"])
-    shown = [name for name in chosen or names if name in told]
+    measured = set(history.dropna(subset=list(measure.lines), how="all")["query"])
+    shown = [name for name in chosen or names if name in measured]
     for place, (cell, name) in enumerate(zip(itertools.cycle(st.columns(3)), shown)):
         with cell:
             st.text(name)

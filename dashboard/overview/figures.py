@@ -65,8 +65,8 @@ def counting(domain: Domain, queries: Iterable[str]) -> list[str]:
 
 def events_in(polls: Sequence[Poll], partitions: Collection[str], now: datetime) -> Throughput | None:
     """The events that came to `partitions`, whether or not they were counted. None before the second poll."""
-    told = {at: sum(ends[name] for name in partitions) for at, ends in polls if partitions and ends.keys() >= set(partitions)}
-    totals = pd.Series(told, dtype="float64").loc[lambda found: found.index > now - HISTORY]
+    ends_by_time = {at: sum(ends[name] for name in partitions) for at, ends in polls if partitions and ends.keys() >= set(partitions)}
+    totals = pd.Series(ends_by_time, dtype="float64").loc[lambda found: found.index > now - HISTORY]
     recent = totals[totals.index > now - timedelta(seconds=RATE_SECONDS)]
     if len(recent) < 2:  # noqa: PLR2004 - a rate needs two
         return None

@@ -130,8 +130,8 @@ class State:
         found: list[list[Any]] = []
         for part in parts:
             with _spark_errors():
-                told = _collected(_matching(read(part), keys), limit + 1)
-            found += [[part.operator, part.label, *row] for row in told]
+                rows = _collected(_matching(read(part), keys), limit + 1)
+            found += [[part.operator, part.label, *row] for row in rows]
         return View(["operator", "state", *columns], found[:limit], is_cut=len(found) > limit)
 
     def _summary(self, part: Part, batch: int) -> list[Any]:
@@ -141,10 +141,10 @@ class State:
             of_key = [leaf.alias(name) for name, leaf, kind in leaves if not isinstance(kind, T.TimestampType | T.DateType)]
             counted = rows.groupBy(F.struct(*of_key).alias("key")).count().withColumn("all", F.sum("count").over(Window.partitionBy()))
             found = counted.select(F.to_json("key", _JSON).alias("key"), "count", "all").orderBy(F.desc("count"), "key").limit(MOST_FULLEST)
-            told = found.collect()
-        fullest = [{**orjson.loads(row["key"]), "rows": row["count"]} for row in told if of_key and row["count"] > 1]
+            largest = found.collect()
+        fullest = [{**orjson.loads(row["key"]), "rows": row["count"]} for row in largest if of_key and row["count"] > 1]
         size = bytes_on_disk(self._folder / "state" / str(part.operator))
-        return [told[0]["all"] if told else 0, size, [name for name, _, _ in leaves], fullest]
+        return [largest[0]["all"] if largest else 0, size, [name for name, _, _ in leaves], fullest]
 
     def _read(self, part: Part, **options: str | int | bool) -> DataFrame:
         """Columns key and value, after batch and change if the options ask for changes. The fields of structs have distinct names."""

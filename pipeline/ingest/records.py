@@ -64,11 +64,11 @@ def rows(found: DataFrame, columns: T.StructType) -> DataFrame:
 
 def seen_type(documents: DataFrame) -> T.StructType | None:
     """The common type of all documents, as in json_types; None if there are none. documents: column `document`, JSON objects."""
-    told = documents.where(F.col("document").isNotNull()).agg(F.schema_of_variant_agg(F.try_parse_json("document"))).collect()[0][0]
-    if told in {None, "VOID"}:
+    found_type = documents.where(F.col("document").isNotNull()).agg(F.schema_of_variant_agg(F.try_parse_json("document"))).collect()[0][0]
+    if found_type in {None, "VOID"}:
         return None
     # Spark prints OBJECT but parses STRUCT. Field names that contain either word are in backquotes or before a colon, so they do not match.
-    ddl = re.sub(r"`(?:[^`]|``)*`|\bOBJECT<", lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], told)
+    ddl = re.sub(r"`(?:[^`]|``)*`|\bOBJECT<", lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], found_type)
     return cast("T.StructType", T.DataType.fromDDL(ddl))
 
 

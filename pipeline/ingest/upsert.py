@@ -158,13 +158,13 @@ def _remember(found: DataFrame, location: Location) -> None:
 
     It runs before the table changes. A batch that fails in between runs again and completes the merge.
     """
-    untold = found.where(F.col("document").isNull() | (F.col("latest") > F.col("kafka_timestamp")))
-    if untold.isEmpty():
+    not_in_table = found.where(F.col("document").isNull() | (F.col("latest") > F.col("kafka_timestamp")))
+    if not_in_table.isEmpty():
         return
     spark, path = found.sparkSession, str(location.deletions)
     if not DeltaTable.isDeltaTable(spark, path):
         spark.createDataFrame([], ORIGIN).write.format("delta").save(path)
-    come = untold.withColumn("kafka_timestamp", F.col("latest")).select(*RESERVED)
+    come = not_in_table.withColumn("kafka_timestamp", F.col("latest")).select(*RESERVED)
     DeltaTable.forPath(spark, path).alias("held").merge(
         come.alias("come"), _BY_KEY
     ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()

@@ -52,11 +52,13 @@ def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, i
 
 
 def _operator_state(operator: dict[str, Any]) -> dict[str, Any]:
-    """What a stateful operator keeps. bytes: in memory. timers: those that wait; None if it has none, or Spark does not tell how many."""
-    told = operator.get("customMetrics", {})
+    """What a stateful operator keeps. bytes: in memory. timers: those that wait; None if it has none, or Spark does not report how many."""
+    metrics = operator.get("customMetrics", {})
     # Spark keeps each timer in two internal tables, and counts the rows of all internal tables. Lists and times to live have some too.
-    has_others = any(count and ("List" in name or "TTLVars" in name) for name, count in told.items())
-    timers = None if has_others or not told.get("rocksdbNumInternalColumnFamilies") else told["rocksdbNumInternalColFamiliesKeys"] // 2
+    has_others = any(count and ("List" in name or "TTLVars" in name) for name, count in metrics.items())
+    timers = (
+        None if has_others or not metrics.get("rocksdbNumInternalColumnFamilies") else metrics["rocksdbNumInternalColFamiliesKeys"] // 2
+    )
     return {
         "operator": operator["operatorName"],
         "rows": operator["numRowsTotal"],
@@ -82,11 +84,11 @@ def lag_of(sources: list[dict[str, Any]], topic_ends: Mapping[str, int]) -> dict
 def failure_of(exception: str) -> Failure:
     """Parses `exception`, the text of a Java stack trace, in which there may be one of Python. Removes what looks like a secret."""
     lines = [line.rstrip() for line in _SECRET.sub(r"\1***", without_credentials(exception)).splitlines()]
-    told = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
-    error = told[0].strip() if told else "no reason given"
+    kept = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
+    error = kept[0].strip() if kept else "no reason given"
     if error.endswith(_TRACEBACK):
-        error = error.removesuffix(_TRACEBACK) + next((line for line in told[1:] if not line.startswith(" ")), "")
-    return Failure(_shortened(error, LARGEST_ERROR_CHARACTERS), _shortened("\n".join(told), LARGEST_DETAIL_CHARACTERS))
+        error = error.removesuffix(_TRACEBACK) + next((line for line in kept[1:] if not line.startswith(" ")), "")
+    return Failure(_shortened(error, LARGEST_ERROR_CHARACTERS), _shortened("\n".join(kept), LARGEST_DETAIL_CHARACTERS))
 
 
 def _partitions(offsets: object) -> dict[str, int]:

@@ -69,7 +69,7 @@ class ProgressToKafka(JsonListener):
         look: called every ENDS_SECONDS, in a thread of this object, with the rows of the running queries and the known end offsets.
         """
         self._kafka, self._say, self._heard, self._look = settings.kafka, say, heard, look
-        self._told: set[str] = set()
+        self._warned_of: set[str] = set()
         self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
         self._is_closed = False
         self._process = {"host": socket.gethostname(), "pid": os.getpid()}
@@ -177,8 +177,8 @@ class ProgressToKafka(JsonListener):
 
     def _note(self, error: KafkaError | None, record: Message) -> None:
         topic = record.topic() or ""
-        if is_forbidden(error) and topic not in self._told:
-            self._told.add(topic)
+        if is_forbidden(error) and topic not in self._warned_of:
+            self._warned_of.add(topic)
             self._say(
                 f"warning: {forbidden(self._kafka, f'write to topic {topic}')}; the queries continue, but status and dashboard do not show them"
             )

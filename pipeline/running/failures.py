@@ -62,10 +62,10 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
         return Diagnosis(why, Remedy.PERSON)
     if why := java_refused(settings.kafka, text):
         return Diagnosis(why)  # the next start checks Kafka first and reports the problem more precisely if it persists
-    if told := _NOT_FOR_THE_TABLE.findall(text):
-        return Diagnosis(told[-1], Remedy.PERSON)  # earlier matches are the exceptions that the last one was raised from
-    if told := _DATABASE_AWAY.findall(text):
-        return Diagnosis(told[-1], Remedy.RESTART_AT_ONCE)  # the next start waits for it
+    if reasons := _NOT_FOR_THE_TABLE.findall(text):
+        return Diagnosis(reasons[-1], Remedy.PERSON)  # earlier matches are the exceptions that the last one was raised from
+    if reasons := _DATABASE_AWAY.findall(text):
+        return Diagnosis(reasons[-1], Remedy.RESTART_AT_ONCE)  # the next start waits for it
     known = {
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.

@@ -98,8 +98,8 @@ def refuse_folders_of_one_machine(settings: Settings) -> None:
     in_home = not (settings.checkpoint_uri and settings.lake_uri)
     lake_elsewhere = bool(settings.lake_uri) and not settings.is_lake_remote
     if not settings.shared_home and (in_home or lake_elsewhere):
-        told = ((in_home, f"STREAMGAUGE_HOME={settings.home.absolute()}"), (lake_elsewhere, f"LAKE_URI={settings.lake_uri}"))
-        folders = " and ".join(folder for is_used, folder in told if is_used)
+        local_folders = ((in_home, f"STREAMGAUGE_HOME={settings.home.absolute()}"), (lake_elsewhere, f"LAKE_URI={settings.lake_uri}"))
+        folders = " and ".join(folder for is_used, folder in local_folders if is_used)
         msg = f"SPARK_MASTER={settings.spark_master} runs tasks on workers, which may not have {folders} under the same path; share it (a network file system, a volume) and set STREAMGAUGE_SHARED_HOME=true, or use an object store (CHECKPOINT_URI, LAKE_URI), or SPARK_MASTER=local[*]"
         raise StreamgaugeError(msg)
 

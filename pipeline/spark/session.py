@@ -165,9 +165,9 @@ def _ui_config(settings: Settings) -> dict[str, str | int]:
 
 def ui_address(spark: SparkSession) -> str | None:
     """The address of the session's web UI, on the configured port, or one of the next if it is taken. None if the UI is off."""
-    if (told := spark.sparkContext.uiWebUrl) is None:
+    if (address := spark.sparkContext.uiWebUrl) is None:
         return None
-    return f"http://{LOOPBACK}:{urlsplit(told).port}"
+    return f"http://{LOOPBACK}:{urlsplit(address).port}"
 
 
 def _query_config(settings: Settings) -> dict[str, str | int]:

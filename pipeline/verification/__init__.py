@@ -23,7 +23,7 @@ journal (checkpoint/journal) keeps the plan of every batch, so the batch of each
 that the stream dropped, and the comparison is for equality. Every stateful query drops late rows in its first stateful step, by the time of
 the event. A window ends after every event in it, so no later step finds late rows.
 Where plans are missing, the watermark lies between those on either side of the gap. A row between the two may or may not have been dropped.
-Results that differ and depend on such rows are counted separately ("untold").
+Results that differ and depend on such rows are counted separately ("unknown lateness").
 A watermark later than every counted event before it was advanced by an event that should not have counted. Rows that it dropped count in
 the recomputation unless they were late on their own partition as well, so a sink without them is wrong.
 

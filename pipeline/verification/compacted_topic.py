@@ -51,7 +51,7 @@ def _compare(
     try:
         lateness = expectation.lateness()
         excuses = Excuses(
-            untold=expectation.untold_keys() if lateness and lateness.untold_rows else frozenset(),
+            unknown_lateness=expectation.keys_of_unknown_lateness() if lateness and lateness.unknown_rows else frozenset(),
             is_cut=prefix.is_cut,
             newest_cut_ms=expectation.newest_cut_ms,
             growing=query.growing,
@@ -96,11 +96,11 @@ def _beside(current: CompactedTopic, found: Rows, decode: Decode, settings: Sett
 
 
 def _gaps(prefix: Prefix, lateness: Lateness | None) -> list[str]:
-    if lateness is None or not lateness.untold_rows:
+    if lateness is None or not lateness.unknown_rows:
         return []
     numbers = [-1, *(batch.number for batch in prefix.batches)]
     gaps = [(one + 1, other - 1) for one, other in pairwise(numbers) if other > one + 1]
     named_gaps = ", ".join(f"{one} to {other}" if one < other else f"{one}" for one, other in gaps[:3])
     return [
-        f"batches {named_gaps} are not in the journal: of {lateness.untold_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
+        f"batches {named_gaps} are not in the journal: of {lateness.unknown_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
     ]

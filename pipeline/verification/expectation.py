@@ -16,7 +16,7 @@ from pipeline.verification.lateness import (
     LATE,
     LATE_UNTIL,
     LATENESS,
-    UNTOLD,
+    UNKNOWN,
     lateness_of,
     stretches,
     watermarks_ahead,
@@ -93,16 +93,16 @@ class Expectation:
             return {key: value for key, value in found.items() if (window := window_of(key)) and window.end <= final}
         return found
 
-    def untold_keys(self) -> set[bytes]:
+    def keys_of_unknown_lateness(self) -> set[bytes]:
         """The keys of rows that depend on records whose lateness is unknown. Raises StreamgaugeError for session windows."""
         if self._flagged is None:
             return set()
         if self._query.session_gap:
             msg = f"the journal lacks batches, so it is not known which of their rows came too late, and where sessions begin; `streamgauge reset {self._query.name}` recounts from the start"
             raise StreamgaugeError(msg)
-        untold = _plain(self._flagged.where(F.col(LATENESS) == UNTOLD))
+        unknown = _plain(self._flagged.where(F.col(LATENESS) == UNKNOWN))
         until_ms = self._prefix.watermark_ms(self._prefix.planned) if self._query.has_timers else None
-        return set(self._collected(self._query.transformed(untold, until_ms)))
+        return set(self._collected(self._query.transformed(unknown, until_ms)))
 
     def _collected(self, result: DataFrame) -> dict[bytes, bytes]:
         rows = self._query.sink.records(result).toLocalIterator(prefetchPartitions=True)  # type: ignore[attr-defined]

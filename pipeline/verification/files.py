@@ -52,7 +52,7 @@ class TakenFiles:
         of_committed = {_partition(file): END if file.entry < ends else 0 for file in taken}
         gone = [path for path, now in modified.items() if now is None]
         changed = [file.path for file in taken if modified[file.path] not in {None, file.modified_ms}]
-        told = (
+        problems = (
             (gone, "no longer there: what came of them cannot be checked"),
             (changed, "changed since: the query has read what they held before"),
         )
@@ -67,7 +67,7 @@ class TakenFiles:
             records=self.between(starts, of_committed).where(f"{PROBLEM} IS NULL").count(),
             is_cut=bool(gone),
             is_of_source=F.col("topic").startswith(f"{self.source.name}/"),
-            notes=[f"{len(paths)} files that were read are {what} ({first_of(paths)})" for paths, what in told if paths],
+            notes=[f"{len(paths)} files that were read are {what} ({first_of(paths)})" for paths, what in problems if paths],
         )
 
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:

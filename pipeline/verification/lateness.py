@@ -12,7 +12,7 @@ from pipeline.checkpoint.contents import Batch, Offsets, Partition
 from pipeline.sources.static_tables import fields_of
 from pipeline.verification.outcome import Lateness
 
-IN_TIME, UNTOLD, LATE, WRONGLY_LATE = 0, 1, 2, 3
+IN_TIME, UNKNOWN, LATE, WRONGLY_LATE = 0, 1, 2, 3
 IS_AHEAD, LATENESS, LATE_UNTIL = "_is_ahead", "_lateness", "_late_until_ms"
 _MOST_BUCKETS = 50_000
 
@@ -64,7 +64,7 @@ def _add(known: list[Stretch], new: Stretch) -> None:
 
 
 def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) -> DataFrame:
-    """Adds the columns LATENESS (IN_TIME, UNTOLD or LATE), LATE_UNTIL (of the row's stretch, in ms) and IS_AHEAD.
+    """Adds the columns LATENESS (IN_TIME, UNKNOWN or LATE), LATE_UNTIL (of the row's stretch, in ms) and IS_AHEAD.
 
     rows: columns topic, partition, offset and `event_time`. Rows without an event time are dropped, as the stream drops them.
     """
@@ -74,7 +74,9 @@ def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) ->
     same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition")) & (bucket == F.col("_bucket"))
     time = F.col(event_time)
     lateness = (
-        F.when(time <= F.timestamp_millis(LATE_UNTIL), LATE).when(time > F.timestamp_millis("_in_time_after_ms"), IN_TIME).otherwise(UNTOLD)
+        F.when(time <= F.timestamp_millis(LATE_UNTIL), LATE)
+        .when(time > F.timestamp_millis("_in_time_after_ms"), IN_TIME)
+        .otherwise(UNKNOWN)
     )
     return (
         rows.where(time.isNotNull())
@@ -103,10 +105,10 @@ def watermarks_ahead(flagged: DataFrame, event_time: str, cut_until_ms: int | No
     """
     newest = flagged.groupBy(LATE_UNTIL).agg(F.unix_millis(F.max(event_time)).alias("newest"))
     so_far = Window.orderBy(LATE_UNTIL).rowsBetween(Window.unboundedPreceding, -1)
-    told = newest.select(
+    newest_of = newest.select(
         LATE_UNTIL, F.max("newest").over(so_far).alias("before"), F.max("newest").over(Window.partitionBy()).alias("of_all")
     )
-    ahead = told.where(F.col(LATE_UNTIL) > F.coalesce("before", F.lit(0))).collect()
+    ahead = newest_of.where(F.col(LATE_UNTIL) > F.coalesce("before", F.lit(0))).collect()
     if any(row[LATE_UNTIL] > row.of_all and (cut_until_ms is None or row[LATE_UNTIL] <= cut_until_ms) for row in ahead):
         msg = "Kafka has deleted the records that moved the watermark, so it is not known whether the dropped rows were late; `streamgauge reset` recounts what is left"
         raise StreamgaugeError(msg)
@@ -133,14 +135,16 @@ def lateness_of(flagged: DataFrame, event_key: Sequence[str]) -> Lateness:
     events = (
         flagged.where(~F.col(IS_AHEAD))
         .groupBy(*event_key)
-        .agg(F.count("*").alias("rows"), having(LATE).alias("late"), having(UNTOLD).alias("untold"), having(WRONGLY_LATE).alias("wrongly"))
+        .agg(
+            F.count("*").alias("rows"), having(LATE).alias("late"), having(UNKNOWN).alias("unknown"), having(WRONGLY_LATE).alias("wrongly")
+        )
     )
     totals = events.agg(
         F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
         F.count("*").alias("events"),
         F.coalesce(F.sum("late"), F.lit(0)).alias("late_rows"),
         F.count_if(F.col("late") == F.col("rows")).alias("late_events"),
-        F.coalesce(F.sum("untold"), F.lit(0)).alias("untold_rows"),
+        F.coalesce(F.sum("unknown"), F.lit(0)).alias("unknown_rows"),
         F.count_if((F.col("wrongly") > 0) & (F.col("late") + F.col("wrongly") == F.col("rows"))).alias("wrongly_late_events"),
     )
     row = totals.collect()[0]

@@ -22,7 +22,7 @@ class RowCounts:
     """Row counts. Each row is counted in exactly one field.
 
     missing: expected, but not in the sink. extra: in the sink, but not expected. different: in both, with different values. The other four
-    are not errors: expired, not_checkable (the source has lost the records they derive from), untold (it is unknown whether a record was
+    are not errors: expired, not_checkable (the source has lost the records they derive from), unknown_lateness (it is unknown whether a record was
     late), ahead (in real-time mode: it is unknown how many of the records after the last checkpoint they count).
     """
 
@@ -32,7 +32,7 @@ class RowCounts:
     different: int = 0
     expired: int = 0
     not_checkable: int = 0
-    untold: int = 0
+    unknown_lateness: int = 0
     ahead: int = 0
 
     @property
@@ -51,7 +51,7 @@ class Lateness:
     """The rows that the stream dropped as late.
 
     rows: usable rows in the prefix. events: distinct events in them; a late row of an event that was counted loses nothing.
-    late_rows: rows dropped. late_events: events not counted because all their rows were dropped. untold_rows: rows whose lateness is
+    late_rows: rows dropped. late_events: events not counted because all their rows were dropped. unknown_rows: rows whose lateness is
     unknown.
     wrongly_late_events: events not counted because rows were dropped that were in time on their own partition.
     """
@@ -60,7 +60,7 @@ class Lateness:
     events: int = 0
     late_rows: int = 0
     late_events: int = 0
-    untold_rows: int = 0
+    unknown_rows: int = 0
     wrongly_late_events: int = 0
 
 

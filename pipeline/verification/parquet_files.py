@@ -35,8 +35,8 @@ class ParquetFiles:
     def unreadable(self, failure: str) -> list[Path]:
         """Existing files that are not valid Parquet or were replaced. failure: Spark's error message, which may name one."""
         broken = [path for path in self.files() if path.exists() and not _is_parquet(path)]
-        told = [path_of({"path": name}) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
-        return broken + [path for path in told if path not in broken]
+        named = [path_of({"path": name}) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
+        return broken + [path for path in named if path not in broken]
 
     def faults(self, what: str, paths: Sequence[Path]) -> list[str]:
         """One line that names the first paths and says that they are `what`. Empty without paths."""

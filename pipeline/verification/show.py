@@ -15,7 +15,7 @@ WIDEST_ROW = 200
 _NO_ERRORS = {
     "not_checkable": "are not checkable: the source has lost records that they are made of",
     "ahead": "also count records after the last checkpoint, and lie within what the whole topic gives; `streamgauge run --once`, then verify again, for an exact comparison",
-    "untold": "differ, and depend on records of which it is not known whether they came too late",
+    "unknown_lateness": "differ, and depend on records of which it is not known whether they came too late",
     "expired": "have expired, and were deleted",
 }
 _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow", "not run": "dim"}

@@ -31,14 +31,14 @@ def json_row(value: bytes) -> Row:
 class Excuses:
     """The accepted reasons for a row to differ.
 
-    untold: keys of rows that depend on records whose lateness is unknown. is_cut: whether the source has lost records.
+    unknown_lateness: keys of rows that depend on records whose lateness is unknown. is_cut: whether the source has lost records.
     newest_cut_ms: an upper bound of their event times; None if unknown. growing: columns that additional records can only increase.
     kept_for: windows that ended at least this long before the newest one may have been deleted.
     session_gap: of session windows; those that had a lost record may have begun earlier, or gone on.
     is_real_time: whether a row may be ahead of the last committed batch by any part of the next one.
     """
 
-    untold: AbstractSet[bytes] = frozenset()
+    unknown_lateness: AbstractSet[bytes] = frozenset()
     is_cut: bool = False
     newest_cut_ms: int | None = None
     growing: tuple[str, ...] = ()
@@ -91,8 +91,8 @@ class Tables:
             return "ahead"
         if key not in self.found and self._has_expired(key):
             return "expired"
-        if key in self.excuses.untold:
-            return "untold"
+        if key in self.excuses.unknown_lateness:
+            return "unknown_lateness"
         if self._may_be_cut(key) or self._is_of_cut_history(key):
             return "not_checkable"
         return "missing" if key not in self.found else "different" if key in self.expected else "extra"

@@ -50,18 +50,18 @@ def _compared(check: Check, topic: str, held: DataFrame, prefix: Prefix, ends: O
     starts = {which: prefix.starts.get(which, 0) for which in ends}
     expected = rows(newest(usable(check.taken.between(starts, ends))), columns)
     is_thinned = is_compacted(check.settings.kafka, topic)
-    told = _side(expected, "expected").join(_side(held, "found"), "kafka_key", how="full_outer")
+    compared = _side(expected, "expected").join(_side(held, "found"), "kafka_key", how="full_outer")
     is_renewed = F.lit(False)  # noqa: FBT003
     if is_thinned:  # earlier records of keys with a later one may be gone
         now = {which: end for which, (_, end) in first_and_end_offsets(check.settings, ends).items()}
         behind = check.taken.between(ends, now).select(F.col("key").cast("string").alias("kafka_key"), F.lit(True).alias("is_renewed"))  # noqa: FBT003
-        told, is_renewed = told.join(behind.distinct(), "kafka_key", how="left"), F.coalesce("is_renewed", is_renewed)
-    told = told.withColumn("kind", _kind(starts, is_renewed, is_thinned=is_thinned)).persist()
+        compared, is_renewed = compared.join(behind.distinct(), "kafka_key", how="left"), F.coalesce("is_renewed", is_renewed)
+    compared = compared.withColumn("kind", _kind(starts, is_renewed, is_thinned=is_thinned)).persist()
     try:
-        counts = {row["kind"]: row["count"] for row in told.groupBy("kind").count().collect()}
-        wrong = told.where(F.col("kind").isin(*WRONG)).orderBy("kafka_key").limit(MOST_DIFFERENCES).collect()
+        counts = {row["kind"]: row["count"] for row in compared.groupBy("kind").count().collect()}
+        wrong = compared.where(F.col("kind").isin(*WRONG)).orderBy("kafka_key").limit(MOST_DIFFERENCES).collect()
     finally:
-        told.unpersist()
+        compared.unpersist()
     return RowCounts(**counts), [
         Difference(cast("Kind", row["kind"]), str(row["kafka_key"]), _loaded(row["expected"]), _loaded(row["found"])) for row in wrong
     ]

@@ -44,16 +44,16 @@ def when_kafka_answers(ask: Callable[[], T], notice: Say, seconds: float = AWAY_
     After a KafkaAway it also waits for missing topics, because a broker that just started has them a moment later. Raises the last error of
     `ask`.
     """
-    deadline, is_told = time.monotonic() + seconds, False
+    deadline, is_reported = time.monotonic() + seconds, False
     while True:
         try:
             return ask()
         except (KafkaAway, TopicMissing) as away:
-            if isinstance(away, TopicMissing) and not is_told:
+            if isinstance(away, TopicMissing) and not is_reported:
                 raise
-            if not is_told:
+            if not is_reported:
                 notice(f"{away}; waiting for it, up to {seconds:.0f} s")
-                is_told = True
+                is_reported = True
             if time.monotonic() > deadline:
                 raise
         time.sleep(RETRY_SECONDS)

@@ -63,5 +63,5 @@ def produce(  # noqa: PLR0913 - one parameter an option
         warn_of_short_stream(faults, limit, step)
     source = Source.RECORDED if file else Source.SIMULATED
     run = Run(settings.kafka, NEST_LOGS.name, source, faults, simulation.corrupt, None if unpaced else rate, limit)
-    more = lambda summary: summary if file else replace(summary, more=simulation.told(outages))  # noqa: E731
+    more = lambda summary: summary if file else replace(summary, more=simulation.outage_counts(outages))  # noqa: E731
     deliver(run, events, "people_seen", "distinct sightings: device_id, start_time", as_json=json, counted=more)

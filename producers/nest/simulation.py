@@ -70,7 +70,7 @@ def simulate(simulation: Simulation, outages: Counter[str] | None = None) -> Ite
         yield neighbourhood.next_document(number, start_ms + int(number * step_ms))
 
 
-def told(outages: Counter[str]) -> dict[str, tuple[int, str]]:
+def outage_counts(outages: Counter[str]) -> dict[str, tuple[int, str]]:
     """The outages of `simulate` for the summary: number and meaning by name."""
     return {f"outages_{kind}": (outages[kind], meaning) for kind, meaning in OUTAGES.items()}
 

@@ -65,13 +65,13 @@ class Changes:
 
     def _event(self, arrival: Arrival, encode: Encode) -> Event | None:
         try:
-            told = orjson.loads(arrival.text)
+            change = orjson.loads(arrival.text)
         except orjson.JSONDecodeError as error:
             return self._dead_letter(arrival, f"not JSON: {error}")
-        if is_canary(told):
+        if is_canary(change):
             self.canaries += 1
             return None
-        edit = edit_event(told)
+        edit = edit_event(change)
         if isinstance(edit, str):
             return self._dead_letter(arrival, edit)
         event_id = edit["meta"]["id"]

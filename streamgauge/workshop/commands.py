@@ -57,7 +57,7 @@ def check(
     _fetch_jars()
     with err.status("checking; the first check starts Spark"):
         verdict = grader.graded(lab, Settings.from_environment(), seconds)
-    for line in told(lab, verdict):
+    for line in result_lines(lab, verdict):
         out.print(line)
     if verdict.failure is not None:
         sys.exit(1)
@@ -105,7 +105,7 @@ def break_(
     out.print(f"card {number} is played: something is wrong now. `streamgauge workshop break {number} --answer` says what.")
 
 
-def told(lab: Lab, verdict: Verdict) -> list[str]:
+def result_lines(lab: Lab, verdict: Verdict) -> list[str]:
     """What `check` prints."""
     failure = verdict.failure
     if failure is None:

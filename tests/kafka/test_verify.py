@@ -67,8 +67,8 @@ class TestLateness:
         folder.with_name(f"{folder.name}.journal").unlink()
         found = verified(spark, fresh, STATS)
         assert found.verdict == "right", found
-        assert found.rows.untold > 0
-        assert found.lateness.untold_rows > 0
+        assert found.rows.unknown_lateness > 0
+        assert found.lateness.unknown_rows > 0
         assert "are not in the journal" in found.notes[0]
 
     def test_a_lost_event_is_not_taken_for_a_late_one(self, spark, fresh):

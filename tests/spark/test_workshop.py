@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from streamgauge.workshop.commands import told
+from streamgauge.workshop.commands import result_lines
 from streamgauge.workshop.grading import grade
 from streamgauge.workshop.labs import LABS, ROOT, all_labs
 
@@ -39,7 +39,7 @@ def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, na
     exercise.write_text(solution.replace(wrong["solution"], wrong["answer"]))
     verdict = grade(lab, exercise)
     assert verdict.failure is not None, f"all checks pass, although [{name}] is wrong: {wrong['mistake']}"
-    message = "\n".join(told(lab, verdict)).replace(f"{tmp_path}/", "")
+    message = "\n".join(result_lines(lab, verdict)).replace(f"{tmp_path}/", "")
     missing = "\n".join(line for line in wrong["sees"].splitlines() if line not in message)
     assert not missing, f"`sees` of [{name}] has lines that the learner does not see:\n{missing}\n\nThe learner sees:\n{message}"
 

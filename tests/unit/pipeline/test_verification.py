@@ -114,8 +114,8 @@ class TestTables:
         assert found.counts == RowCounts(equal=1, different=1)
 
     def test_rows_that_may_have_been_late_are_counted_apart_if_they_differ(self):
-        found = compared(rows(h1=1, h2=2, h3=3), rows(h1=1, h2=1, h3=1), Excuses(untold={key(1), key(2)}))
-        assert found.counts == RowCounts(equal=1, untold=1, different=1)
+        found = compared(rows(h1=1, h2=2, h3=3), rows(h1=1, h2=1, h3=1), Excuses(unknown_lateness={key(1), key(2)}))
+        assert found.counts == RowCounts(equal=1, unknown_lateness=1, different=1)
 
 
 class TestRetention:
@@ -193,8 +193,8 @@ def test_the_json_says_all():
         "different": 0,
         "expired": 0,
         "not_checkable": 0,
-        "untold": 0,
+        "unknown_lateness": 0,
         "ahead": 0,
     }
-    assert found["lateness"] == {"rows": 5, "events": 4, "late_rows": 3, "late_events": 2, "untold_rows": 1, "wrongly_late_events": 0}
+    assert found["lateness"] == {"rows": 5, "events": 4, "late_rows": 3, "late_events": 2, "unknown_rows": 1, "wrongly_late_events": 0}
     assert found["cuts"] == [{"partition": "s-0", "first": 0, "earliest": 4}]
