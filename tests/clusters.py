@@ -63,7 +63,7 @@ class Cluster:
         """Starts a command of Streamgauge that ends with this process."""
         own = replace(self.settings, home=self.home)
         command = [sys.executable, "-m", "streamgauge.cli", *arguments]
-        return GuardedProcess.start(name, command, log=own.logs / f"{name}.out", environment=environment(own), grace_seconds=2)
+        return GuardedProcess.start(command, log=own.logs / f"{name}.out", environment=environment(own), grace_seconds=2)
 
 
 @contextmanager

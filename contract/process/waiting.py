@@ -6,26 +6,12 @@ from collections.abc import Callable, Iterator
 REMIND_SECONDS = 30
 """After this, and then again after each such interval, a wait says what it is for."""
 RETRY_SECONDS = 0.1
-STALL_SECONDS = 60
-"""A starting server that has written no log and used no CPU for this long hangs."""
-PORT_SECONDS = 5
-"""How long the port of a killed process may stay taken."""
 REQUEST_SECONDS = 2
 """The timeout of a request that is repeated anyway. Ctrl-C takes effect between two of them."""
 AWAY_SECONDS = 300
 """How long a producer waits for a Kafka that does not answer."""
 FINISH_SECONDS = 10
 """How long a program that is being stopped may take to finish: a query its batch, a producer its deliveries."""
-STOP_SECONDS = FINISH_SECONDS + 15
-"""How long a process may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
-SERVER_STOP_SECONDS = 8
-"""The same for a broker or a registry."""
-BACK_OFF_SECONDS = 30
-"""The demo restarts a part that has ended after 1, 2, 4 ... seconds, and at most after this many."""
-STEADY_SECONDS = 60
-"""A part that has run this long is restarted after one second again."""
-REFUSED_STARTS = 3
-"""How often in a row a part may fail to start, for example because its port is taken, before the demo ends."""
 
 Say = Callable[[str], None]
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from contract.domains import DOMAINS
-from contract.process.waiting import STOP_SECONDS
+from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
 from dashboard.server import dashboard_url
 from streamgauge.demo.live import RESULTS, LiveFigures
@@ -17,6 +17,8 @@ from streamgauge.platform.server import EmbeddedServer, accepts_connections, ref
 PIPELINE = "pipeline"
 TRIGGER_SECONDS = 3.0
 """With one second, the queries of all domains keep two cores busy."""
+STOP_SECONDS = FINISH_SECONDS + 15
+"""How long a command may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
 COMMAND = (sys.executable, "-m", "streamgauge.cli")
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
@@ -56,7 +58,7 @@ class Child:
         """Starts the process."""
         self.check()
         command = [*COMMAND, *self.command]
-        self.process = GuardedProcess.start(self.name, command, log=self.log, environment=self.environment, grace_seconds=STOP_SECONDS)
+        self.process = GuardedProcess.start(command, log=self.log, environment=self.environment, grace_seconds=STOP_SECONDS)
 
     @property
     def exit_code(self) -> int | None:

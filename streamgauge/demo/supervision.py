@@ -6,9 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from contract.errors import StreamgaugeError
-from contract.process.waiting import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS, Say
+from contract.process.waiting import Say
 from streamgauge.demo.services import Child, Server
 from streamgauge.platform.processes import log_tail
+
+BACK_OFF_SECONDS = 30
+"""A part that has ended is restarted after 1, 2, 4 ... seconds, and at most after this many."""
+STEADY_SECONDS = 60
+"""A part that has run this long is restarted after one second again."""
+REFUSED_STARTS = 3
+"""How often in a row a part may fail to start, for example because its port is taken, before the demo ends."""
 
 
 class Supervised:

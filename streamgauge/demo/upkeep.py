@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from contract.errors import StreamgaugeError
 from contract.java.class_data import archives
-from contract.process.waiting import STOP_SECONDS, Say
+from contract.process.waiting import Say
 from contract.settings import Settings
 from pipeline.lake.folders import table_folders
-from streamgauge.demo.services import COMMAND
+from streamgauge.demo.services import COMMAND, STOP_SECONDS
 from streamgauge.platform.platform import Platform
 from streamgauge.platform.processes import GuardedProcess, log_tail
 
@@ -45,7 +45,7 @@ class Upkeep:
             try:
                 if self.is_needed():
                     command, environment = [*COMMAND, *self.command], self.environment
-                    self.process = GuardedProcess.start(self.name, command, log=log, environment=environment, grace_seconds=STOP_SECONDS)
+                    self.process = GuardedProcess.start(command, log=log, environment=environment, grace_seconds=STOP_SECONDS)
             except StreamgaugeError as error:  # the tables' object store cannot be reached
                 self.say(f"{self.name} failed: {error}; it is tried again in an hour")
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -65,20 +66,17 @@ GUARD = Guard()
 class GuardedProcess:
     """A command that leads a process group. The whole group ends when the command ends, or when this program ends or is killed with -9."""
 
-    name: str
     popen: subprocess.Popen[bytes]
     log: Path
     grace_seconds: float
     kill_at: float | None = None
 
     @classmethod
-    def start(
-        cls, name: str, command: Sequence[str], *, log: Path, environment: Mapping[str, str] = {}, grace_seconds: float = 8
-    ) -> "GuardedProcess":
+    def start(cls, command: Sequence[str], *, log: Path, environment: Mapping[str, str] = {}, grace_seconds: float = 8) -> Self:
         """Starts `command` and appends its output to `log`. After a stop request, it is killed after `grace_seconds`."""
         popen = start_process(command, log, environment)
         GUARD.add(popen.pid, grace_seconds)
-        return cls(name, popen, log, grace_seconds)
+        return cls(popen, log, grace_seconds)
 
     @property
     def pid(self) -> int:

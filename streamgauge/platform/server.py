@@ -14,11 +14,17 @@ from filelock import FileLock
 from contract.errors import StreamgaugeError
 from contract.java import class_data
 from contract.java.runtime import java_home
-from contract.process.waiting import PORT_SECONDS, REQUEST_SECONDS, SERVER_STOP_SECONDS, STALL_SECONDS, Say, waiting
+from contract.process.waiting import REQUEST_SECONDS, Say, waiting
 from contract.settings import Settings
 from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_process, stop_process
 
 HOST = "127.0.0.1"
+STALL_SECONDS = 60
+"""A starting server that has written no log and used no CPU for this long hangs."""
+PORT_SECONDS = 5
+"""How long the port of a killed process may stay taken."""
+STOP_SECONDS = 8
+"""How long a server may take to end before it is killed."""
 
 
 class Launch(NamedTuple):
@@ -109,8 +115,7 @@ class EmbeddedServer(ABC):
             if detached:
                 self.pid_file.write(start_process(command, output, environment).pid)
             else:
-                name = self.folder.name
-                self.guarded = GuardedProcess.start(name, command, log=output, environment=environment, grace_seconds=SERVER_STOP_SECONDS)
+                self.guarded = GuardedProcess.start(command, log=output, environment=environment, grace_seconds=STOP_SECONDS)
                 self.pid_file.write(self.guarded.pid)
             return True
 
@@ -159,7 +164,7 @@ class EmbeddedServer(ABC):
             self.guarded = None
         process = self.process
         if process is not None:
-            stop_process(process, SERVER_STOP_SECONDS)
+            stop_process(process, STOP_SECONDS)
         self.pid_file.remove()
         return process is not None
 

@@ -111,7 +111,7 @@ class Round:
     def _command(self, name: str, *arguments: str) -> str:
         """Runs a command to its end and returns its standard output; verify's exit code is told by what it prints."""
         log = self.settings.logs / f"{name}.out"
-        process = GuardedProcess.start(name, [*ME, *arguments], log=log, environment=environment(self.settings))
+        process = GuardedProcess.start([*ME, *arguments], log=log, environment=environment(self.settings))
         code = _wait_for_its_end(process, DRAIN_SECONDS)
         if code not in ((0, 1) if name == "verify" else (0,)):
             msg = f"`streamgauge {' '.join(arguments)}` ended with {code}: {log_tail(log)}"
@@ -121,7 +121,7 @@ class Round:
     def _start_pipeline(self) -> None:
         log = self.settings.logs / "pipeline.out"
         own = environment(self.settings, STREAMGAUGE_TRIGGER_SECONDS="1")
-        self.pipeline = GuardedProcess.start("pipeline", [*ME, "run"], log=log, environment=own, grace_seconds=PIPELINE_STOP_SECONDS)
+        self.pipeline = GuardedProcess.start([*ME, "run"], log=log, environment=own, grace_seconds=PIPELINE_STOP_SECONDS)
 
     def _start_producers(self) -> None:
         for domain, options in LOADS.items():
@@ -139,7 +139,7 @@ class Round:
                 "--json",
             ]
             log = self.settings.logs / f"produce-{domain}.out"
-            self.producers[domain] = GuardedProcess.start(domain, command, log=log, environment=environment(self.settings))
+            self.producers[domain] = GuardedProcess.start(command, log=log, environment=environment(self.settings))
 
     @property
     def _running_pipeline(self) -> GuardedProcess:
@@ -161,7 +161,7 @@ def _wait_for_its_end(process: GuardedProcess, seconds: float = STOP_SECONDS) ->
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired as error:
-        msg = f"{process.name} did not end within {seconds:.0f} s: {log_tail(process.log)}"
+        msg = f"{process.log.stem} did not end within {seconds:.0f} s: {log_tail(process.log)}"
         raise StreamgaugeError(msg) from error
 
 

@@ -186,7 +186,7 @@ def dashboard(settings, until, tmp_path_factory):
     """The served dashboard's address. It begins with empty tables, whatever earlier tests have written."""
     empty_topics(settings.kafka)
     log, url = tmp_path_factory.mktemp("dashboard") / "dashboard.log", dashboard_url(settings)
-    process = GuardedProcess.start("dashboard", dashboard_command(settings), log=log, environment=environment(settings))
+    process = GuardedProcess.start(dashboard_command(settings), log=log, environment=environment(settings))
 
     def health():
         if not process.is_running:

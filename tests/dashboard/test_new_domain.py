@@ -72,7 +72,7 @@ def test_it_is_produced_counted_verified_reported_and_shown(tree, fresh_registry
 
     url = dashboard_url(fresh_registry)
     command = [sys.executable, "-m", "streamgauge.cli", "dashboard"]
-    served = GuardedProcess.start("dashboard", command, log=tree / "dashboard.log", environment=environment(fresh_registry, **own))
+    served = GuardedProcess.start(command, log=tree / "dashboard.log", environment=environment(fresh_registry, **own))
     page = browser.new_page()
     try:
 

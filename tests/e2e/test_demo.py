@@ -11,7 +11,8 @@ from confluent_kafka import KafkaException
 from plain import read_topic, results
 from running import alive, below, environment, eventually, settings_on_free_ports, streamgauge_process
 
-from contract.process.waiting import SERVER_STOP_SECONDS, STOP_SECONDS
+from streamgauge.demo.services import STOP_SECONDS
+from streamgauge.platform import server
 from streamgauge.platform.platform import NAME_WIDTH
 
 PARTS = ("Kafka", "schema registry", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia", "dashboard")
@@ -89,7 +90,7 @@ def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_sta
     finally:
         again.send_signal(signal.SIGINT)
         # Nothing is killed: what has a batch to finish, or records to be acknowledged, has finished.
-        assert again.wait(STOP_SECONDS + SERVER_STOP_SECONDS) == 0
+        assert again.wait(STOP_SECONDS + server.STOP_SECONDS) == 0
     assert alive(children) == []
 
 

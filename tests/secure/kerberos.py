@@ -49,7 +49,7 @@ class Kdc:
     def start(self) -> GuardedProcess:
         """Starts it; who is given the process ends it."""
         program = shutil.which("krb5kdc", path=_PATHS) or ""
-        return GuardedProcess.start("kdc", [program, "-n", "-r", REALM], log=self.folder / "kdc.out", environment=self._environment)
+        return GuardedProcess.start([program, "-n", "-r", REALM], log=self.folder / "kdc.out", environment=self._environment)
 
     def keytab(self, name: str, *principals: str) -> Path:
         """Makes principals, and a keytab for whoever is to be them."""

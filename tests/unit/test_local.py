@@ -188,7 +188,7 @@ from pathlib import Path
 from streamgauge.platform.processes import GUARD, GuardedProcess
 
 def started(code):
-    process = GuardedProcess.start("command", [sys.executable, "-c", code], log=Path({log!r}), grace_seconds=0.5)
+    process = GuardedProcess.start([sys.executable, "-c", code], log=Path({log!r}), grace_seconds=0.5)
     print(process.pid, flush=True)
     return process
 
@@ -206,7 +206,7 @@ time.sleep(600)
 
 class TestGuard:
     def sleeper(self, tmp_path, code="import time; time.sleep(600)"):
-        return GuardedProcess.start("sleeper", [sys.executable, "-c", code], log=tmp_path / "log", grace_seconds=0.5)
+        return GuardedProcess.start([sys.executable, "-c", code], log=tmp_path / "log", grace_seconds=0.5)
 
     def test_stop_ends_the_command(self, tmp_path):
         guarded = self.sleeper(tmp_path)

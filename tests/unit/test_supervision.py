@@ -6,8 +6,7 @@ import pytest
 from running import eventually
 
 from contract.errors import StreamgaugeError
-from contract.process.waiting import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS
-from streamgauge.demo.supervision import Supervised
+from streamgauge.demo.supervision import BACK_OFF_SECONDS, REFUSED_STARTS, STEADY_SECONDS, Supervised
 from streamgauge.platform.processes import GuardedProcess
 
 FOR_EVER = "import time; time.sleep(600)"
@@ -26,7 +25,7 @@ class Program:
         if self.refusal:
             raise StreamgaugeError(self.refusal)
         self.starts += 1
-        self.process = GuardedProcess.start(self.name, [sys.executable, "-c", self.code], log=self.log, grace_seconds=0.5)
+        self.process = GuardedProcess.start([sys.executable, "-c", self.code], log=self.log, grace_seconds=0.5)
 
     @property
     def exit_code(self):
