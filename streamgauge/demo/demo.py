@@ -22,7 +22,7 @@ from streamgauge.platform.platform import NAME_WIDTH, Platform
 
 SECONDS_BETWEEN_LINES = 1
 FIRST_ROW_SECONDS = 60
-"""The longest time that services with `can_wait` wait for the first row."""
+"""The longest time that the children that start after the first row wait for it."""
 LEAST_DISK_BYTES = 50_000_000
 """With less free space, nothing that is started works."""
 
@@ -61,21 +61,21 @@ class Demo:
         self._say("starting Kafka" if self.platform.servers else "looking for Kafka")
         self.platform.launch(detached=False)
         for child in self.children:
-            if child.waits_for_kafka:  # Spark takes longest to start
+            if child.starts == "with Kafka":  # Spark takes longest to start
                 child.start()
         for warning in self.platform.wait_until_ready(detached=False, tell=self._say):
             self._say(f"warning: {warning}")
         self.figures.ask()
         servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
-        self._say(f"starting {', '.join(child.name for child in self.children if not child.can_wait)}")
+        self._say(f"starting {', '.join(child.name for child in self.children if child.starts != 'after the first row')}")
         supervised = [Supervised(child, self._say) for child in self.children]
         for child, one in zip(self.children, supervised, strict=True):
-            if child.waits_for_kafka:
+            if child.process is not None:
                 one.watch()
-            elif child.can_wait:
-                one.start_in(FIRST_ROW_SECONDS)
-            else:
+            elif child.starts == "after Kafka":
                 one.start()
+            else:
+                one.start_in(FIRST_ROW_SECONDS)
         return [*servers, *supervised]
 
     def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from contract.domains import DOMAINS
 from contract.process.waiting import FINISH_SECONDS
@@ -15,6 +16,7 @@ from streamgauge.platform.processes import GuardedProcess
 from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
 
 PIPELINE = "pipeline"
+Start = Literal["with Kafka", "after Kafka", "after the first row"]
 TRIGGER_SECONDS = 3.0
 """With one second, the queries of all domains keep two cores busy."""
 STOP_SECONDS = FINISH_SECONDS + 15
@@ -28,8 +30,7 @@ class Child:
     """A `streamgauge` command as a child process of the demo and a supervised part. environment: variables to add to the demo's own.
 
     command: its arguments. does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
-    waits_for_kafka: whether it can start before Kafka answers. can_wait: whether it starts after the first
-    result row, so that it does not delay that row.
+    starts: when. One that waits for Kafka by itself can start with it; one that starts after the first result row does not delay that row.
     """
 
     name: str
@@ -39,8 +40,7 @@ class Child:
     figures: LiveFigures
     environment: Mapping[str, str] = field(default_factory=dict)
     writes: Sequence[str] = ()
-    waits_for_kafka: bool = False
-    can_wait: bool = False
+    starts: Start = "after Kafka"
     listens_at: tuple[str, int] | None = None
     process: GuardedProcess | None = None
 
@@ -77,10 +77,11 @@ def children(settings: Settings, figures: LiveFigures, *, dashboard: bool) -> li
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     child = partial(Child, logs=settings.logs, figures=figures)
-    chosen = [child(PIPELINE, ["run"], "writes results", environment=pause, writes=RESULTS, waits_for_kafka=True)]
+    chosen = [child(PIPELINE, ["run"], "writes results", environment=pause, writes=RESULTS, starts="with Kafka")]
     for domain in DOMAINS:
+        starts: Start = "after Kafka" if domain is DOMAINS[0] else "after the first row"
         command, topics = ["produce", domain.name, *domain.demo, *FAULTS], [topic.name for topic in domain.sources]
-        chosen.append(child(f"produce-{domain.name}", command, "sends events", writes=topics, can_wait=domain is not DOMAINS[0]))
+        chosen.append(child(f"produce-{domain.name}", command, "sends events", writes=topics, starts=starts))
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
         chosen.append(child("dashboard", ["dashboard"], dashboard_url(settings), listens_at=address))
