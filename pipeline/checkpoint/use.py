@@ -24,13 +24,17 @@ OWNER = "owner"
 class CheckpointUse:
     """The use of one query's checkpoint. All methods raise StoreAway when its object store cannot be reached."""
 
-    query: str
     place: CheckpointPlace
 
     @classmethod
     def of(cls, query: Query, settings: Settings) -> "CheckpointUse":
         """The checkpoint of the query's name, version and output mode."""
-        return cls(query.name, query.checkpoint_name.place(settings))
+        return cls(query.checkpoint_name.place(settings))
+
+    @property
+    def query(self) -> str:
+        """The query's name."""
+        return self.place.name.query
 
     @property
     def folder(self) -> StoragePath:
@@ -58,8 +62,8 @@ class CheckpointUse:
         except Timeout:
             return True
 
-    def lock(self, jvm_pid: int) -> FileLock:
-        """Locks the checkpoint for this process, whose Spark driver is `jvm_pid`, until `unlock`.
+    def lock(self, jvm_pid: int | None = None) -> FileLock:
+        """Locks the checkpoint for this process until `unlock`. jvm_pid: of the Spark driver that will use it, if any.
 
         Raises StreamgaugeError immediately when another process holds it, or when the JVM of a killed process does not exit.
         """
@@ -69,7 +73,7 @@ class CheckpointUse:
             lock.acquire()
         except Timeout as error:
             who = "" if driver is None else f" (its Spark driver is pid {driver.pid})"
-            msg = f"query {self.query} is already running in another process{who}, which holds {self.folder}; stop that one, or use another STREAMGAUGE_HOME"
+            msg = f"query {self.query} is already running in another process{who}, which holds {self.folder}; stop it first, or use another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
         if driver is not None and driver.pid != jvm_pid:
             try:
@@ -77,7 +81,8 @@ class CheckpointUse:
             except psutil.TimeoutExpired as error:
                 msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
                 raise StreamgaugeError(msg) from error
-        self._holder.write_text(str(jvm_pid))
+        if jvm_pid is not None:
+            self._holder.write_text(str(jvm_pid))
         return lock
 
     def unlock(self, lock: FileLock) -> None:

@@ -9,15 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import get_args
 
-from filelock import FileLock, Timeout
-
-from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName, is_checkpoint, remains_of
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known, no_query
-from pipeline.checkpoint.use import check_owner
+from pipeline.checkpoint.use import CheckpointUse, check_owner
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.console import on_console
 from pipeline.sinks.sink import Deletion
@@ -39,18 +36,8 @@ def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
     any_mode = {replace(query.checkpoint_name, mode=mode) for mode in get_args(OutputMode)}
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
-        for place in (name.place(settings) for name in sorted(any_mode | others)):
-            place.notes.mkdir(parents=True, exist_ok=True)
-            lock, driver = FileLock(place.note(".lock"), timeout=0), place.driver
-            try:
-                locks.enter_context(lock)
-            except Timeout as error:
-                who = f" (its Spark driver is pid {driver.pid})" if driver else ""
-                msg = f"query {query.name} runs{who}: it holds {place.folder}; stop that `streamgauge run` or the demo, then reset"
-                raise StreamgaugeError(msg) from error
-            if driver is not None:
-                msg = f"the Spark driver of query {query.name} (pid {driver.pid}) is still shutting down; try again in a moment"
-                raise StreamgaugeError(msg)
+        for name in sorted(any_mode | others):
+            locks.callback(CheckpointUse(name.place(settings)).lock().release)
         yield
 
 

@@ -138,7 +138,7 @@ def test_a_query_that_runs_is_refused_with_its_pid_and_so_is_cleaning(spark, fre
     with running_queries("nest-camera-stats", settings=fresh):
         eventually(lambda: results(fresh), "the first result")
         line = one_line_error(streamgauge("reset", "nest-camera-stats", "--yes", settings=fresh))
-        assert f"query nest-camera-stats runs (its Spark driver is pid {driver})" in line
+        assert f"query nest-camera-stats is already running in another process (its Spark driver is pid {driver})" in line
         doctor = streamgauge("doctor", settings=fresh)
         assert f"in use by the Spark driver with pid {driver}" in doctor.stdout
         cleaned = streamgauge("clean", "--yes", settings=fresh)

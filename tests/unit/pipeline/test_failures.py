@@ -36,7 +36,7 @@ from pipeline.running.failures import Remedy, diagnosis
     ],
 )
 def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, remedy):
-    found = diagnosis(text, CheckpointUse("q", CheckpointName("q", 1, "update").place(Settings(home=tmp_path))), Settings(home=tmp_path))
+    found = diagnosis(text, CheckpointUse(CheckpointName("q", 1, "update").place(Settings(home=tmp_path))), Settings(home=tmp_path))
     assert what in found.what
     assert found.remedy is remedy
     assert "\n" not in found.what
