@@ -1,16 +1,18 @@
-"""The topics of a Kafka cluster, and the end offsets of their partitions, which Spark does not report."""
+"""The topics of a Kafka cluster, and the offsets of their partitions."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import no_answer, raise_if_kept_out
 
 ANSWER_SECONDS = 5
 METADATA_SECONDS = 10
+EARLIEST, LATEST, NEWEST = OffsetSpec.earliest(), OffsetSpec.latest(), OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+"""The first offset, the offset of the next record, and the record with the newest timestamp."""
 
 
 def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
@@ -22,6 +24,15 @@ def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
     except KafkaException as error:
         raise no_answer(kafka, error) from error
     return {name: sorted(topic.partitions) for name, topic in topics.items()}
+
+
+def list_offsets(
+    admin: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, seconds: float
+) -> Mapping[tuple[str, int], ListOffsetsResultInfo]:
+    """An offset of each partition, by topic and number. Raises KafkaException or TimeoutError after `seconds` without an answer."""
+    wanted = {TopicPartition(topic, number): spec for topic, number in partitions}
+    answers = admin.list_offsets(wanted, request_timeout=seconds) if wanted else {}
+    return {(of.topic, of.partition): answer.result(seconds) for of, answer in answers.items()}
 
 
 class TopicEnds:
@@ -39,10 +50,7 @@ class TopicEnds:
 
     def ask(self, partitions: Iterable[str]) -> None:
         """Requests the end offsets of `partitions` ("topic-0"). Waits at most ANSWER_SECONDS."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        wanted = {TopicPartition(name.rpartition("-")[0], int(name.rpartition("-")[2])): latest for name in partitions}
-        if not wanted:
-            return
+        wanted = [(topic, int(number)) for topic, _, number in (name.rpartition("-") for name in partitions)]
         with contextlib.suppress(KafkaException, TimeoutError):
-            answers = self._admin.list_offsets(wanted, request_timeout=ANSWER_SECONDS)
-            self.ends = self.ends | {f"{of.topic}-{of.partition}": end.result(ANSWER_SECONDS).offset for of, end in answers.items()}
+            found = list_offsets(self._admin, wanted, LATEST, ANSWER_SECONDS)
+            self.ends = self.ends | {f"{topic}-{number}": end.offset for (topic, number), end in found.items()}

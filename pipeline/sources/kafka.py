@@ -4,15 +4,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import client_options
 from contract.kafka.errors import KafkaAway, forbidden, is_forbidden, no_topic, reason
-from contract.kafka.topic_ends import METADATA_SECONDS, partitions_by_topic
+from contract.kafka.topic_ends import EARLIEST, LATEST, METADATA_SECONDS, list_offsets, partitions_by_topic
 from contract.settings import Settings
 from contract.topics import LARGEST_RECORD_BYTES
 from pipeline.checkpoint.contents import Offsets, Partition, nested
@@ -92,22 +91,16 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
     Raises KafkaAway when it cannot reach Kafka or a partition does not exist (a new topic has no leader for a moment), KafkaRefuses when
     Kafka denies access.
     """
-    admin = settings.kafka.admin()
-    wanted = [TopicPartition(topic, number) for topic, number in partitions]
+    admin, wanted = settings.kafka.admin(), list(partitions)
     try:
-        first, end = (_listed(admin, wanted, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))  # type: ignore[no-untyped-call]
+        first, end = (list_offsets(admin, wanted, spec, METADATA_SECONDS) for spec in (EARLIEST, LATEST))
     except (KafkaException, TimeoutError) as error:
-        names = ", ".join(sorted({of.topic for of in wanted}))
+        names = ", ".join(sorted({topic for topic, _ in wanted}))
         if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
             raise forbidden(settings.kafka, f"ask for the offsets of topic {names}") from error
         msg = f"Kafka at {settings.kafka} did not return the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; check that it is running, and create its topics with `streamgauge up`"
         raise KafkaAway(msg) from error
-    return {which: (first[which], end[which]) for which in first}
-
-
-def _listed(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec) -> Mapping[Partition, int]:
-    offsets = admin.list_offsets(dict.fromkeys(partitions, spec)) if partitions else {}
-    return {(of.topic, of.partition): future.result(METADATA_SECONDS).offset for of, future in offsets.items()}
+    return {which: (first[which].offset, end[which].offset) for which in first}
 
 
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:

@@ -1,13 +1,13 @@
 """The figures of the demo: events in, rows out, lag, batch time."""
 
-from collections.abc import Mapping
+from collections import Counter
 from typing import Any
 
 import orjson
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
 
 from contract.domains import TOPICS
+from contract.kafka.topic_ends import LATEST, list_offsets
 from contract.process.waiting import REQUEST_SECONDS
 from contract.settings import Settings
 from contract.topics import STREAMING_METRICS
@@ -25,20 +25,25 @@ class LiveFigures:
     def __init__(self, settings: Settings) -> None:
         self._admin = settings.kafka.admin()
         self._consumer = settings.kafka.consumer()
-        self._first: dict[str, int] | None = None
+        self._first: Counter[str] = Counter()
         self._progress: dict[str, dict[str, Any]] = {}
         self._late = 0
-        self.ends: dict[str, int] = {}
+        self.ends: Counter[str] = Counter()
         self.is_away = False
 
     def ask(self) -> None:
         """Reads the new figures."""
         try:
             topics = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
-            self.ends = self._ends({name: topics[name] for name in (*SOURCES, *RESULTS) if name in topics})
+            wanted = [(name, number) for name in (*SOURCES, *RESULTS) for number in topics.get(name, ())]
+            # Not Consumer.get_watermark_offsets: it waits for the consumer's own fetch, half a second each time.
+            ends = list_offsets(self._admin, wanted, LATEST, REQUEST_SECONDS)
         except (KafkaException, TimeoutError):
             self.is_away = True
             return
+        self.ends = Counter()
+        for (name, _), end in ends.items():
+            self.ends[name] += end.offset
         self.is_away, self._first = False, self._first or self.ends
         self._take_progress(topics.get(STREAMING_METRICS.name, ()))
 
@@ -53,16 +58,7 @@ class LiveFigures:
         return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {self._late:,} | queries {len(self._progress)}{away}"
 
     def _since_the_first(self, topics: tuple[str, ...]) -> int:
-        return sum(self.ends.get(topic, 0) - (self._first or {}).get(topic, 0) for topic in topics)
-
-    def _ends(self, topics: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        partitions = {TopicPartition(name, number): latest for name, numbers in topics.items() for number in numbers}
-        ends = dict.fromkeys(topics, 0)
-        # Not Consumer.get_watermark_offsets: it waits for the consumer's own fetch, half a second each time.
-        for of, answer in (self._admin.list_offsets(partitions) if partitions else {}).items():
-            ends[of.topic] += answer.result(REQUEST_SECONDS).offset
-        return ends
+        return sum(self.ends[topic] - self._first[topic] for topic in topics)
 
     def _take_progress(self, partitions: tuple[int, ...]) -> None:
         if len(partitions) != len(self._consumer.assignment()):

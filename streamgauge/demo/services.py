@@ -69,7 +69,7 @@ class Child:
         """The number of records in its topics. Without topics, whether it listens."""
         if self.listens_at is not None:
             return accepts_connections(*self.listens_at)
-        return sum(self.figures.ends.get(topic, 0) for topic in self.writes)
+        return sum(self.figures.ends[topic] for topic in self.writes)
 
 
 def children(settings: Settings, figures: LiveFigures, *, dashboard: bool) -> list[Child]:

@@ -34,16 +34,15 @@ def topic_problem(settings: Settings, topic: str, now: float) -> str | None:
 
     now: in seconds since 1970. Raises StreamgaugeError when Kafka does not answer.
     """
-    from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import OffsetSpec
+    from confluent_kafka import KafkaException
+
+    from contract.kafka.topic_ends import NEWEST, list_offsets
 
     admin = settings.kafka.admin()
     try:
-        found = admin.list_topics(topic, ANSWER_SECONDS).topics[topic]
-        newest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-        asked = {TopicPartition(topic, number): newest for number in found.partitions}
-        answers = admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
-        newest_ms = max((answer.result(ANSWER_SECONDS).timestamp for answer in answers.values()), default=-1)
+        numbers = admin.list_topics(topic, ANSWER_SECONDS).topics[topic].partitions
+        newest = list_offsets(admin, ((topic, number) for number in numbers), NEWEST, ANSWER_SECONDS)
+        newest_ms = max((record.timestamp for record in newest.values()), default=-1)
     except (KafkaException, TimeoutError) as error:
         msg = f"Kafka at {settings.kafka} did not return what is in {topic}: {error}"
         raise StreamgaugeError(msg) from error
