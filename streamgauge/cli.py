@@ -51,15 +51,11 @@ def report(
     output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
     """Print a result table: the last value of each key in a query's result topic."""
-    from pipeline.lake import row_formats
-    from streamgauge.operations import report as reports
+    from pipeline.lake.row_formats import show
+    from streamgauge.operations.report import report_rows, with_columns
 
-    rows = reports.report_rows(query, Settings.from_environment(), min_count)
-    columns, values = reports.as_columns(rows)
-    if output_format is RowFormat.TABLE:
-        out.print(row_formats.as_table(columns or ["no rows"], values))
-    else:
-        sys.stdout.write((reports.as_json(rows) if output_format is RowFormat.JSON else row_formats.as_csv(columns, values)) + "\n")
+    rows = report_rows(query, Settings.from_environment(), min_count)
+    show(with_columns(rows, is_flat=output_format is not RowFormat.JSON), output_format)
 
 
 def status(

@@ -1,6 +1,5 @@
 """The command that looks into a checkpoint: state."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from contract.errors import StreamgaugeError
 from contract.output_format import Format, FormatOption
 from contract.settings import Settings
-from contract.terminal import err, out
+from contract.terminal import out
 
 
 def state(
@@ -29,7 +28,7 @@ def state(
     from contract.storage.checkpoint_names import CheckpointName
     from pipeline.checkpoint.contents import Checkpoint
     from pipeline.checkpoint.state import State, readable_batches
-    from pipeline.lake import row_formats
+    from pipeline.lake.row_formats import show
     from pipeline.running.reset import named
     from pipeline.spark.session import running_session
 
@@ -43,16 +42,12 @@ def state(
     with running_session(settings) as spark:
         held = State(spark, Checkpoint(name.folder(settings)))
         if changes is not None:
-            view = held.changes(changes, key or [], limit)
+            found = held.changes(changes, key or [], limit)
         elif timers:
-            view = held.timers(after, key or [], limit)
+            found = held.timers(after, key or [], limit)
         else:
-            view = held.rows(after, key or [], limit) if rows or key else held.overview(after)
-    if output_format is Format.JSON:
-        sys.stdout.write(row_formats.as_json(view.columns, view.rows) + "\n")
-    else:
+            found = held.rows(after, key or [], limit) if rows or key else held.overview(after)
+    if output_format is Format.TABLE:
         what = f"batches {changes[0]} to {changes[1]}" if changes else f"after batch {after}"
         out.print(f"{name}, {what} (batches {batches[0]} to {batches[-1]} can be read)")
-        out.print(row_formats.as_table(view.columns, view.rows))
-    if view.is_cut:
-        err.print(row_formats.cut_at(limit))
+    show(found, output_format, limit)

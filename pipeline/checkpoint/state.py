@@ -6,7 +6,6 @@ and without writing to the checkpoint. Spark deletes them about a hundred batche
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -22,10 +21,12 @@ from contract.storage.checkpoint_names import CheckpointName, others_of_query
 from contract.storage.paths import names_in
 from contract.storage.removal import bytes_on_disk
 from pipeline.checkpoint.contents import Checkpoint
-from pipeline.spark.errors import SparkFailure, first_line
+from pipeline.lake.row_formats import Rows
+from pipeline.spark.errors import spark_errors
 
 MOST_FULLEST = 3
 _OF_THE_SOURCE = {"key", "partition_id", "batch_id", "change_type"}
+_FAILED = "Spark cannot read the state"
 _JSON = {"ignoreNullFields": "false"}
 
 
@@ -43,15 +44,6 @@ class Part:
     def label(self) -> str:
         """The name and the variable."""
         return self.name if self.variable is None else f"{self.name}.{self.variable}"
-
-
-@dataclass(frozen=True)
-class View:
-    """Rows of a state to show; structs are dictionaries. is_cut: the limit removed rows."""
-
-    columns: list[str]
-    rows: list[list[Any]]
-    is_cut: bool = False
 
 
 def readable_batches(name: CheckpointName, settings: Settings, wanted: Sequence[int] = ()) -> list[int]:
@@ -79,7 +71,7 @@ def readable_batches(name: CheckpointName, settings: Settings, wanted: Sequence[
 class State:
     """The state in `checkpoint`, which has a committed batch.
 
-    keys: texts that must each equal a field of a row's key. limit: the number of rows to return at most.
+    Rows have structs as dictionaries. keys: texts that must each equal a field of a row's key. limit: the number of rows to return at most.
     Every method raises StreamgaugeError when Spark cannot read the state, for example because its files have been deleted meanwhile.
     """
 
@@ -89,30 +81,30 @@ class State:
 
     def parts(self) -> list[Part]:
         """The parts, by operator."""
-        with _spark_errors():
+        with spark_errors(_FAILED):
             found = self._spark.read.format("state-metadata").load(str(self._folder)).orderBy("operatorId", "stateStoreName").collect()
         return [part for row in found for part in _parts(row)]
 
-    def overview(self, batch: int) -> View:
+    def overview(self, batch: int) -> Rows:
         """What each part holds after `batch`.
 
         bytes_on_disk: of its operator, in all batches that are kept. key: the fields of the key. fullest: the keys with the most rows, each
         without its times and windows; empty if no key has a second row.
         """
         columns = ["operator", "state", "batch", "rows", "bytes_on_disk", "key", "fullest"]
-        return View(columns, [[part.operator, part.label, batch, *self._summary(part, batch)] for part in self.parts()])
+        return Rows(columns, [[part.operator, part.label, batch, *self._summary(part, batch)] for part in self.parts()])
 
-    def rows(self, batch: int, keys: Sequence[str], limit: int) -> View:
+    def rows(self, batch: int, keys: Sequence[str], limit: int) -> Rows:
         """The rows after `batch`, by key."""
         return self._view(["key", "value"], lambda part: self._read(part, batchId=batch), self.parts(), keys, limit)
 
-    def changes(self, batches: tuple[int, int], keys: Sequence[str], limit: int) -> View:
+    def changes(self, batches: tuple[int, int], keys: Sequence[str], limit: int) -> Rows:
         """What the batches from the first to the last one wrote, in their order. change: update, append (to a list) or delete."""
         options = {"readChangeFeed": True, "changeStartBatchId": batches[0], "changeEndBatchId": batches[1]}
         columns = ["batch", "change", "key", "value"]
         return self._view(columns, lambda part: self._read(part, **options), self.parts(), keys, limit)
 
-    def timers(self, batch: int, keys: Sequence[str], limit: int) -> View:
+    def timers(self, batch: int, keys: Sequence[str], limit: int) -> Rows:
         """The timers that wait after `batch`, the next one first. Raises StreamgaugeError for a query without timers."""
 
         def read(part: Part) -> DataFrame:
@@ -126,16 +118,16 @@ class State:
             raise StreamgaugeError(msg)
         return self._view(["due", "key"], read, list(one_per_operator.values()), keys, limit)
 
-    def _view(self, columns: list[str], read: Callable[[Part], DataFrame], parts: Sequence[Part], keys: Sequence[str], limit: int) -> View:
+    def _view(self, columns: list[str], read: Callable[[Part], DataFrame], parts: Sequence[Part], keys: Sequence[str], limit: int) -> Rows:
         found: list[list[Any]] = []
         for part in parts:
-            with _spark_errors():
+            with spark_errors(_FAILED):
                 rows = _collected(_matching(read(part), keys), limit + 1)
             found += [[part.operator, part.label, *row] for row in rows]
-        return View(["operator", "state", *columns], found[:limit], is_cut=len(found) > limit)
+        return Rows(["operator", "state", *columns], found[:limit], is_cut=len(found) > limit)
 
     def _summary(self, part: Part, batch: int) -> list[Any]:
-        with _spark_errors():
+        with spark_errors(_FAILED):
             rows = self._read(part, batchId=batch)
             leaves = _leaves(rows.schema["key"].dataType, F.col("key"))
             of_key = [leaf.alias(name) for name, leaf, kind in leaves if not isinstance(kind, T.TimestampType | T.DateType)]
@@ -198,12 +190,3 @@ def _distinct(kind: T.DataType) -> T.DataType:
     numbers = [names[: index + 1].count(name) for index, name in enumerate(names)]
     distinct = [name if number == 1 else f"{name}_{number}" for name, number in zip(names, numbers, strict=True)]
     return T.StructType([T.StructField(name, _distinct(field.dataType)) for name, field in zip(distinct, kind, strict=True)])
-
-
-@contextmanager
-def _spark_errors() -> Iterator[None]:
-    try:
-        yield
-    except SparkFailure as error:
-        msg = f"Spark cannot read the state: {first_line(error)}"
-        raise StreamgaugeError(msg) from error

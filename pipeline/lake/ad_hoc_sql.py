@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +11,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
+from pipeline.lake.row_formats import Rows
 from pipeline.lake.tables import Table
-from pipeline.spark.errors import SparkFailure, first_line
+from pipeline.spark.errors import SparkFailure, first_line, spark_errors
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 _NO_QUERIES = tuple(f"{_PLANS}.{name}" for name in ("Command", "ParsedStatement", "CompoundBody", "InsertIntoDir", "ScriptTransformation"))
@@ -21,22 +21,13 @@ _COMMENT = r"--[^\n]*(?:\n|$)|/\*.*?\*/"
 _QUERY = re.compile(rf"(?:[\s(]|{_COMMENT})*(?:select|with|from|values|table)\b", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The result of a query: values in the order of `columns`. Timestamps with a zone are UTC. is_cut: the limit removed rows."""
-
-    columns: list[str]
-    rows: list[list[Any]]
-    is_cut: bool
-
-
-def answer(spark: SparkSession, sql: str, there_are: Sequence[Table], limit: int) -> Answer:
-    """The first `limit` rows of the query `sql` over the tables `there_are`. Raises StreamgaugeError as `asked`."""
+def answer(spark: SparkSession, sql: str, there_are: Sequence[Table], limit: int) -> Rows:
+    """The first `limit` rows of the query `sql` over the tables `there_are`. Timestamps with a zone are UTC. Raises StreamgaugeError as `asked`."""
     with asked(spark, sql, there_are) as found:
         columns = found.columns
         fetched = found.toDF(*(f"c{number}" for number in range(len(columns)))).limit(limit + 1).toArrow()
     lists = [column.to_pylist(maps_as_pydicts="lossy") for column in fetched.slice(0, limit).columns]
-    return Answer(columns, [list(row) for row in zip(*lists, strict=True)], is_cut=fetched.num_rows > limit)
+    return Rows(columns, [list(row) for row in zip(*lists, strict=True)], is_cut=fetched.num_rows > limit)
 
 
 @contextmanager
@@ -45,11 +36,8 @@ def asked(spark: SparkSession, sql: str, there_are: Sequence[Table]) -> Iterator
 
     Raises StreamgaugeError for a statement that is not a query, an error in the query, an unknown table, or a failure in Spark.
     """
-    try:
+    with spark_errors("Spark cannot parse this SQL"):
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-    except SparkFailure as error:
-        msg = f"Spark cannot parse this SQL: {first_line(error)}"
-        raise StreamgaugeError(msg) from error
     # The first word catches Delta's statements, which have no common class. The nodes catch inserts that start like a query.
     if not _QUERY.match(sql) or any(
         is_instance_of(spark.sparkContext._gateway, node, kind) for node in _nodes(plan) for kind in _NO_QUERIES

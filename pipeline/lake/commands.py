@@ -35,8 +35,8 @@ def query(
     output_format: RowFormatOption = RowFormat.TABLE,
 ) -> None:
     """Query the tables of the lake and the result topics by SQL, or list them. Only queries are allowed."""
-    from pipeline.lake import row_formats
     from pipeline.lake.ad_hoc_sql import answer
+    from pipeline.lake.row_formats import Rows, show
     from pipeline.lake.sql_tables import sql_tables
     from pipeline.spark.session import running_session
 
@@ -44,17 +44,10 @@ def query(
     there_are = sql_tables(settings)
     with running_session(settings) as spark:
         if sql is None:
-            columns, rows, is_cut = ["table", "format", "path", "columns"], [_described(table, spark) for table in there_are], False
+            found = Rows(["table", "format", "path", "columns"], [_described(table, spark) for table in there_are])
         else:
             found = answer(spark, sql, there_are, limit)
-            columns, rows, is_cut = found.columns, found.rows, found.is_cut
-    if output_format is RowFormat.TABLE:
-        out.print(row_formats.as_table(columns, rows))
-    else:
-        formatted = row_formats.as_json if output_format is RowFormat.JSON else row_formats.as_csv
-        sys.stdout.write(formatted(columns, rows) + "\n")
-    if is_cut:
-        err.print(row_formats.cut_at(limit))
+    show(found, output_format, limit)
 
 
 def sql(limit: LimitOption = 1000) -> None:

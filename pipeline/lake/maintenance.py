@@ -17,7 +17,7 @@ from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS
 from pipeline.lake.tables import LakeTable
 from pipeline.running.reset import checkpoints_held
-from pipeline.spark.errors import SparkFailure, first_line
+from pipeline.spark.errors import SparkFailure, spark_errors
 from pipeline.spark.log import path_of
 from pipeline.spark.session import session_config
 
@@ -80,7 +80,7 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
 
     Raises StreamgaugeError when Spark fails, or after repeated conflicts with other writers.
     """
-    with _failures_in_one_line(table):
+    with spark_errors(f"table {table.name} in {table.path}: Spark failed"):
         before = _delta_weight(table, _live_files(table, spark))
         _optimize(table, spark)
         live = _live_files(table, spark)
@@ -118,15 +118,6 @@ def _optimize(table: LakeTable, spark: SparkSession) -> None:
             time.sleep(attempt)
         else:
             return
-
-
-@contextlib.contextmanager
-def _failures_in_one_line(table: LakeTable) -> Iterator[None]:
-    try:
-        yield
-    except SparkFailure as error:
-        msg = f"table {table.name} in {table.path}: Spark failed: {first_line(error)}"
-        raise StreamgaugeError(msg) from error
 
 
 def _sql_name(table: LakeTable) -> str:

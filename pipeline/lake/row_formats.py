@@ -3,7 +3,9 @@
 import base64
 import csv
 import io
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,7 +15,27 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.errors import StreamgaugeError
+from contract.terminal import err, out
 from contract.text import printable
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to show: values in the order of `columns`. is_cut: a limit removed rows."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    is_cut: bool = False
+
+
+def show(found: Rows, output_format: str, limit: int = 0) -> None:
+    """Prints rows as a table, CSV or JSON. limit: the number of rows to which they may have been cut."""
+    if output_format == "table":
+        out.print(as_table(found.columns or ["no rows"], found.rows))
+    else:
+        sys.stdout.write((as_json if output_format == "json" else as_csv)(found.columns, found.rows) + "\n")
+    if found.is_cut:
+        err.print(cut_at(limit))
 
 
 def cut_at(limit: int) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from operator import attrgetter
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
@@ -14,7 +13,7 @@ from pipeline.lake.tables import LakeTable, Table, table_name, tables
 from pipeline.query import Query
 from pipeline.sinks.archives import Archive
 from pipeline.sinks.topics import CompactedTopic
-from pipeline.spark.errors import first_line
+from pipeline.spark.errors import spark_errors
 
 
 @dataclass(frozen=True)
@@ -27,11 +26,8 @@ class DistinctTable(Table):
     def rows(self, spark: SparkSession) -> DataFrame:
         """See Archive.distinct. Raises StreamgaugeError when the archive cannot be read, or lacks a column that identifies events."""
         rows = self.table.rows(spark)
-        try:
+        with spark_errors(f"the events in table {self.table.name} cannot be identified, because it is not what its archive writes"):
             return self.archive.distinct(rows)
-        except AnalysisException as error:
-            msg = f"the events in table {self.table.name} cannot be told apart, because it is not what its archive writes: {first_line(error)}"
-            raise StreamgaugeError(msg) from error
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,12 @@
 """What went wrong, from Spark's exceptions."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+
+from contract.errors import StreamgaugeError
 
 SparkFailure = (PySparkException, Py4JJavaError)
 """PySpark has an exception class for failures in a query's plan and tasks, but none for those thrown by Spark's scheduler."""
@@ -16,3 +21,13 @@ def first_line(error: Exception) -> str:
         origin = origin.getCause()
     text = str(error if origin is None else origin.getMessage())
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def spark_errors(what: str) -> Iterator[None]:
+    """Raises a failure of Spark as a StreamgaugeError: `what` failed, and the first line of Spark's message."""
+    try:
+        yield
+    except SparkFailure as error:
+        msg = f"{what}: {first_line(error)}"
+        raise StreamgaugeError(msg) from error

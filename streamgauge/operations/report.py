@@ -1,15 +1,13 @@
 """The batch report on a compacted result topic: its last value per key. Works without Spark."""
 
 from collections.abc import Sequence
-from typing import Any
-
-import orjson
 
 from contract.domains import DOMAINS
 from contract.domains.domain import Report
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import Decode, Row, decode_json, read_rows
 from contract.settings import Settings
+from pipeline.lake.row_formats import Rows
 
 REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
 
@@ -36,13 +34,9 @@ def _decoder(report: Report, settings: Settings) -> Decode:
     return avro_rows(SchemaRegistry(settings.registry))
 
 
-def as_json(rows: Sequence[Row]) -> str:
-    """A JSON array of the row values, as in the topic."""
-    return orjson.dumps(list(rows)).decode()
-
-
-def as_columns(rows: Sequence[Row]) -> tuple[list[str], list[list[Any]]]:
-    """Names and values of the columns. The window becomes the columns window_start and window_end."""
-    flat = [{f"window_{end}": time for end, time in row["window"].items()} | row for row in rows]
-    columns = [name for name in flat[0] if name != "window"] if flat else []
-    return columns, [[row[name] for name in columns] for row in flat]
+def with_columns(rows: Sequence[Row], *, is_flat: bool) -> Rows:
+    """The rows to show. is_flat: the window becomes the columns window_start and window_end."""
+    if is_flat:
+        rows = [{f"window_{end}": time for end, time in row["window"].items()} | row for row in rows]
+    columns = [name for name in rows[0] if not (is_flat and name == "window")] if rows else []
+    return Rows(columns, [[row[name] for name in columns] for row in rows])
