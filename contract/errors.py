@@ -1,4 +1,6 @@
-"""The error type shown to users as a sentence, without a traceback."""
+"""The error types shown to users as a sentence, without a traceback."""
+
+from typing import ClassVar
 
 from contract.text import without_credentials
 
@@ -8,3 +10,9 @@ class StreamgaugeError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(without_credentials(message))
+
+
+class Unavailable(StreamgaugeError):  # noqa: N818 - it names the state, which may pass
+    """A server does not answer. A retry may succeed. server: what messages call it."""
+
+    server: ClassVar[str]

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import KafkaAway, is_forbidden, no_answer, raise_if_kept_out, reason
+from contract.kafka.errors import KafkaUnavailable, is_forbidden, no_answer, raise_if_kept_out, reason
 from contract.process.waiting import REQUEST_SECONDS, Say, waiting
 from contract.topics import Topic
 
@@ -30,7 +30,7 @@ def create_topics(
 
     replication_factor, min_insync_replicas: of the topics that are created; None for the broker's defaults.
     On return, every partition has a leader and can be read and written. `say` gets a message when that takes long.
-    Raises KafkaAway when the broker does not answer, StreamgaugeError when it refuses.
+    Raises KafkaUnavailable when the broker does not answer, StreamgaugeError when it refuses.
     """
     raise_if_kept_out(kafka)
     admin = kafka.admin()
@@ -119,8 +119,8 @@ def _wait_for_creation(name: str, created: "Future[None]") -> None:
         raise _slow(name) from error
 
 
-def _slow(name: str) -> KafkaAway:
-    return KafkaAway(f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again")
+def _slow(name: str) -> KafkaUnavailable:
+    return KafkaUnavailable(f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again")
 
 
 def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: Say) -> None:

@@ -5,7 +5,7 @@ import time
 
 from confluent_kafka import KafkaError, KafkaException
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.cluster import KafkaCluster
 
 ANSWER_SECONDS = 4.0
@@ -22,8 +22,10 @@ _JAVA_FORBIDDEN = re.compile(r"Not authorized to access (topics|group|cluster)[^
 _JAVA_REFUSED = re.compile(r"\b(?:SaslAuthenticationException|SslAuthenticationException): ([^\n]+)")
 
 
-class KafkaAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and whoever can waits for its end
-    """Kafka does not answer. A retry may succeed."""
+class KafkaUnavailable(Unavailable):
+    """Kafka does not answer."""
+
+    server = "Kafka"
 
 
 class KafkaRefuses(StreamgaugeError):  # noqa: N818
@@ -39,16 +41,16 @@ def reason(error: KafkaException | TimeoutError, seconds: float) -> str:
     return error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {seconds:g} s"
 
 
-def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaAway | KafkaRefuses:
-    """The error for a failed request: KafkaAway, or KafkaRefuses if Kafka rejects this client. Finding out takes a few seconds."""
+def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaUnavailable | KafkaRefuses:
+    """The error for a failed request: KafkaUnavailable, or KafkaRefuses if Kafka rejects this client. Finding out takes a few seconds."""
     if is_forbidden(error.args[0]):
         return forbidden(kafka, "ask what it has")
     if error.args[0].code() in _NO_LEADER:
-        return KafkaAway(f"Kafka at {kafka} answers, but a partition has no leader yet; check that all brokers run")
+        return KafkaUnavailable(f"Kafka at {kafka} answers, but a partition has no leader yet; check that all brokers run")
     why = refusal(kafka)
     if why and kafka.security.file:
         return KafkaRefuses(_refused(kafka, why))
-    return KafkaAway(
+    return KafkaUnavailable(
         f"no Kafka answers at {kafka} ({why or error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
     )
 

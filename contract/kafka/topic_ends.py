@@ -16,7 +16,7 @@ EARLIEST, LATEST, NEWEST = OffsetSpec.earliest(), OffsetSpec.latest(), OffsetSpe
 
 
 def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
-    """The partitions of each topic. Raises KafkaAway when it cannot reach Kafka, KafkaRefuses when Kafka denies access."""
+    """The partitions of each topic. Raises KafkaUnavailable when it cannot reach Kafka, KafkaRefuses when Kafka denies access."""
     raise_if_kept_out(kafka)
     admin = kafka.admin()
     try:

@@ -12,7 +12,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.result_table import Decode, Row
 from contract.registry.server import VARIABLE, RegistryServer
 
@@ -27,8 +27,10 @@ _PREFIX = struct.Struct(">bI")
 T = TypeVar("T")
 
 
-class RegistryAway(StreamgaugeError):  # noqa: N818 - it says what is the case, and whoever can waits for its end
-    """The registry does not answer. A retry may succeed."""
+class RegistryUnavailable(Unavailable):
+    """The registry does not answer."""
+
+    server = "the schema registry"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class RegisteredSchema:
 
 
 class SchemaRegistry:
-    """The schema registry at `server`. Every method raises RegistryAway when it does not answer."""
+    """The schema registry at `server`. Every method raises RegistryUnavailable when it does not answer."""
 
     def __init__(self, server: RegistryServer) -> None:
         self.url = server.url
@@ -109,8 +111,8 @@ class SchemaRegistry:
             f"correct basic.auth.user.info or the ssl.* properties in the file that {VARIABLE} names, or the registry's rights"
         )
 
-    def _away(self, reason: str) -> RegistryAway:
-        return RegistryAway(
+    def _away(self, reason: str) -> RegistryUnavailable:
+        return RegistryUnavailable(
             f"no schema registry answers at {self.url} ({reason}); start one with `streamgauge up`, or correct SCHEMA_REGISTRY_URL"
         )
 
@@ -118,7 +120,7 @@ class SchemaRegistry:
 def avro_rows(registry: SchemaRegistry) -> Decode:
     """A decoder of the Confluent wire format to rows like those of JSON topics: times are ISO 8601 text, UTC, with Z.
 
-    Requests each schema id from the registry once. The decoder raises RegistryAway when the registry does not answer, and another error
+    Requests each schema id from the registry once. The decoder raises RegistryUnavailable when the registry does not answer, and another error
     with the reason when a value cannot be decoded.
     """
     deserialize = AvroDeserializer(registry.client)
@@ -131,7 +133,7 @@ def avro_rows(registry: SchemaRegistry) -> Decode:
 
 
 def _check_schema(registry: SchemaRegistry, value: bytes) -> None:
-    """Raises ValueError for a value without a known schema, and RegistryAway, which the deserializer reports like a broken value."""
+    """Raises ValueError for a value without a known schema, and RegistryUnavailable, which the deserializer reports like a broken value."""
     if len(value) <= _PREFIX.size:
         msg = f"{len(value)} bytes are too few for the Confluent wire format"
         raise ValueError(msg)

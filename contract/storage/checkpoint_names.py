@@ -86,7 +86,7 @@ class CheckpointPlace:
 
 
 def checkpoints(settings: Settings) -> list[CheckpointPlace]:
-    """All checkpoints, sorted by name. Raises StoreAway when they are in an object store that does not answer."""
+    """All checkpoints, sorted by name. Raises StoreUnavailable when they are in an object store that does not answer."""
     names = (name for entry in names_in(settings.checkpoints) if is_checkpoint(entry) and (name := CheckpointName.of(entry)))
     return [name.place(settings) for name in sorted(names)]
 
@@ -98,7 +98,7 @@ def is_checkpoint(file_name: str) -> bool:
 
 
 def remains_of(query: str, settings: Settings) -> list[StoragePath]:
-    """All checkpoints of the query, of any version and mode, and their files. Raises StoreAway as `checkpoints` does."""
+    """All checkpoints of the query, of any version and mode, and their files. Raises StoreUnavailable as `checkpoints` does."""
     folders: dict[str, StoragePath] = {str(folder): folder for folder in (settings.checkpoints, settings.checkpoint_notes)}
     return [
         folder / entry

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, Unavailable
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -20,8 +20,10 @@ OBJECT_STORES = {"s3a": "s3fs", "abfss": "adlfs", "gs": "gcsfs"}
 """URI scheme to the Python package that reads it."""
 
 
-class StoreAway(StreamgaugeError):  # noqa: N818 - as KafkaAway
+class StoreUnavailable(Unavailable):
     """An object store does not answer, or answers unexpectedly."""
+
+    server = "the object store"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def remote_folder(variable: str, uri: str, endpoint_url: str = "") -> "UPath":
 
 @contextmanager
 def asking(path: StoragePath) -> Iterator[None]:
-    """Converts errors of an object store to StoreAway, except FileNotFoundError and FileExistsError. Has no effect for local paths."""
+    """Converts errors of an object store to StoreUnavailable, except FileNotFoundError and FileExistsError. Has no effect for local paths."""
     try:
         yield
     except (FileNotFoundError, FileExistsError):
@@ -67,11 +69,11 @@ def asking(path: StoragePath) -> Iterator[None]:
         if isinstance(path, Path):
             raise
         msg = f"{path} cannot be reached: {type(error).__name__}: {error}"
-        raise StoreAway(msg) from error
+        raise StoreUnavailable(msg) from error
 
 
 def text_of(path: StoragePath) -> str | None:
-    """The file's text. None if the file does not exist. Raises StoreAway when the object store does not answer."""
+    """The file's text. None if the file does not exist. Raises StoreUnavailable when the object store does not answer."""
     try:
         with asking(path):
             return path.read_text()
@@ -80,7 +82,7 @@ def text_of(path: StoragePath) -> str | None:
 
 
 def names_in(folder: StoragePath) -> list[str]:
-    """The sorted names of files and folders in `folder`. Empty if it does not exist. Raises StoreAway as `text_of` does."""
+    """The sorted names of files and folders in `folder`. Empty if it does not exist. Raises StoreUnavailable as `text_of` does."""
     try:
         with asking(folder):
             if isinstance(folder, Path):
@@ -91,7 +93,7 @@ def names_in(folder: StoragePath) -> list[str]:
 
 
 def folders_in(folder: StoragePath) -> list[str]:
-    """The sorted names of folders in `folder`. Empty if it does not exist. Raises StoreAway as `text_of` does."""
+    """The sorted names of folders in `folder`. Empty if it does not exist. Raises StoreUnavailable as `text_of` does."""
     try:
         if isinstance(folder, Path):
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
@@ -110,7 +112,7 @@ def _listed(folder: "UPath") -> Iterator[tuple[str, str]]:
 
 
 def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:
-    """All files in `folder` and its subfolders, except in folders named in `leaving_out`. Does not follow links. Raises StoreAway."""
+    """All files in `folder` and its subfolders, except in folders named in `leaving_out`. Does not follow links. Raises StoreUnavailable."""
     if not isinstance(folder, Path):
         with asking(folder):
             found = folder.fs.find(folder.path, detail=True)
@@ -132,7 +134,7 @@ def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset(
 
 
 def write_new(path: StoragePath, text: str) -> bool:
-    """Writes a file unless it exists; of concurrent writers exactly one succeeds. Returns whether it was written. Raises StoreAway."""
+    """Writes a file unless it exists; of concurrent writers exactly one succeeds. Returns whether it was written. Raises StoreUnavailable."""
     try:
         with asking(path):
             if isinstance(path, Path):

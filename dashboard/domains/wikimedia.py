@@ -48,7 +48,7 @@ _WAITING = (
 def edits_decoder(registry: RegistryServer) -> Decode:
     """Decodes a record of wikimedia.processed to start, end (UTC), requested_by, counts.
 
-    The decoder raises RegistryAway when it needs a schema and the registry cannot be reached, and KeyError, TypeError or ValueError for any
+    The decoder raises RegistryUnavailable when it needs a schema and the registry cannot be reached, and KeyError, TypeError or ValueError for any
     other record.
     """
     of_avro = avro_rows(SchemaRegistry(registry))

@@ -37,7 +37,7 @@ class Batch:
 class Checkpoint:
     """Reads the checkpoint in `folder`, also while the query runs. Each file appears whole and never changes.
 
-    All methods raise StoreAway when the object store cannot be reached.
+    All methods raise StoreUnavailable when the object store cannot be reached.
     """
 
     def __init__(self, folder: StoragePath) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
-from contract.storage.paths import StoreAway, write_whole
+from contract.storage.paths import StoreUnavailable, write_whole
 from pipeline.checkpoint.contents import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
 from pipeline.sources.kafka import first_and_end_offsets
 
@@ -70,7 +70,7 @@ class BatchJournal:
 
     def catch_up(self) -> None:
         """Adds the batches that were planned since the last entry."""
-        with contextlib.suppress(StoreAway):  # the batches will still be there when the store is back
+        with contextlib.suppress(StoreUnavailable):  # the batches will still be there when the store is back
             self._append(
                 [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
             )

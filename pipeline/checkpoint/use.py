@@ -22,7 +22,7 @@ OWNER = "owner"
 
 @dataclass(frozen=True)
 class CheckpointUse:
-    """The use of one query's checkpoint. All methods raise StoreAway when its object store cannot be reached."""
+    """The use of one query's checkpoint. All methods raise StoreUnavailable when its object store cannot be reached."""
 
     place: CheckpointPlace
 
@@ -128,7 +128,7 @@ def own(settings: Settings) -> None:
 
     On disk, locks keep out a second pipeline, but only on one machine.
 
-    Raises StreamgaugeError when it is another one, and StoreAway when the object store cannot be reached.
+    Raises StreamgaugeError when it is another one, and StoreUnavailable when the object store cannot be reached.
     """
     if settings.checkpoint_uri:
         write_new(settings.checkpoints / OWNER, settings.owner)

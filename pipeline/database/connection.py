@@ -10,7 +10,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, Unavailable
 from contract.settings import Settings
 
 VARIABLE = "STREAMGAUGE_DATABASE_URL"
@@ -24,8 +24,10 @@ _SOON = ("starting up", "shutting down", "recovery mode", "too many", "slots are
 """Parts of the answers of a PostgreSQL that will accept connections later."""
 
 
-class DatabaseAway(StreamgaugeError):  # noqa: N818 - as KafkaAway
-    """The database does not answer. A retry may succeed."""
+class DatabaseUnavailable(Unavailable):
+    """The database does not answer."""
+
+    server = "the database"
 
 
 class DatabaseRefuses(StreamgaugeError):  # noqa: N818 - as KafkaRefuses
@@ -66,7 +68,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction, committed at the end. Raises DatabaseAway or DatabaseRefuses, and then nothing is written."""
+        """A transaction, committed at the end. Raises DatabaseUnavailable or DatabaseRefuses, and then nothing is written."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -74,7 +76,7 @@ class Database:
             reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
             if _is_away(error, reason):
                 msg = f"the database at {self} does not answer ({reason}); start it, or correct {VARIABLE}"
-                raise DatabaseAway(msg) from error
+                raise DatabaseUnavailable(msg) from error
             msg = f"the database at {self} refuses ({reason}); correct {VARIABLE}, which must name a user who may create tables there and write to them"
             raise DatabaseRefuses(msg) from error
 

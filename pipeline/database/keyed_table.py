@@ -76,7 +76,7 @@ class KeyedTable:
     def prepare(self) -> None:
         """Creates the table if it does not exist.
 
-        Raises DatabaseAway, and DatabaseRefuses also for a table of that name that is not this one.
+        Raises DatabaseUnavailable, and DatabaseRefuses also for a table of that name that is not this one.
         """
         with self.database.transaction() as connection:
             BATCHES.create(connection, checkfirst=True)
@@ -93,7 +93,7 @@ class KeyedTable:
     def write(self, changes: pa.Table, query_id: str, batch: int) -> None:
         """Writes batch `batch` of the checkpoint with that id, unless it is already written. Batch 0 replaces all rows.
 
-        changes: the columns, and IS_DELETED; each key once. Raises DatabaseAway, and DatabaseRefuses also when the table does not hold
+        changes: the columns, and IS_DELETED; each key once. Raises DatabaseUnavailable, and DatabaseRefuses also when the table does not hold
         the batch before this one.
         """
         with self.database.transaction() as connection:
@@ -124,7 +124,7 @@ class KeyedTable:
         raise DatabaseRefuses(msg)
 
     def read(self) -> Held:
-        """The table, by one statement and so at one moment. Raises DatabaseAway and DatabaseRefuses."""
+        """The table, by one statement and so at one moment. Raises DatabaseUnavailable and DatabaseRefuses."""
         if not self.exists():
             return Held("", -1, [])
         entry = BATCHES.alias("entry")
@@ -135,7 +135,7 @@ class KeyedTable:
         return Held(found[0].query_id, found[0].batch, [row for row in rows if row[self.key[0]] is not None])
 
     def exists(self) -> bool:
-        """Whether the table exists and is one of Streamgauge's. Raises DatabaseAway and DatabaseRefuses."""
+        """Whether the table exists and is one of Streamgauge's. Raises DatabaseUnavailable and DatabaseRefuses."""
         with self.database.transaction() as connection:
             there = [sa.inspect(connection).has_table(name) for name in (BATCHES.name, self.name)]
             return all(there) and connection.execute(self._entry).first() is not None

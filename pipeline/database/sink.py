@@ -55,7 +55,7 @@ class DatabaseTable(Sink):
         return changes.groupBy(*self.key).agg(F.max_by(F.struct(*others), OFFSET).alias("last")).select(*self.key, "last.*")
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """A writer of changes. Creates the table. Raises DatabaseAway and DatabaseRefuses."""
+        """A writer of changes. Creates the table. Raises DatabaseUnavailable and DatabaseRefuses."""
         table = self.table(settings, rows.schema)
         table.prepare()
 

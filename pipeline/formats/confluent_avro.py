@@ -97,7 +97,7 @@ class SchemaBook:
         self._known: dict[Subject, WriterSchemas] = {}
 
     def of(self, subject: Subject) -> WriterSchemas:
-        """The schemas of `subject` as last fetched. Raises RegistryAway if they must be fetched and the registry cannot be reached."""
+        """The schemas of `subject` as last fetched. Raises RegistryUnavailable if they must be fetched and the registry cannot be reached."""
         if subject not in self._known:
             versions = self._registry.versions(subject.name)
             self._known[subject] = WriterSchemas(subject.schema, _by_id(versions))
@@ -106,7 +106,7 @@ class SchemaBook:
     def learn(self, subject: Subject, ids: frozenset[int]) -> None:
         """Ensures that each of `ids` is known or absent; queries the registry if necessary.
 
-        Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryAway, and then
+        Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryUnavailable, and then
         changes nothing.
         """
         known = self.of(subject)

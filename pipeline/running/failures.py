@@ -18,7 +18,7 @@ _AFTER_A_BATCH_RUN_AGAIN = (
 # Spark gives a Python process 10 s to start. A query with a stateful processor in Python needs a new one for its first batch.
 PYTHON_IS_SLOW = ("Python worker failed to connect back",)
 
-_KAFKA_AWAY = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
+_KAFKA_UNAVAILABLE = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
 DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 _OTHER_STATE = (
@@ -29,7 +29,7 @@ _OTHER_STATE = (
 )
 _DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incomplete log file")
 _NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|AmbiguousNames|DatabaseRefuses): (.+)")
-_DATABASE_AWAY = re.compile(r"\bDatabaseAway: (.+)")
+_DATABASE_UNAVAILABLE = re.compile(r"\bDatabaseUnavailable: (.+)")
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
@@ -64,12 +64,12 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
         return Diagnosis(why)  # the next start checks Kafka first and reports the problem more precisely if it persists
     if reasons := _NOT_FOR_THE_TABLE.findall(text):
         return Diagnosis(reasons[-1], Remedy.PERSON)  # earlier matches are the exceptions that the last one was raised from
-    if reasons := _DATABASE_AWAY.findall(text):
+    if reasons := _DATABASE_UNAVAILABLE.findall(text):
         return Diagnosis(reasons[-1], Remedy.RESTART_AT_ONCE)  # the next start waits for it
     known = {
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
-        _KAFKA_AWAY: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
+        _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
         _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
         DATA_LOSS: Diagnosis(checkpoint.records_gone(cut), Remedy.PERSON),

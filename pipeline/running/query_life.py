@@ -30,13 +30,13 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from contract.errors import StreamgaugeError
-from contract.kafka.errors import KafkaAway, TopicMissing
-from contract.registry.client import RegistryAway
+from contract.errors import StreamgaugeError, Unavailable
+from contract.kafka.errors import KafkaUnavailable, TopicMissing
+from contract.registry.client import RegistryUnavailable
 from contract.settings import Settings
-from contract.storage.paths import StoreAway
+from contract.storage.paths import StoreUnavailable
 from pipeline.checkpoint.use import CheckpointUse
-from pipeline.database.connection import DatabaseAway
+from pipeline.database.connection import DatabaseUnavailable
 from pipeline.database.sink import DatabaseTable
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
@@ -46,8 +46,6 @@ from pipeline.query import Query
 from pipeline.running.failures import Remedy, diagnosis
 from pipeline.running.run import Run, Starter
 
-KAFKA, REGISTRY, STORE, DATABASE = "Kafka", "the schema registry", "the object store", "the database"
-_SERVERS = {KafkaAway: KAFKA, RegistryAway: REGISTRY, StoreAway: STORE, DatabaseAway: DATABASE}
 RETRY_SECONDS = 2
 TOPICS_SECONDS = 600
 """How long after Kafka became unreachable a missing topic is waited for, because it may still be created."""
@@ -69,7 +67,7 @@ class State(Enum):
 class Surroundings:
     """What the queries of a process share.
 
-    call: runs a function in the thread of the queries. away_since: the servers that cannot be reached, and since when.
+    call: runs a function in the thread of the queries. unavailable_since: since when each server that cannot be reached has been so.
     """
 
     settings: Settings
@@ -80,7 +78,7 @@ class Surroundings:
     call: Callable[[Callable[[], None]], None]
     once: bool = False
     clock: Callable[[], float] = time.monotonic
-    away_since: dict[str, float] = field(default_factory=dict)
+    unavailable_since: dict[type[Unavailable], float] = field(default_factory=dict)
 
 
 class QueryLife:
@@ -119,11 +117,11 @@ class QueryLife:
         """Starts a run. Raises only when Spark's JVM has ended; any other error affects this query alone."""
         try:
             run = self._around.starter.start(self.query, self._unknown_ids)
-        except (KafkaAway, RegistryAway, StoreAway, DatabaseAway) as away:
-            self._wait(away)
+        except Unavailable as error:
+            self._wait(error)
         except TopicMissing as missing:
-            if KAFKA in self._around.away_since and self._around.clock() - self._around.away_since[KAFKA] < TOPICS_SECONDS:
-                self._wait(KafkaAway(str(missing)))  # topics are created a moment after the broker starts
+            if self._around.clock() - self._around.unavailable_since.get(KafkaUnavailable, -math.inf) < TOPICS_SECONDS:
+                self._wait(KafkaUnavailable(str(missing)))  # topics are created a moment after the broker starts
             else:
                 self._restart(Failure(str(missing), ""))
         except StreamgaugeError as error:
@@ -132,12 +130,13 @@ class QueryLife:
             if not self._around.starter.is_alive:
                 raise
             failure = failure_of(str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}")
-            self._cannot_start(Failure(f"it cannot be started: {failure.error}", failure.detail))
+            self._unless_unavailable(self._give_up, Failure(f"it cannot be started: {failure.error}", failure.detail))
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, frozenset()
-            of_query = {REGISTRY: self.query.subject is not None, DATABASE: isinstance(self.query.sink, DatabaseTable)}
-            for server in (KAFKA, STORE, *(server for server, is_needed in of_query.items() if is_needed)):
-                self._around.away_since.pop(server, None)
+            uses_registry, uses_database = self.query.subject is not None, isinstance(self.query.sink, DatabaseTable)
+            used = {KafkaUnavailable: True, StoreUnavailable: True, RegistryUnavailable: uses_registry, DatabaseUnavailable: uses_database}
+            for kind in (kind for kind, is_used in used.items() if is_used):
+                self._around.unavailable_since.pop(kind, None)
             self._around.say(f"{self.name} runs")
             run.call_at_end(lambda: self._around.call(self.end))
 
@@ -179,16 +178,16 @@ class QueryLife:
             if not self._run.stop():
                 self._around.say(f"{self.name} did not stop in time and was cut off; its next start resumes from its checkpoint")
 
-    def _cannot_start(self, failure: Failure) -> None:
-        """Waits for a server that went away during the start. Gives the query up for any other failure."""
+    def _unless_unavailable(self, handle: Callable[[Failure], None], failure: Failure) -> None:
+        """Handles a failure, unless a server that cannot be reached explains it: then waits for the server."""
         try:
             self._around.starter.ask_servers(self.query)
-        except (KafkaAway, StoreAway) as away:
-            self._wait(away)
-        except StreamgaugeError:
-            self._give_up(failure)
-        else:
-            self._give_up(failure)
+        except Unavailable as error:
+            self._wait(error)
+            return
+        except StreamgaugeError:  # the next start reports it
+            pass
+        handle(failure)
 
     def _fail(self, text: str) -> None:
         """Applies the remedy for the failure with Spark's exception `text`."""
@@ -201,14 +200,7 @@ class QueryLife:
             case Remedy.PERSON:
                 self._give_up(failure)
             case Remedy.RESTART:
-                try:
-                    self._around.starter.ask_servers(self.query)
-                except (KafkaAway, StoreAway) as away:  # explains the failure
-                    self._wait(away)
-                except StreamgaugeError:  # the restart will report it
-                    self._restart(failure)
-                else:
-                    self._restart(failure)
+                self._unless_unavailable(self._restart, failure)
 
     def _be_due(self, seconds: float = 0, state: State = State.DUE) -> None:
         self.state, self.due = state, self._around.clock() + seconds
@@ -228,17 +220,16 @@ class QueryLife:
         self._around.alerts.send("warning", self.name, f"failed and restarts: {failure.error}", failure.detail)
         self._be_due(seconds)
 
-    def _wait(self, away: StreamgaugeError) -> None:
+    def _wait(self, error: Unavailable) -> None:
         """Retries after RETRY_SECONDS. With --once, gives up after ONCE_SECONDS."""
-        server = _SERVERS[type(away)]
-        now, since = self._around.clock(), self._around.away_since
-        if server not in since:
-            since[server] = now
-            self._around.alerts.send("warning", self.name, f"waits for {server}, and others may: {away}")
+        now, since, kind = self._around.clock(), self._around.unavailable_since, type(error)
+        if kind not in since:
+            since[kind] = now
+            self._around.alerts.send("warning", self.name, f"waits for {error.server}, and others may: {error}")
         if self.state is not State.WAITING:
-            self._around.say(f"{self.name} waits for {server} and tries again every {RETRY_SECONDS} s: {away}")
-        if self._around.once and now - since[server] > ONCE_SECONDS:
-            self._give_up(Failure(str(away), ""))
+            self._around.say(f"{self.name} waits for {error.server} and tries again every {RETRY_SECONDS} s: {error}")
+        if self._around.once and now - since[kind] > ONCE_SECONDS:
+            self._give_up(Failure(str(error), ""))
         else:
             self._be_due(RETRY_SECONDS, State.WAITING)
 

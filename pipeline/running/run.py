@@ -96,7 +96,7 @@ class Starter:
     def start(self, query: Query, unknown_ids: frozenset[int] = frozenset()) -> Run:
         """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first.
 
-        Raises KafkaAway, RegistryAway or StoreAway when that server cannot be reached, TopicMissing when a source or result topic is
+        Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, TopicMissing when a source or result topic is
         missing, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
         """
         schemas = None
@@ -148,7 +148,7 @@ class Starter:
         return bool(plan)
 
     def ask_servers(self, query: Query) -> None:
-        """Raises KafkaAway or StoreAway when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
+        """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
         query.source.partitions(self._settings)
         _ = CheckpointUse.of(query, self._settings).is_new
 

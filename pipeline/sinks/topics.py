@@ -89,7 +89,7 @@ class CompactedTopic(TopicSink):
     def rows(self, spark: SparkSession, settings: Settings, schema: T.StructType) -> DataFrame:
         """The table in the topic at the time of each evaluation: the last value of each key, without deleted rows.
 
-        schema: the columns of the rows. Evaluation fails at a value of another form. Raises KafkaAway, KafkaRefuses and TopicMissing as
+        schema: the columns of the rows. Evaluation fails at a value of another form. Raises KafkaUnavailable, KafkaRefuses and TopicMissing as
         source_partitions.
         """
         source_partitions(settings, self.topic.name)  # fail fast: Spark would try for minutes
@@ -124,7 +124,7 @@ class CompactedAvroTopic(CompactedTopic):
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """Key: canonical JSON of the columns `key`. Value: Avro of all columns.
 
-        Raises RegistryAway when the schema registry cannot be reached.
+        Raises RegistryUnavailable when the schema registry cannot be reached.
         """
         schema_id = SchemaRegistry(settings.registry).register(self.subject.name, self.subject.schema)
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)

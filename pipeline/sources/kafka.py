@@ -10,7 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import client_options
-from contract.kafka.errors import KafkaAway, forbidden, is_forbidden, no_topic, reason
+from contract.kafka.errors import KafkaUnavailable, forbidden, is_forbidden, no_topic, reason
 from contract.kafka.topic_ends import EARLIEST, LATEST, METADATA_SECONDS, list_offsets, partitions_by_topic
 from contract.settings import Settings
 from contract.topics import LARGEST_RECORD_BYTES
@@ -88,7 +88,7 @@ def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, opti
 def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
     """The first available offset and the end offset (of the next record) of each partition.
 
-    Raises KafkaAway when it cannot reach Kafka or a partition does not exist (a new topic has no leader for a moment), KafkaRefuses when
+    Raises KafkaUnavailable when it cannot reach Kafka or a partition does not exist (a new topic has no leader for a moment), KafkaRefuses when
     Kafka denies access.
     """
     admin, wanted = settings.kafka.admin(), list(partitions)
@@ -99,14 +99,14 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
         if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
             raise forbidden(settings.kafka, f"ask for the offsets of topic {names}") from error
         msg = f"Kafka at {settings.kafka} did not return the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; check that it is running, and create its topics with `streamgauge up`"
-        raise KafkaAway(msg) from error
+        raise KafkaUnavailable(msg) from error
     return {which: (first[which].offset, end[which].offset) for which in first}
 
 
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
     """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
 
-    Raises KafkaAway when it cannot reach Kafka, KafkaRefuses when Kafka denies access, TopicMissing when `topic` does not exist, and
+    Raises KafkaUnavailable when it cannot reach Kafka, KafkaRefuses when Kafka denies access, TopicMissing when `topic` does not exist, and
     StreamgaugeError when no topic matches `pattern`.
     """
     topics = partitions_by_topic(settings.kafka)

@@ -51,7 +51,7 @@ class KafkaTopic:
         return wanted
 
     def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:
-        """Kafka's id of each topic; a topic that is deleted and recreated has another one. Raises KafkaAway and KafkaRefuses."""
+        """Kafka's id of each topic; a topic that is deleted and recreated has another one. Raises KafkaUnavailable and KafkaRefuses."""
         names = sorted({topic for topic, _ in partitions})
         admin = settings.kafka.admin()  # without a reference, it is closed before it answers
         described = admin.describe_topics(TopicCollection(names), request_timeout=ANSWER_SECONDS)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from contract import durations
-from contract.kafka.errors import KafkaAway, TopicMissing
+from contract.kafka.errors import KafkaUnavailable, TopicMissing
 from contract.kafka.recent_records import last_records
 from contract.kafka.record_clock import clock_ms_of
 from contract.process.waiting import AWAY_SECONDS, RETRY_SECONDS, Say
@@ -39,16 +39,16 @@ def newest_event_ms(settings: Settings, topic: str, event_time_ms: Callable[[byt
 
 
 def when_kafka_answers(ask: Callable[[], T], notice: Say, seconds: float = AWAY_SECONDS) -> T:
-    """Calls `ask` until it succeeds, for up to `seconds` while it raises KafkaAway. Reports the wait to `notice` once.
+    """Calls `ask` until it succeeds, for up to `seconds` while it raises KafkaUnavailable. Reports the wait to `notice` once.
 
-    After a KafkaAway it also waits for missing topics, because a broker that just started has them a moment later. Raises the last error of
+    After a KafkaUnavailable it also waits for missing topics, because a broker that just started has them a moment later. Raises the last error of
     `ask`.
     """
     deadline, is_reported = time.monotonic() + seconds, False
     while True:
         try:
             return ask()
-        except (KafkaAway, TopicMissing) as away:
+        except (KafkaUnavailable, TopicMissing) as away:
             if isinstance(away, TopicMissing) and not is_reported:
                 raise
             if not is_reported:

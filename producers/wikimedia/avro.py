@@ -11,7 +11,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from contract.errors import StreamgaugeError
-from contract.registry.client import AVRO, RegistryAway, SchemaRegistry
+from contract.registry.client import AVRO, RegistryUnavailable, SchemaRegistry
 from producers.delivery.events import Idle
 from producers.delivery.faults import damaged_by, empty
 from producers.wikimedia.edits import Edit
@@ -45,7 +45,7 @@ def encoder(registry: SchemaRegistry, topic: str, text: str, notice: Callable[[s
     while not idle.is_stopped():
         try:
             registry.register(f"{topic}-value", text)
-        except RegistryAway as away:
+        except RegistryUnavailable as away:
             if away_since is None:
                 away_since = time.monotonic()
                 notice(f"waiting: {away}")

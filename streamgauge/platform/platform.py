@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contract.kafka.create_topics import create_topics
-from contract.kafka.errors import KafkaAway, raise_if_kept_out
+from contract.kafka.errors import KafkaUnavailable, raise_if_kept_out
 from contract.process.ports import free_ports
 from contract.process.waiting import Say, waiting
 from contract.settings import Settings
@@ -88,7 +88,7 @@ class Platform:
                     replication_factor=self.settings.replication_factor,
                     min_insync_replicas=self.settings.min_insync_replicas,
                 )
-            except KafkaAway:
+            except KafkaUnavailable:
                 if self._kafka is None or self._kafka.process is None:
                     raise
         raise AssertionError  # not reached: the wait has no end

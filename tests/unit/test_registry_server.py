@@ -10,7 +10,7 @@ import pytest
 from certificates import Authority
 from messages import refused
 
-from contract.registry.client import RegistryAway, SchemaRegistry
+from contract.registry.client import RegistryUnavailable, SchemaRegistry
 from contract.registry.server import RegistryServer, refuse_user_info
 from contract.settings import Settings
 from streamgauge.operations.doctor import servers
@@ -143,7 +143,7 @@ class TestARegistryThatAsks:
         with refused("basic.auth.user.info") as raised:
             SchemaRegistry(settings.registry).versions("wikimedia-value")
         assert reason in str(raised.value).replace("ALERT", "alert")
-        assert not isinstance(raised.value, RegistryAway)
+        assert not isinstance(raised.value, RegistryUnavailable)
         assert not registries.answers(settings.registry)
         with refused(reason) as found:
             servers.registry(settings)

@@ -12,7 +12,7 @@ from contract.domains import TOPICS
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import Deviation, deviations
 from contract.kafka.errors import is_forbidden, is_hidden, reason, refusal
-from contract.registry.client import RegistryAway, SchemaRegistry
+from contract.registry.client import RegistryUnavailable, SchemaRegistry
 from contract.security.client_security import VARIABLE
 from contract.settings import Settings
 from streamgauge.operations.doctor.findings import Finding, Level
@@ -76,7 +76,7 @@ def registry(settings: Settings) -> list[Finding]:
     asked = SchemaRegistry(settings.registry)
     try:
         subjects, rule = asked.subjects(), asked.compatibility
-    except RegistryAway:
+    except RegistryUnavailable:
         if settings.schema_registry_url:
             raise
         return [_embedded("schema registry", EmbeddedRegistry(settings))]

@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.process.ports import free_ports
 from contract.settings import Settings
-from pipeline.database.connection import Database, DatabaseAway, DatabaseRefuses
+from pipeline.database.connection import Database, DatabaseRefuses, DatabaseUnavailable
 from pipeline.database.keyed_table import IS_DELETED, KeyedTable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -152,7 +152,7 @@ def test_the_address_of_another_database_is_refused():
 
 def test_a_server_that_does_not_answer_is_away():
     (port,) = free_ports(1)
-    with refused(f"127.0.0.1:{port}", "STREAMGAUGE_DATABASE_URL", by=DatabaseAway):
+    with refused(f"127.0.0.1:{port}", "STREAMGAUGE_DATABASE_URL", by=DatabaseUnavailable):
         table_at(f"postgresql://app:{PASSWORD}@127.0.0.1:{port}/app").prepare()
 
 
@@ -163,5 +163,5 @@ def test_a_file_that_cannot_be_opened_is_refused_and_a_locked_one_is_away(tmp_pa
     table.prepare()
     with table.database.transaction() as other:
         other.execute(sa.text("update streamgauge_batches set batch = 0"))
-        with refused("locked", by=DatabaseAway):
+        with refused("locked", by=DatabaseUnavailable):
             table.write(changes(row("a", 1)), FIRST, 0)

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from contract.errors import StreamgaugeError
-from contract.kafka.errors import KafkaAway, TopicMissing
-from contract.registry.client import RegistryAway
+from contract.kafka.errors import KafkaUnavailable, TopicMissing
+from contract.registry.client import RegistryUnavailable
 from contract.settings import Settings
-from contract.storage.paths import StoreAway
+from contract.storage.paths import StoreUnavailable
 from pipeline.domains.taxi import queries
 from pipeline.running.query_life import QueryLife, State, Surroundings
 
-AWAY = KafkaAway("no Kafka answers at k:9092")
+AWAY = KafkaUnavailable("no Kafka answers at k:9092")
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata after 60000 ms."
 
 
@@ -132,7 +132,7 @@ def test_a_start_that_fails_gives_up_the_query_in_a_line(tmp_path, error):
 
 def test_a_server_that_goes_away_during_a_start_is_waited_for(tmp_path):
     world = World(tmp_path, OSError("connection refused"))
-    world.servers, life = StoreAway("no store answers"), world.life()
+    world.servers, life = StoreUnavailable("no store answers"), world.life()
     life.start()
     assert (life.state, life.failure) == (State.WAITING, "")
 
@@ -176,7 +176,7 @@ def test_a_topic_of_a_kafka_that_has_just_come_up_is_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("away", "server"), [(AWAY, "Kafka"), (RegistryAway("r"), "the schema registry"), (StoreAway("s"), "the object store")]
+    ("away", "server"), [(AWAY, "Kafka"), (RegistryUnavailable("r"), "the schema registry"), (StoreUnavailable("s"), "the object store")]
 )
 def test_a_server_that_is_away_is_waited_for_as_long_as_it_takes(tmp_path, away, server):
     world = World(tmp_path, *[away] * 50)
