@@ -1,18 +1,18 @@
 """Creates the topics of topics.py, and compares existing topics with their definitions."""
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import KafkaUnavailable, is_forbidden, no_answer, raise_if_kept_out, reason
-from contract.process.waiting import REQUEST_SECONDS, Say, waiting
+from contract.kafka.errors import KafkaUnavailable, is_forbidden, reason
+from contract.kafka.topic_ends import LATEST, partitions_by_topic
+from contract.process.waiting import Say, waiting
 from contract.topics import Topic
 
 TIMEOUT_SECONDS = 30
@@ -32,9 +32,8 @@ def create_topics(
     On return, every partition has a leader and can be read and written. `say` gets a message when that takes long.
     Raises KafkaUnavailable when the broker does not answer, StreamgaugeError when it refuses.
     """
-    raise_if_kept_out(kafka)
+    existing = {name: len(numbers) for name, numbers in partitions_by_topic(kafka).items()}
     admin = kafka.admin()
-    existing = _existing_partitions(admin, kafka)
     missing = [topic for topic in topics if topic.name not in existing]
     insync = {} if min_insync_replicas is None else {"min.insync.replicas": str(min_insync_replicas)}
     replicas = -1 if replication_factor is None else replication_factor
@@ -95,32 +94,17 @@ def _settings(admin: AdminClient, topics: Sequence[str], timeout_seconds: float)
     return {of.name: {name: entry.value for name, entry in answer.result(timeout_seconds).items()} for of, answer in asked.items()}
 
 
-def _existing_partitions(admin: AdminClient, kafka: KafkaCluster) -> dict[str, int]:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while True:
-        try:
-            return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
-        except KafkaException as error:
-            if time.monotonic() > deadline:
-                raise no_answer(kafka, error) from error
-
-
 def _wait_for_creation(name: str, created: "Future[None]") -> None:
     try:
         created.result(TIMEOUT_SECONDS)
-    except KafkaException as error:
-        code = error.args[0].code()
+    except (KafkaException, TimeoutError) as error:
+        code = error.args[0].code() if isinstance(error, KafkaException) else KafkaError._TIMED_OUT
         if code in {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}:
-            raise _slow(name) from error
+            msg = f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again"
+            raise KafkaUnavailable(msg) from error
         if code != KafkaError.TOPIC_ALREADY_EXISTS:
-            msg = f"Kafka refused to create topic {name}: {error.args[0].str()}; create it by hand, or grant the right to create topics"
+            msg = f"Kafka refused to create topic {name}: {reason(error, TIMEOUT_SECONDS)}; create it by hand, or grant the right to create topics"
             raise StreamgaugeError(msg) from error
-    except TimeoutError as error:
-        raise _slow(name) from error
-
-
-def _slow(name: str) -> KafkaUnavailable:
-    return KafkaUnavailable(f"Kafka did not create topic {name} within {TIMEOUT_SECONDS} s; see the broker's log, and try again")
 
 
 def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: Say) -> None:
@@ -138,12 +122,11 @@ def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: S
         without[:] = _without_leader(kafka.admin(), without)
         if not without:
             return
-        _existing_partitions(kafka.admin(), kafka)
+        partitions_by_topic(kafka)
 
 
 def _without_leader(admin: AdminClient, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    answers = admin.list_offsets(dict.fromkeys(partitions, latest), request_timeout=TIMEOUT_SECONDS) if partitions else {}
+    answers = admin.list_offsets(dict.fromkeys(partitions, LATEST), request_timeout=TIMEOUT_SECONDS) if partitions else {}
     without = []
     for partition, answer in answers.items():
         try:

@@ -122,7 +122,7 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
     due = [one for one in chosen if one.format == "delta"]
     if not due:
         return []
-    from pipeline.lake import maintenance
+    from pipeline.lake.maintenance import maintain_table
     from pipeline.spark.session import running_session
 
     failures = []
@@ -131,9 +131,7 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
             spark = open_until_done.enter_context(running_session(settings))
         for one in due:
             try:
-                out.print(str(maintenance.maintain(one, spark, settings, retain_seconds)))
-            except maintenance.LeftAlone as error:
-                out.print(f"{one.name} ({one.format}): {error}")
+                out.print(maintain_table(one, spark, settings, retain_seconds))
             except StreamgaugeError as error:
                 failures.append(str(error))
     return failures

@@ -136,7 +136,7 @@ def taken_files(checkpoint: StoragePath, attempts: int = _ATTEMPTS) -> list[Take
         if attempts == 1:
             raise
         return taken_files(checkpoint, attempts - 1)
-    return [TakenFile(str(log.path_of(entry)), entry["timestamp"], entry["batchId"]) for entry in entries]
+    return [TakenFile(str(log.path_of(entry["path"])), entry["timestamp"], entry["batchId"]) for entry in entries]
 
 
 def _records(files: DataFrame) -> DataFrame:

@@ -38,6 +38,6 @@ def _entries(log_file: StoragePath) -> list[Entry]:
         raise StreamgaugeError(msg) from error
 
 
-def path_of(entry: Entry) -> Path:
-    """The local path of an entry's file."""
-    return Path(unquote(urlsplit(entry["path"]).path))
+def path_of(uri: str) -> Path:
+    """The local path of a file by its URI."""
+    return Path(unquote(urlsplit(uri).path))

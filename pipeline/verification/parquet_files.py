@@ -30,12 +30,12 @@ class ParquetFiles:
 
     def files(self) -> list[Path]:
         """The files in the log: those of its newest summary, written every ten batches, and of the batches since."""
-        return [path_of(entry) for entry in live_entries(self.folder / "_spark_metadata")]
+        return [path_of(entry["path"]) for entry in live_entries(self.folder / "_spark_metadata")]
 
     def unreadable(self, failure: str) -> list[Path]:
         """Existing files that are not valid Parquet or were replaced. failure: Spark's error message, which may name one."""
         broken = [path for path in self.files() if path.exists() and not _is_parquet(path)]
-        named = [path_of({"path": name}) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
+        named = [path_of(name) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
         return broken + [path for path in named if path not in broken]
 
     def faults(self, what: str, paths: Sequence[Path]) -> list[str]:
