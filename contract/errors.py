@@ -1,5 +1,6 @@
 """The error types shown to users as a sentence, without a traceback."""
 
+from collections.abc import Collection, Iterable
 from typing import ClassVar
 
 from contract.text import without_credentials
@@ -16,3 +17,10 @@ class Unavailable(StreamgaugeError):  # noqa: N818 - it names the state, which m
     """A server does not answer. A retry may succeed. server: what messages call it."""
 
     server: ClassVar[str]
+
+
+def check_names(kind: str, names: Iterable[object], known: Collection[object]) -> None:
+    """Raises StreamgaugeError if one of `names` is not in `known`. kind: what they name, such as "table"."""
+    if unknown := [name for name in names if name not in known]:
+        msg = f"no {kind} {', '.join(map(str, unknown))}; there are {', '.join(map(str, known))}"
+        raise StreamgaugeError(msg)

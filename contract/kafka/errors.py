@@ -115,11 +115,6 @@ def is_about_group(error: KafkaError | None) -> bool:
     return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
-def unreadable(kafka: KafkaCluster, topic: str, error: KafkaError | None) -> KafkaRefuses | None:
-    """The error for missing permission to read `topic`, if `error` says so. None otherwise."""
-    return forbidden(kafka, f"read topic {topic}") if is_forbidden(error) else None
-
-
 def java_forbidden(kafka: KafkaCluster, text: str) -> str | None:
     """The error for a missing permission, if `text` of a Java client's exception says so. None otherwise."""
     found = _JAVA_FORBIDDEN.search(text)

@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaErro
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import TopicMissing, forbidden, is_about_group, is_forbidden, no_answer, raise_if_kept_out, unreadable
+from contract.kafka.errors import forbidden, is_about_group, is_forbidden, no_answer, no_topic, raise_if_kept_out
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
@@ -187,11 +187,8 @@ class TableReader:
     def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
         try:
             metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
-            if is_forbidden(metadata.error):
-                raise forbidden(self._kafka, f"see topic {self._topic}")
-            if metadata.error is not None and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                msg = f"Kafka at {self._kafka} has no topic {self._topic}; `streamgauge up` creates it"
-                raise TopicMissing(msg)
+            if is_forbidden(metadata.error) or (metadata.error and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART):
+                raise no_topic(self._kafka, self._topic, ANSWER_SECONDS)
             partitions = [TopicPartition(self._topic, partition) for partition in metadata.partitions]
             return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
         except KafkaException as error:
@@ -208,8 +205,8 @@ class TableReader:
         elif error.code() == KafkaError._PARTITION_EOF:
             # The last offsets may hold no record: transaction markers, or records removed by compaction.
             is_at_end = True
-        elif not_allowed := unreadable(self._kafka, self._topic, error):
-            raise not_allowed
+        elif is_forbidden(error):
+            raise forbidden(self._kafka, f"read topic {self._topic}")
         else:
             msg = f"topic {self._topic} at {self._kafka} can no longer be read: {error.str()}; read it again from the start"
             raise StreamgaugeError(msg)

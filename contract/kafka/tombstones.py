@@ -1,6 +1,6 @@
 """Writes rows of a compacted topic, and deletes them by tombstones: readers drop the row at once, compaction removes it for good."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, Message
 
@@ -8,12 +8,6 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 
 DELIVERY_SECONDS = 60
-
-
-def delete_rows(kafka: KafkaCluster, topic: str, keys: Collection[bytes]) -> int:
-    """Writes a tombstone for each of `keys`, as write_rows does. Returns the number of keys."""
-    write_rows(kafka, topic, dict.fromkeys(keys))
-    return len(keys)
 
 
 def write_rows(kafka: KafkaCluster, topic: str, values: Mapping[bytes, bytes | None]) -> None:

@@ -83,32 +83,26 @@ def text_of(path: StoragePath) -> str | None:
 
 def names_in(folder: StoragePath) -> list[str]:
     """The sorted names of files and folders in `folder`. Empty if it does not exist. Raises StoreUnavailable as `text_of` does."""
-    try:
-        with asking(folder):
-            if isinstance(folder, Path):
-                return sorted(entry.name for entry in folder.iterdir())
-            return sorted(name for name, _ in _listed(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return sorted(name for name, _ in _listed(folder))
 
 
 def folders_in(folder: StoragePath) -> list[str]:
     """The sorted names of folders in `folder`. Empty if it does not exist. Raises StoreUnavailable as `text_of` does."""
+    return sorted(name for name, is_folder in _listed(folder) if is_folder)
+
+
+def _listed(folder: StoragePath) -> list[tuple[str, bool]]:
+    """Name of each entry, and whether it is a folder. Links are not."""
     try:
-        if isinstance(folder, Path):
-            return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
         with asking(folder):
-            return sorted(name for name, kind in _listed(folder) if kind == "directory")
-    except FileNotFoundError:
+            if isinstance(folder, Path):
+                return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in os.scandir(folder)]
+            listed = folder.fs.ls(folder.path, detail=True)
+    except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _listed(folder: "UPath") -> Iterator[tuple[str, str]]:
-    """Name and type of each entry in an object store folder, without the empty object by which Spark marks the folder itself."""
-    for entry in folder.fs.ls(folder.path, detail=True):
-        path = entry["name"].rstrip("/")
-        if path != folder.path.rstrip("/"):
-            yield path.rpartition("/")[2], entry["type"]
+    entries = [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in listed]
+    # Spark marks the folder itself by an empty object.
+    return [(path.rpartition("/")[2], is_folder) for path, is_folder in entries if path != folder.path.rstrip("/")]
 
 
 def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:

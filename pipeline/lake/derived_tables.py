@@ -9,7 +9,7 @@ from typing import Literal
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.errors import StreamgaugeError
+from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.data_files import data_file
 from contract.storage.paths import StoragePath
@@ -57,9 +57,7 @@ class DerivedTable:
 def derived_tables(names: list[str]) -> list[DerivedTable]:
     """The tables of that name, or all. Raises StreamgaugeError for an unknown name."""
     there_are = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
-    if unknown := [name for name in names if name not in there_are]:
-        msg = f"no derived table {', '.join(unknown)}; there are {', '.join(there_are)}, each a file in {data_file('tables')}"
-        raise StreamgaugeError(msg)
+    check_names("derived table", names, there_are)
     return [DerivedTable(name, there_are[name].read_text()) for name in names or there_are]
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.lake.folders import TableFormat, table_folders
@@ -89,8 +89,5 @@ def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
         msg = f"no tables yet in {settings.lake}; first run a query that writes one, such as `streamgauge run nest-archive --once`"
         raise StreamgaugeError(msg)
     wanted = list(dict.fromkeys(names))
-    for name in wanted:
-        if name not in there_are:
-            msg = f"no table {name}; there are {', '.join(there_are)}"
-            raise StreamgaugeError(msg)
+    check_names("table", wanted, there_are)
     return [there_are[name] for name in wanted or there_are]

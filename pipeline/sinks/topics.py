@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.kafka.result_table import read_keys
-from contract.kafka.tombstones import delete_rows
+from contract.kafka.tombstones import write_rows
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
@@ -109,7 +109,9 @@ class CompactedTopic(TopicSink):
         """A tombstone for each key."""
         keys = {topic.name: read_keys(settings.kafka, topic.name) for topic in self.topics}
         return [
-            Deletion(f"topic {name}: its {len(found)} rows, by null values", partial(delete_rows, settings.kafka, name, found))
+            Deletion(
+                f"topic {name}: its {len(found)} rows, by null values", partial(write_rows, settings.kafka, name, dict.fromkeys(found))
+            )
             for name, found in keys.items()
             if found
         ]

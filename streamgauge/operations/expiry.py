@@ -19,7 +19,7 @@ from contract import durations
 from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import read_keys
-from contract.kafka.tombstones import delete_rows
+from contract.kafka.tombstones import write_rows
 from contract.settings import Settings
 from contract.topics import Topic
 from contract.windows import utc, window_of
@@ -74,7 +74,7 @@ def expire(settings: Settings, *, dry_run: bool) -> Iterator[Expiry]:
         keys = read_keys(settings.kafka, topic.name)
         found = expiry_of(topic.name, keys, retention)
         if found.expired and found.doubt is None and not dry_run:
-            delete_rows(settings.kafka, topic.name, found.expired)
+            write_rows(settings.kafka, topic.name, dict.fromkeys(found.expired))
         yield found
 
 

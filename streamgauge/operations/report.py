@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from contract.domains import DOMAINS
 from contract.domains.domain import Report
-from contract.errors import StreamgaugeError
+from contract.errors import check_names
 from contract.kafka.result_table import Decode, Row, decode_json, read_rows
 from contract.settings import Settings
 from pipeline.lake.row_formats import Rows
@@ -17,10 +17,8 @@ def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]
 
     Raises StreamgaugeError when the query has no report, Kafka or the schema registry cannot be reached, or rows cannot be read.
     """
-    report = REPORTS.get(query)
-    if report is None:
-        msg = f"no report for {query!r}; there are {', '.join(REPORTS)}"
-        raise StreamgaugeError(msg)
+    check_names("report of query", [query], REPORTS)
+    report = REPORTS[query]
     rows = read_rows(settings.kafka, report.topic.name, _decoder(report, settings))
     rows = [row for row in rows if row[report.counted] >= min_count]
     return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))

@@ -10,7 +10,7 @@ import psutil
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import Row, read_to_end
-from contract.kafka.tombstones import delete_rows, write_rows
+from contract.kafka.tombstones import write_rows
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
 from streamgauge.operations.topic_deletion import delete_topics
@@ -52,7 +52,7 @@ def _send_rubbish(settings: Settings) -> None:
 
 
 def _delete_counts(settings: Settings) -> None:
-    delete_rows(settings.kafka, NEST_CAMERA_STATS.name, _keys_and_rows(settings)[0][::3])
+    write_rows(settings.kafka, NEST_CAMERA_STATS.name, dict.fromkeys(_keys_and_rows(settings)[0][::3]))
 
 
 def _write_wrong_counts(settings: Settings) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
 from contract.terminal import err, out
 from streamgauge.workshop import labs
@@ -94,9 +94,7 @@ def break_(
 
     if number is None:
         number = random.choice(list(CARDS))  # noqa: S311 - a game
-    if number not in CARDS:
-        msg = f"no card {number}; there are {', '.join(map(str, CARDS))}"
-        raise StreamgaugeError(msg)
+    check_names("card", [number], CARDS)
     card = CARDS[number]
     if answer:
         out.print(f"cause: {card.cause}\n\nsigns: {card.signs}\n\nrepair: {card.repair}")

@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, check_names
 
 ROOT = Path(__file__).parents[2]
 LABS = ROOT / "workshop"
@@ -87,9 +87,7 @@ def all_labs() -> list[Lab]:
 def lab_of(number: int) -> Lab:
     """The lab with this number. Raises StreamgaugeError if there is none."""
     labs = {lab.number: lab for lab in all_labs()}
-    if number not in labs:
-        msg = f"no lab {number}; there are {', '.join(map(str, labs))}"
-        raise StreamgaugeError(msg)
+    check_names("lab", [number], labs)
     return labs[number]
 
 
