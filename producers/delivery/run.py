@@ -17,7 +17,7 @@ from producers.delivery.events import Event, Idle, Source
 from producers.delivery.faults import TOO_LATE_WATERMARKS, Corrupt, Faults, with_faults
 from producers.delivery.pacing import at_rate, by_event_time, paced
 from producers.delivery.sending import Delivery
-from producers.delivery.summary import Summary, Tally
+from producers.delivery.summary import Summary, Tally, as_json, as_table
 
 _SECONDS_A_LOOK = 0.1
 
@@ -28,11 +28,13 @@ class Run:
 
     source: of the events. Event time is the clock of a simulation, so each of its records states it in a header.
     rate: events per second (None: as fast as possible). total: number of events, if known.
-    speed_up: seconds of event time per second; replaces the rate.
+    speed_up: seconds of event time per second; replaces the rate. facts, meaning: see Tally.
     """
 
     kafka: KafkaCluster
     topic: str
+    facts: str
+    meaning: str
     source: Source
     faults: Faults
     corrupt: Corrupt
@@ -44,34 +46,33 @@ class Run:
 def deliver(
     run: Run,
     events: Iterable[Event] | Callable[[Idle], Iterable[Event]],
-    facts: str,
-    meaning: str,
     *,
-    as_json: bool,
-    counted: Callable[[Summary], Summary] = lambda summary: summary,
+    json: bool,
+    more_counts: Callable[[Summary], Summary] = lambda _: {},
 ) -> None:
     """Sends `events` until they end or a signal arrives, and prints the summary: as JSON on standard output, or as a table on standard error.
 
     events: for a stream that has to wait, for example for a server, a function that creates the events from an Idle.
-    facts, meaning: name and description of the facts in the summary, such as people_seen. counted: adjusts the summary before it is
-    printed.
+    more_counts: the domain's own counts, from the summary.
     Raises StreamgaugeError when Kafka does not answer, does not have the topic, or rejects a record, and when records remain unacknowledged.
     """
     with closing(Delivery(run.kafka, err.print)) as delivery:
         delivery.check(run.topic)
-        summary = counted(_send_all(delivery, run, events))
-    if as_json:
-        out.print(summary.as_json(facts))
+        summary = _send_all(delivery, run, events)
+    summary |= more_counts(summary)
+    if json:
+        out.print(as_json(summary))
     else:
-        err.print(summary.as_table(facts, meaning))
-    if summary.undelivered:
-        msg = f"{summary.undelivered} of {summary.events} records were not acknowledged by the Kafka at {run.kafka} before the end; check that it is running (`streamgauge up`), and start the producer again"
+        err.print(as_table(summary))
+    (undelivered, _), (total, _) = summary["undelivered"], summary["events"]
+    if undelivered:
+        msg = f"{undelivered} of {total} records were not acknowledged by the Kafka at {run.kafka} before the end; check that it is running (`streamgauge up`), and start the producer again"
         raise StreamgaugeError(msg)
 
 
 def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[Idle], Iterable[Event]]) -> Summary:
     # A recording can report a fact again at any time.
-    tally = Tally(None if run.source is Source.RECORDED else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
+    tally = Tally(run.facts, run.meaning, None if run.source is Source.RECORDED else (TOO_LATE_WATERMARKS + 1) * run.faults.watermark_ms)
     start = next_look = time.monotonic()
     is_stopped = stop_requested().is_set
     due_seconds = at_rate(run.rate) if run.speed_up is None else by_event_time(run.speed_up)

@@ -1,7 +1,6 @@
 """`streamgauge produce nest`."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -62,6 +61,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
         events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds), outages)
         warn_of_short_stream(faults, limit, step)
     source = Source.RECORDED if file else Source.SIMULATED
-    run = Run(settings.kafka, NEST_LOGS.name, source, faults, simulation.corrupt, None if unpaced else rate, limit)
-    more = lambda summary: summary if file else replace(summary, more=simulation.outage_counts(outages))  # noqa: E731
-    deliver(run, events, "people_seen", "distinct sightings: device_id, start_time", as_json=json, counted=more)
+    facts = "people_seen", "distinct sightings: device_id, start_time"
+    run = Run(settings.kafka, NEST_LOGS.name, *facts, source, faults, simulation.corrupt, None if unpaced else rate, limit)
+    deliver(run, events, json=json, more_counts=lambda _: {} if file else simulation.outage_counts(outages))

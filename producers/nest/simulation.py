@@ -20,6 +20,7 @@ import orjson
 
 from producers.delivery.events import MS_PER_SECOND, Event
 from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
+from producers.delivery.summary import Summary
 from producers.nest.homes import homes
 from producers.nest.reports import CameraState, HomeState
 
@@ -70,8 +71,8 @@ def simulate(simulation: Simulation, outages: Counter[str] | None = None) -> Ite
         yield neighbourhood.next_document(number, start_ms + int(number * step_ms))
 
 
-def outage_counts(outages: Counter[str]) -> dict[str, tuple[int, str]]:
-    """The outages of `simulate` for the summary: number and meaning by name."""
+def outage_counts(outages: Counter[str]) -> Summary:
+    """The outages of `simulate`."""
     return {f"outages_{kind}": (outages[kind], meaning) for kind, meaning in OUTAGES.items()}
 
 

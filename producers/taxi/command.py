@@ -60,5 +60,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
         source, events = Source.SIMULATED, stream.simulate(Simulation(begin, seed, limit, odd, newest_ms is None))
         warn_of_short_stream(faults, limit, SECONDS_A_TRIP)
-    run = Run(settings.kafka, NYC_TAXI.name, source, faults, stream.corrupt, rate, limit, None if unpaced or rate else speed_up)
-    deliver(run, events, "trips", "trips, each of them once", as_json=json, counted=stream.with_trips)
+    facts = "trips", "trips, each of them once"
+    run = Run(settings.kafka, NYC_TAXI.name, *facts, source, faults, stream.corrupt, rate, limit, None if unpaced or rate else speed_up)
+    deliver(run, events, json=json, more_counts=stream.trip_counts)

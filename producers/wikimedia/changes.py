@@ -7,7 +7,7 @@ once as an edit, is the meta.id of an edit.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -55,13 +55,12 @@ class Changes:
             elif arrival.is_done is not None:
                 arrival.is_done()
 
-    def with_skipped(self, summary: Summary) -> Summary:
-        """The summary with the counts of arrivals that produced no record."""
-        more = {
+    def skipped(self) -> Summary:
+        """The counts of arrivals that produced no record."""
+        return {
             "canaries": (self.canaries, "skipped: artificial events of Wikimedia's monitoring"),
             "repeated": (self.repeated, "skipped: came again after a reconnect"),
         }
-        return replace(summary, more=more)
 
     def _event(self, arrival: Arrival, encode: Encode) -> Event | None:
         try:

@@ -72,4 +72,4 @@ def produce(  # noqa: PLR0913 - one parameter an option
     if isinstance(stream, Simulation):
         warn_of_short_stream(faults, limit, stream.seconds_between)
     written_by = schema_text(schema or data_file("schemas/wikimedia-value.avsc"))
-    run.produce(settings, stream, written_by, faults, None if unpaced or address else rate, limit, as_json=json)
+    run.produce(settings, stream, written_by, faults, None if unpaced or address else rate, limit, json=json)

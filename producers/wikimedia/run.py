@@ -38,7 +38,7 @@ def produce(
     rate: float | None,
     limit: int | None,
     *,
-    as_json: bool,
+    json: bool,
 ) -> None:
     """Sends changes until the stream ends or a signal arrives, and prints the counts.
 
@@ -64,8 +64,8 @@ def produce(
                 changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(settings.kafka), err.print))
             yield from islice(changes.events(arrivals(idle), encode), limit)
 
-        run = Run(settings.kafka, WIKIMEDIA.name, source, faults, corrupt, rate, limit)
-        deliver(run, events, "edits", "distinct changes of type edit", as_json=as_json, counted=changes.with_skipped)
+        run = Run(settings.kafka, WIKIMEDIA.name, "edits", "distinct changes of type edit", source, faults, corrupt, rate, limit)
+        deliver(run, events, json=json, more_counts=lambda _: changes.skipped())
 
 
 @contextmanager

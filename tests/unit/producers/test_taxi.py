@@ -17,7 +17,7 @@ from producers.delivery.events import Event
 from producers.delivery.faults import Kind, Record
 from producers.delivery.summary import Tally
 from producers.taxi.simulation import SECONDS_A_TRIP, Simulation
-from producers.taxi.stream import DAMAGES, corrupt, event_time_ms, replay, simulate, with_trips
+from producers.taxi.stream import DAMAGES, corrupt, event_time_ms, replay, simulate, trip_counts
 from producers.taxi.trips import TRIP
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
@@ -186,11 +186,11 @@ def test_the_time_of_a_record(value, time_ms):
 
 
 def test_each_trip_counts_even_two_equal_ones():
-    tally, event = Tally(), Event(1, 1, b"74", b"{}")
+    tally, event = Tally("trips", "trips"), Event(1, 1, b"74", b"{}")
     for kind in (Kind.ON_TIME, Kind.ON_TIME, Kind.TOO_LATE, Kind.DUPLICATE, Kind.CORRUPT):
         tally.count(Record(kind, event))
-    summary = with_trips(tally.summary(1.0))
-    assert (summary.facts, summary.facts_too_late) == (3, 1)
+    counts = trip_counts(tally.summary(1.0))
+    assert {name: number for name, (number, _) in counts.items()} == {"trips": 3, "trips_too_late": 1}
 
 
 def test_the_zone_table_has_every_zone_and_keeps_what_stands_for_nothing_as_text():

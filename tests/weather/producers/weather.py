@@ -47,6 +47,7 @@ def produce(
     settings = Settings.from_environment()
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
     damage = damaged_by(truncated, invalid_utf8, empty)
-    run = Run(settings.kafka, READINGS.name, Source.SIMULATED, faults, damage, rate, limit)
+    facts = "readings", "distinct readings: station, time"
+    run = Run(settings.kafka, READINGS.name, *facts, Source.SIMULATED, faults, damage, rate, limit)
     events = islice(readings(datetime.now(UTC), timedelta(minutes=1), seed), limit)
-    deliver(run, events, "readings", "distinct readings: station, time", as_json=json)
+    deliver(run, events, json=json)
