@@ -14,7 +14,6 @@ from contract.output_format import Format, FormatOption, RowFormat, RowFormatOpt
 from contract.settings import Settings
 from contract.terminal import err, out
 from pipeline import commands as pipeline_commands
-from pipeline.checkpoint import commands as checkpoint_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce
 from streamgauge.operations import commands as operations
@@ -130,7 +129,7 @@ app.command()(pipeline_commands.verify)
 app.command()(dead_letters)
 app.command()(status)
 app.command()(operations.doctor)
-app.command()(checkpoint_commands.state)
+app.command()(pipeline_commands.state)
 app.command()(pipeline_commands.promote)
 app.command()(pipeline_commands.reset)
 app.command()(table_commands.maintain)

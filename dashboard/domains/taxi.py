@@ -11,8 +11,7 @@ import streamlit as st
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
 from contract.kafka.result_table import Row, decode_json
 from dashboard import charts, formats, maps
-from dashboard.domains.taxi_boroughs import known
-from dashboard.domains.taxi_sessions import show_sessions
+from dashboard.domains.taxi_sessions import known, show_sessions
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to

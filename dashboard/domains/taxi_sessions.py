@@ -7,7 +7,6 @@ from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import Row, decode_json
 from dashboard import charts, formats, maps
-from dashboard.domains.taxi_boroughs import known
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel
 from dashboard.periods import Period
@@ -17,6 +16,13 @@ from dashboard.windows import frame_of, of_hour, window_of
 TOPIC = TAXI_ZONE_SESSIONS_EARLY.name
 ROWS_LISTED = 200
 COLUMNS = ("zone_id", "zone", "borough", "start", "end", "trips", "fares")
+UNKNOWN, NOT_APPLICABLE = "Unknown", "N/A"
+"""TLC has a zone for "unknown" and one for "N/A". To a reader both are unknown."""
+
+
+def known(borough: str) -> str:
+    """The borough, UNKNOWN for NOT_APPLICABLE."""
+    return UNKNOWN if borough == NOT_APPLICABLE else borough
 
 
 def decode(value: bytes) -> Row:

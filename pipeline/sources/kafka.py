@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from contract.errors import StreamgaugeError
-from contract.kafka.client_options import client_options
+from contract.kafka.client_options import VARIABLE, client_options
 from contract.kafka.errors import KafkaUnavailable, forbidden, is_forbidden, no_topic, reason
 from contract.kafka.topic_ends import EARLIEST, LATEST, METADATA_SECONDS, list_offsets, partitions_by_topic
 from contract.settings import Settings
@@ -27,6 +27,27 @@ ORIGIN = ("topic", "partition", "offset")
 def kafka_options(settings: Settings) -> dict[str, str]:
     """The options common to reading from and writing to Kafka. They come last, after defaults, which the user may replace."""
     return {**settings.kafka.spark_options(), **{f"kafka.{name}": text for name, text in client_options(settings.kafka_options).items()}}
+
+
+def check_kafka_options(spark: SparkSession, settings: Settings) -> None:
+    """Raises StreamgaugeError for an option that neither consumers nor producers have, and for a value that they do not take.
+
+    Kafka's clients themselves ignore options that they do not know.
+    """
+    options = client_options(settings.kafka_options)
+    if not options:
+        return
+    clients = spark.sparkContext._jvm.org.apache.kafka.clients  # type: ignore[union-attr]
+    definitions = [clients.consumer.ConsumerConfig.configDef(), clients.producer.ProducerConfig.configDef()]
+    unknown = [name for name in options if not any(definition.names().contains(name) for definition in definitions)]
+    if unknown:
+        msg = f"{VARIABLE} holds {', '.join(unknown)}, which Kafka's consumers and producers do not have; correct the name"
+        raise StreamgaugeError(msg)
+    for definition in definitions:
+        for found in definition.validate(options):
+            if found.name() in options and found.errorMessages():
+                msg = f"{VARIABLE}: {found.errorMessages()[0].rstrip('.')}; correct the value"
+                raise StreamgaugeError(msg)
 
 
 def stream_of_records(spark: SparkSession, settings: Settings, selection: Mapping[str, str]) -> DataFrame:

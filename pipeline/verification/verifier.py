@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import orjson
 from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
+from contract.kafka.tombstones import write_rows
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.storage.checkpoint_names import others_of_query
+from contract.text import utc_text
+from contract.topics import VERDICTS
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.database.sink import DatabaseTable
 from pipeline.formats.confluent_avro import SchemaBook, schema_ids, unknown_ids
@@ -105,3 +110,15 @@ def _other_checkpoints(query: Query, settings: Settings) -> list[str]:
         if names
         else []
     )
+
+
+def keep_verdicts(settings: Settings, outcomes: Sequence[Outcome]) -> None:
+    """Writes one record per query that has run to topic `verdicts`, where the dashboard finds it.
+
+    Raises StreamgaugeError when Kafka does not take them.
+    """
+    names = ("query", "verdict", "sink", "batch", "records", "problem")
+    found = [outcome for outcome in outcomes if outcome.has_run]
+    common = {"time": utc_text(datetime.now(UTC))}
+    rows = [common | {name: getattr(outcome, name) for name in names} | {"rows": outcome.rows.by_kind} for outcome in found]
+    write_rows(settings.kafka, VERDICTS.name, {row["query"].encode(): orjson.dumps(row) for row in rows})
