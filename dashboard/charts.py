@@ -139,7 +139,7 @@ def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> Spec:
     return _finished(chart, trips)
 
 
-def course(points: pd.DataFrame, values: Mapping[str, str], *, title: str, ages: bool = False) -> Spec:
+def course(points: pd.DataFrame, values: Mapping[str, str], *, title: str, ages: bool) -> Spec:
     """A small chart of measures of one query: straight lines between what was measured, and a dashed one at each start of the query.
 
     points: columns at (UTC), is_start, stretch (lines break where it changes), and the keys of `values`, whose values are the names of the

@@ -91,8 +91,8 @@ class Query:
         records: DataFrame,
         settings: Settings,
         partitions: Sequence[Partition],
-        branches: int | None = None,
-        schemas: WriterSchemas | None = None,
+        branches: int | None,
+        schemas: WriterSchemas | None,
     ) -> DataFrame:
         """The result rows of a stream of `records`: like `result`, with the watermark of the query or of `settings`.
 
@@ -107,7 +107,7 @@ class Query:
             rows = with_partition_watermarks(rows, self.event_time, delay=delay, skew=skew, partitions=partitions, branches=branches)
         return self.transformed(rows)
 
-    def decoded(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
+    def decoded(self, records: DataFrame, schemas: WriterSchemas | None) -> DataFrame:
         """The first half of `result`: `records` decoded into rows."""
         return self.decode(records) if schemas is None else self.decode(records, schemas)
 

@@ -68,7 +68,7 @@ def hex_dump(value: bytes) -> str:
     return "\n".join(lines)
 
 
-def newest_letters(settings: Settings, limit: int, reason: str | None = None) -> list[Row]:
+def newest_letters(settings: Settings, limit: int, reason: str | None) -> list[Row]:
     """The newest `limit` dead letters, newest first. reason: keeps only those whose reason contains it.
 
     Raises StreamgaugeError when Kafka cannot be read.

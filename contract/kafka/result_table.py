@@ -240,7 +240,7 @@ def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -
         return reader.table
 
 
-def read_rows(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> list[Row]:
+def read_rows(kafka: KafkaCluster, topic: str, decode: Decode) -> list[Row]:
     """The current rows of `topic`. Raises StreamgaugeError as `read_to_end`, and when a row cannot be decoded."""
     table = read_to_end(kafka, topic, decode)
     if table.unreadable:

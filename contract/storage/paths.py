@@ -36,7 +36,7 @@ class StoredFile:
 
 
 @cache
-def remote_folder(variable: str, uri: str, endpoint_url: str = "") -> "UPath":
+def remote_folder(variable: str, uri: str, endpoint_url: str) -> "UPath":
     """The object store folder at `uri`. variable: the setting that holds it. endpoint_url: of an S3 service other than Amazon's.
 
     Raises StreamgaugeError when the package for the scheme is not installed, or the store cannot be reached or denies access.

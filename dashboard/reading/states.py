@@ -38,7 +38,7 @@ def state_of(snapshot: Snapshot, now: datetime, *, is_recorded: bool = False) ->
     return State.LIVE
 
 
-def show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool = False) -> None:
+def show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> None:
     """Draws a badge with the state and the age of the newest result."""
     last = "" if snapshot.newest_record_at is None else f"last update {duration(now - snapshot.newest_record_at)} ago"
     match state_of(snapshot, now, is_recorded=is_recorded):

@@ -46,7 +46,7 @@ class Part:
         return self.name if self.variable is None else f"{self.name}.{self.variable}"
 
 
-def readable_batches(name: CheckpointName, settings: Settings, wanted: Sequence[int] = ()) -> list[int]:
+def readable_batches(name: CheckpointName, settings: Settings, wanted: Sequence[int]) -> list[int]:
     """The batches of a checkpoint whose state can be read, in order; at least one.
 
     Raises StreamgaugeError when the query has not run, keeps no state, or the state of a batch in `wanted` does not exist.

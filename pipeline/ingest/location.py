@@ -48,7 +48,7 @@ class Location:
         return location
 
     @classmethod
-    def by_convention(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
+    def by_convention(cls, topic: str, settings: Settings, *, debug: bool) -> "Location":
         """Like `of`, without the check that the table belongs to the topic."""
         name, lake = table_name(topic, debug=debug), settings.lake
         return cls(topic, debug, lake / name, lake / DELETIONS / name, lake / f"{name}{SCHEMA_ENDING}")

@@ -87,7 +87,7 @@ class Starter:
         progress: ProgressToKafka,
         say: Callable[[str], None],
         *,
-        once: bool = False,
+        once: bool,
     ) -> None:
         """once: runs process the available records and end."""
         self._spark, self._settings, self._progress, self._say, self._once = spark, settings, progress, say, once
@@ -169,7 +169,7 @@ class Starter:
         return is_alive(self._spark)
 
 
-def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str = "latest") -> DataFrame:
+def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str) -> DataFrame:
     """The result rows of the records from settings.starting_offsets up to, not including, `ends` (JSON of topic, partition and offset).
 
     A batch has no watermark: it also counts events that came too late for the stream. Raises StreamgaugeError for a query that reads files,

@@ -20,7 +20,7 @@ MOST_BRANCHES = 32
 
 
 def with_partition_watermarks(
-    rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[tuple[str, int]], branches: int | None = None
+    rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[tuple[str, int]], branches: int | None
 ) -> DataFrame:
     """Adds a watermark on `event_time`: the minimum of the partitions' own watermarks.
 

@@ -13,13 +13,13 @@ _FIRST_LEFT, _PREFIX_END = "_first_left", "_prefix_end"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
-def rows_by_origin(rows: DataFrame, prefix: str = "") -> DataFrame:
+def rows_by_origin(rows: DataFrame, prefix: str) -> DataFrame:
     """Columns of ORIGIN, and CONTENT with all columns of `rows`. prefix: the prefix of the origin's column names in `rows`."""
     origin = [F.col(f"{prefix}{name}").alias(name) for name in ORIGIN]
     return rows.select(*origin, F.to_json(F.struct(*rows.columns), _JSON).alias(CONTENT))
 
 
-def letters_by_origin(letters: DataFrame, reader: str = "") -> DataFrame:
+def letters_by_origin(letters: DataFrame, reader: str) -> DataFrame:
     """The dead letters of `reader`, with the columns of `rows_by_origin`.
 
     CONTENT: key, headers, and the SHA-256 of the value, which may be large. Letters without a record of origin are dropped.

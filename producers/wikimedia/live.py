@@ -65,13 +65,10 @@ class _Ended(NamedTuple):
 class LiveStream:
     """The events of the stream at `url` after `last_event_id` ("": from now on). Reports connection loss and recovery to `notice`."""
 
-    def __init__(
-        self, url: str, user_agent: str, last_event_id: str, notice: Callable[[str], None], patience: Patience | None = None
-    ) -> None:
+    def __init__(self, url: str, user_agent: str, last_event_id: str, notice: Callable[[str], None], patience: Patience) -> None:
         self._url, self._user_agent, self._notice = url, user_agent, notice
         self._shown_url = without_credentials(url)
-        self._patience = patience or Patience()
-        self._last_event_id = last_event_id
+        self._patience, self._last_event_id = patience, last_event_id
         self._events: queue.Queue[Message | StreamgaugeError] = queue.Queue(_QUEUED_EVENTS)
         self._stopped = threading.Event()
         self._away_since: float | None = None

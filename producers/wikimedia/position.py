@@ -73,7 +73,7 @@ class Position:
 class RecentIds:
     """The ids of recent events, to detect repeated ones."""
 
-    def __init__(self, ids: Iterable[str] = (), most: int = REMEMBERED_IDS) -> None:
+    def __init__(self, ids: Iterable[str], most: int = REMEMBERED_IDS) -> None:
         self._most = most
         self._ids = OrderedDict.fromkeys(ids)
 

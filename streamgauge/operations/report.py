@@ -12,7 +12,7 @@ from pipeline.lake.row_formats import Rows
 REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
 
 
-def report_rows(query: str, settings: Settings, min_count: int = 0) -> list[Row]:
+def report_rows(query: str, settings: Settings, min_count: int) -> list[Row]:
     """The current rows of the query's result topic, by window and group: those that count `min_count` or more.
 
     Raises StreamgaugeError when the query has no report, Kafka or the schema registry cannot be reached, or rows cannot be read.
