@@ -1,6 +1,9 @@
 """Parses SPARK_MASTER: local or cluster mode, the addresses of Standalone masters, and this machine's address towards them."""
 
+import os
 import socket
+import sys
+from pathlib import Path
 
 from contract.errors import StreamgaugeError
 
@@ -17,6 +20,11 @@ def is_local(master: str) -> bool:
 def is_managed(master: str) -> bool:
     """Whether Kubernetes or YARN provides the executors, configured by Spark's own settings."""
     return master.startswith("k8s://") or master == "yarn"
+
+
+def path_with_own_python() -> str:
+    """PATH, with the folder of this interpreter first: Spark's processes start Python as `python3`, and need its packages and version."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
 def endpoints(master: str) -> list[tuple[str, int]]:

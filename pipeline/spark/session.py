@@ -19,9 +19,8 @@ from pyspark.sql import SparkSession
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
-from contract.process.python_path import path_with_own_python
 from contract.settings import Settings
-from contract.spark_master import LOOPBACK, is_local
+from contract.spark_master import LOOPBACK, is_local, path_with_own_python
 from contract.topics import LARGEST_RECORD_BYTES
 from pipeline.sources.kafka import check_kafka_options
 from pipeline.spark.cluster import check_executors, cluster_config, refuse_folders_of_one_machine

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyspark
 
 from contract.java.runtime import java_home
-from contract.process.python_path import path_with_own_python
 from contract.settings import Settings
+from contract.spark_master import path_with_own_python
 
 SPARK_HOME = Path(pyspark.__file__).parent
 RECOVERY_SECONDS = 10
