@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contract.kafka.result_table import Row, decode_json, read_rows
+from contract.kafka.result_table import Row, decode_json, expect, moment, read_rows
 from contract.kafka.topic_ends import TopicEnds
 from contract.settings import Settings
 from contract.text import utc_text
@@ -86,16 +86,16 @@ def decode_state(value: bytes) -> Row:
     """Decodes a record of topic `query-states`, with times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
     process = row["process"]
-    _expect(str, query=row["query"], host=process["host"])
-    _expect(int, pid=process["pid"])
-    _expect(str | None, error=row["error"], error_detail=row["error_detail"])
+    expect(str, query=row["query"], host=process["host"])
+    expect(int, pid=process["pid"])
+    expect(str | None, error=row["error"], error_detail=row["error_detail"])
     if row["state"] not in _REPORTED:
         msg = f"state {row['state']!r}; expected one of {', '.join(sorted(_REPORTED))}"
         raise ValueError(msg)
-    times: dict[str, datetime | None] = {name: _moment(row[name]) for name in ("since", "time", "started_at")}
+    times: dict[str, datetime | None] = {name: moment(row[name]) for name in ("since", "time", "started_at")}
     # Rows of earlier versions have the offsets only in the last batch's progress.
     offsets = row["source_offsets"] if "source_offsets" in row else (row["progress"] or {}).get("source_offsets", {})
-    _expect(int, **offsets)
+    expect(int, **offsets)
     times["error_at"] = _moment_or_none(row["error_at"])
     return row | times | {"source_offsets": offsets, "progress": _decoded_progress(row["progress"])}
 
@@ -170,33 +170,18 @@ def _measured(progress: Row | None, status: str, now: datetime) -> dict[str, Any
 def _decoded_progress(progress: Row | None) -> Row | None:
     if progress is None:
         return None
-    _expect(int | float | None, **{name: progress[name] for name in _NUMBERS})
-    _expect(int, **progress["source_lag"])
+    expect(int | float | None, **{name: progress[name] for name in _NUMBERS})
+    expect(int, **progress["source_lag"])
     operators = progress.get("state_operators", [])  # absent from rows of earlier versions
     for operator in operators:
-        _expect(str, operator=operator["operator"])
-        _expect(int | None, **{name: operator[name] for name in ("rows", "bytes", "timers")})
+        expect(str, operator=operator["operator"])
+        expect(int | None, **{name: operator[name] for name in ("rows", "bytes", "timers")})
     return progress | {
-        "time": _moment(progress["time"]),
+        "time": moment(progress["time"]),
         "watermark": _moment_or_none(progress["watermark"]),
         "state_operators": operators,
     }
 
 
-def _expect(kind: Any, /, **values: object) -> None:  # noqa: ANN401 - a type, or a union of types
-    for name, value in values.items():
-        if not isinstance(value, kind):
-            msg = f"{name} is {value!r:.40}, of type {type(value).__name__}"
-            raise TypeError(msg)
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        msg = f"{text!r} has no time zone"
-        raise ValueError(msg)
-    return moment.astimezone(UTC)
-
-
 def _moment_or_none(text: str | None) -> datetime | None:
-    return None if text is None else _moment(text)
+    return None if text is None else moment(text)

@@ -1,21 +1,16 @@
 """Rows of windows, which every domain page has: read from records, added up over time. Times are UTC."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 import pandas as pd
 
-from contract.kafka.result_table import Row
+from contract.kafka.result_table import Row, moment
 from dashboard import charts
 
 
 def window_of(row: Row) -> Row:
     """Start and end of a record's window. Raises KeyError, TypeError or ValueError without one, or without a time zone."""
-    window = {end: datetime.fromisoformat(row["window"][end]) for end in ("start", "end")}
-    if any(moment.tzinfo is None for moment in window.values()):
-        msg = f"{row['window']} has no time zone"
-        raise ValueError(msg)
-    return {end: moment.astimezone(UTC) for end, moment in window.items()}
+    return {end: moment(row["window"][end]) for end in ("start", "end")}
 
 
 def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:

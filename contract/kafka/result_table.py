@@ -40,6 +40,23 @@ def decode_json(value: bytes) -> Row:
     return row
 
 
+def expect(kind: Any, /, **values: object) -> None:  # noqa: ANN401 - a type, or a union of types
+    """Raises TypeError, with its name, for a value of another type."""
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            msg = f"{name} is {value!r:.40}, of type {type(value).__name__}"
+            raise TypeError(msg)
+
+
+def moment(text: str) -> datetime:
+    """A time in a row, UTC. Raises TypeError or ValueError if it is not one, or has no time zone."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        msg = f"{text!r} has no time zone"
+        raise ValueError(msg)
+    return found.astimezone(UTC)
+
+
 def timestamp_ms_of(message: Message) -> int | None:
     """Kafka's timestamp of a record, ms since 1970. None if it has none."""
     kind, timestamp_ms = message.timestamp()

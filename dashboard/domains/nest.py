@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
-from contract.kafka.result_table import Row, decode_json
+from contract.kafka.result_table import Row, decode_json, expect
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
@@ -30,11 +30,9 @@ _WAITING = (
 def decode(value: bytes) -> Row:
     """zip_code, start, end (UTC), count of one record. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
-    zip_code, count = row["zip_code"], row["count"]
-    if not isinstance(zip_code, str) or not isinstance(count, int):
-        msg = f"expected zip_code as a text and count as a whole number, found {type(zip_code).__name__} and {type(count).__name__}"
-        raise TypeError(msg)
-    return {"zip_code": zip_code, **window_of(row), "count": count}
+    expect(str, zip_code=row["zip_code"])
+    expect(int, count=row["count"])
+    return {"zip_code": row["zip_code"], **window_of(row), "count": row["count"]}
 
 
 @dataclass(frozen=True)

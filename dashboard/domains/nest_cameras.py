@@ -1,14 +1,13 @@
 """The part of the Nest page on cameras: which are offline, for how long, and the latest alerts."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 
 import pandas as pd
 import streamlit as st
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.result_table import Decode, Row, decode_json
+from contract.kafka.result_table import Decode, Row, decode_json, moment
 from contract.text import duration
 from dashboard import formats
 from dashboard.page_head import panel
@@ -25,15 +24,14 @@ def decode_status(value: bytes) -> Row:
     row = decode_json(value)
     return {
         **{name: row[name] for name in ("device_id", "zip_code", "state", "reason")},
-        "since": datetime.fromisoformat(row["since"]).astimezone(UTC),
-        "last_seen": datetime.fromisoformat(row["last_seen"]).astimezone(UTC),
+        **{name: moment(row[name]) for name in ("since", "last_seen")},
     }
 
 
 def decode_alert(value: bytes) -> Row:
     """device_id, zip_code, alert, since, incident (UTC) of one record. Raises KeyError, TypeError or ValueError for any other."""
     row = decode_json(value)
-    times = {name: datetime.fromisoformat(row[name]).astimezone(UTC) for name in ("since", "incident")}
+    times = {name: moment(row[name]) for name in ("since", "incident")}
     return {**{name: row[name] for name in ("device_id", "zip_code", "alert")}, **times}
 
 

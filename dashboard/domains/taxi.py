@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
-from contract.kafka.result_table import Row, decode_json
+from contract.kafka.result_table import Row, decode_json, expect
 from dashboard import charts, formats, maps
 from dashboard.domains.taxi_sessions import known, show_sessions
 from dashboard.drill_down import only, show_clickable
@@ -33,9 +33,8 @@ _WAITING = (
 def decode(value: bytes) -> Row:
     """COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
-    if not isinstance(row["borough"], str) or not isinstance(row["trips"], int):
-        msg = f"expected borough as a text and trips as a whole number, found {type(row['borough']).__name__} and {type(row['trips']).__name__}"
-        raise TypeError(msg)
+    expect(str, borough=row["borough"])
+    expect(int, trips=row["trips"])
     return {"borough": known(row["borough"]), **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
 
 
@@ -43,9 +42,8 @@ def decode_flow(value: bytes) -> Row:
     """FLOW_COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(value)
     boroughs = {name: row[f"{name}_borough"] for name in ("pickup", "dropoff")}
-    if not all(isinstance(name, str) for name in boroughs.values()) or not isinstance(row["trips"], int):
-        msg = f"expected two boroughs as texts and trips as a whole number, found {boroughs} and {row['trips']!r}"
-        raise TypeError(msg)
+    expect(str, **boroughs)
+    expect(int, trips=row["trips"])
     return {**{end: known(name) for end, name in boroughs.items()}, **window_of(row), "trips": row["trips"]}
 
 

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.kafka.result_table import Decode, Row, decode_json
+from contract.kafka.result_table import Decode, Row, decode_json, expect
 from contract.registry.client import SchemaRegistry, avro_rows
 from contract.registry.server import RegistryServer
 from contract.settings import Settings
@@ -55,11 +55,10 @@ def edits_decoder(registry: RegistryServer) -> Decode:
 
     def decode(value: bytes) -> Row:
         row = of_avro(value)
-        if row["requested_by"] not in {BOT, HUMAN} or not isinstance(row["counts"], int):
-            msg = (
-                f"expected {BOT} or {HUMAN} and a whole number, found {str(row['requested_by'])[:40]!r} and {type(row['counts']).__name__}"
-            )
-            raise TypeError(msg)
+        expect(int, counts=row["counts"])
+        if row["requested_by"] not in {BOT, HUMAN}:
+            msg = f"requested_by is {row['requested_by']!r:.40}; expected {BOT} or {HUMAN}"
+            raise ValueError(msg)
         return {**window_of(row), "requested_by": row["requested_by"], "counts": row["counts"]}
 
     return decode
@@ -72,9 +71,8 @@ def decode_wiki(value: bytes) -> Row:
     """
     row = decode_json(value)
     amounts = {name: row[name] for name in _AMOUNTS}
-    if not isinstance(row["wiki"], str) or not all(isinstance(amount, int) for amount in amounts.values()):
-        msg = f"expected wiki as a text and {', '.join(_AMOUNTS)} as whole numbers, found {', '.join(type(row[name]).__name__ for name in ('wiki', *_AMOUNTS))}"
-        raise TypeError(msg)
+    expect(str, wiki=row["wiki"])
+    expect(int, **amounts)
     return {"wiki": row["wiki"], **window_of(row), **amounts}
 
 

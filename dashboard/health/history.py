@@ -1,12 +1,12 @@
 """The history of the queries: the newest micro-batches of topic `streaming-metrics`, as points over time."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pandas as pd
 from confluent_kafka import Message
 
 from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import Row, decode_json
+from contract.kafka.result_table import Row, decode_json, expect, moment
 from dashboard.reading.reader import Snapshot, per_snapshot
 
 HISTORY = timedelta(minutes=15)
@@ -29,10 +29,8 @@ COLUMNS = ("at", "query", "is_start", *COUNTS, *MEASURES)
 def decode_point(message: Message) -> Row:
     """COLUMNS of one event; None where it has no value. Raises KeyError, TypeError or ValueError for any other record."""
     event = decode_json(message.value() or b"")
-    if not isinstance(event["query"], str):
-        msg = f"expected query as a text, found {type(event['query']).__name__}"
-        raise TypeError(msg)
-    known = {"at": datetime.fromisoformat(event["time"]).astimezone(UTC), "query": event["query"], "is_start": event["event"] == "started"}
+    expect(str, query=event["query"])
+    known = {"at": moment(event["time"]), "query": event["query"], "is_start": event["event"] == "started"}
     point: Row = dict.fromkeys(COLUMNS) | known
     if event["event"] == "idle":
         return point | {"rows_per_second": 0.0}

@@ -8,7 +8,7 @@ import streamlit as st
 from confluent_kafka import Message
 
 from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import Row, decode_json
+from contract.kafka.result_table import Row, decode_json, expect, moment
 from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus, decode_state, source_partitions, statuses
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS
@@ -46,11 +46,8 @@ def decode_alert(message: Message) -> Row:
     """time, level, query, what, detail of one alert. Raises KeyError, TypeError or ValueError for any other record."""
     row = decode_json(message.value() or b"")
     texts = {name: row[name] for name in ("level", "query", "what", "detail")}
-    for name, text in texts.items():
-        if not isinstance(text, str | None):
-            msg = f"expected {name} as a text, found {type(text).__name__}"
-            raise TypeError(msg)
-    return {"time": datetime.fromisoformat(row["time"]).astimezone(UTC), **texts}
+    expect(str | None, **texts)
+    return {"time": moment(row["time"]), **texts}
 
 
 def page() -> None:

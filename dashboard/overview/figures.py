@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from contract.domains.domain import Domain
 from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import Row, decode_json, timestamp_ms_of
+from contract.kafka.result_table import Row, decode_json, moment, timestamp_ms_of
 from dashboard.health.history import HISTORY
 from dashboard.reading.source_ends import Poll
 
@@ -47,7 +47,7 @@ def decode_verdict(value: bytes) -> Row:
     if not isinstance(query, str) or verdict not in BEST_TO_WORST or not isinstance(equal, int):
         msg = f"expected a query, one of {', '.join(BEST_TO_WORST)}, and a number of rows, found {query!r:.40}, {verdict!r:.40} and {equal!r:.40}"
         raise TypeError(msg)
-    return {"query": query, "verdict": verdict, "at": datetime.fromisoformat(row["time"]).astimezone(UTC), "equal": equal}
+    return {"query": query, "verdict": verdict, "at": moment(row["time"]), "equal": equal}
 
 
 def decode_letter(message: Message) -> Row:

@@ -161,7 +161,7 @@ def test_values_that_cannot_be_read_are_listed_with_their_reasons_and_the_rest_i
     spoilt = {
         "no json": "JSONDecodeError",
         "{}": "KeyError: 'zip_code'",
-        '{"zip_code": 94107, "window": {}, "count": 1}': "found int and int",
+        '{"zip_code": 94107, "window": {}, "count": 1}': "zip_code is 94107, of type int",
         f'{{"zip_code": "94107", "window": {window}, "count": 1}}': "has no time zone",
     }
     for value in spoilt:
