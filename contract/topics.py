@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-LARGEST_RECORD_BYTES = 10 * 1024 * 1024
+MAX_RECORD_BYTES = 10 * 1024 * 1024
 """The largest record on any topic. A 5 MB document fits, also as a dead letter."""
 
 COMPACTED = {
@@ -52,7 +52,7 @@ def compacted_topic(name: str, *, has_windows: bool = False) -> Topic:
 DEAD_LETTERS = Topic(
     "dead-letters",
     partitions=1,
-    config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000), "max.message.bytes": str(LARGEST_RECORD_BYTES)},
+    config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000), "max.message.bytes": str(MAX_RECORD_BYTES)},
 )
 """Key: canonical JSON {"offset","partition","topic"} of the record that could not be used; the same record has the same key. Input that a
 producer could not turn into a record has offset and partition -1, and also its SHA-256.

@@ -10,10 +10,10 @@ import altair as alt
 import pandas as pd
 
 OTHERS = "others"
-LARGEST_SERIES = 5
+MAX_SERIES = 5
 """The number of series shown by name: the theme has so many colours that are easy to tell apart, and one for OTHERS."""
 _HEIGHT, _SMALL_HEIGHT, _LEGEND_HEIGHT = 270, 120, 30
-_MOST_DOTS, _FEW_DOTS = 300, 20
+_MAX_DOTS, _FEW_DOTS = 300, 20
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 _MOMENT, _SECOND = "%-d %b %H:%M", "%-d %b %H:%M:%S"
 # Midnight shows the day instead of 00:00, and the first day of a year the year, so that charts of any length are readable. Seconds appear only on ticks that have some.
@@ -59,7 +59,7 @@ def ranked_bars(ranking: pd.DataFrame, *, name_title: str, count_title: str) -> 
 def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str, zone: str = "UTC") -> Spec:
     """Stacked bars over time, each as wide as its window. Times are labelled `zone`.
 
-    series: columns start, end (UTC), name, count. names: the order of the series from the bottom: at most LARGEST_SERIES, then OTHERS.
+    series: columns start, end (UTC), name, count. names: the order of the series from the bottom: at most MAX_SERIES, then OTHERS.
     """
     ranked = series.assign(rank=series["name"].map({name: rank for rank, name in enumerate(names)})).sort_values("rank")
     # Vega-Lite does not stack bars with both a start and an end on the x axis, so their positions are computed here.
@@ -89,11 +89,11 @@ def stacked_windows(series: pd.DataFrame, *, names: Sequence[str], count_title: 
 def lines(points: pd.DataFrame, *, names: Sequence[str], count_title: str, name_title: str) -> Spec:
     """One line per name, with a dot at the end of each window.
 
-    points: columns start, end (UTC), name, count. names: the order of the colours, at most LARGEST_SERIES.
+    points: columns start, end (UTC), name, count. names: the order of the colours, at most MAX_SERIES.
     """
     chart = (
         alt.Chart(_ROWS)
-        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=28) if len(points) <= _MOST_DOTS else False)
+        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=28) if len(points) <= _MAX_DOTS else False)
         .encode(
             x=_time("end"),
             y=_amount("count", count_title),
@@ -195,7 +195,7 @@ def _amount(field: str, title: str, number_format: str = ",d") -> alt.Y:
 
 def _colour(names: Sequence[str], field: str = "name", symbol: str = "square", columns: int = 3) -> alt.Color:
     # OTHERS has the theme's last colour. Names that nothing is called by fill the places between; the legend leaves them out.
-    unused = ["\N{ZERO WIDTH SPACE}" * (place + 1) for place in range(LARGEST_SERIES)]
+    unused = ["\N{ZERO WIDTH SPACE}" * (place + 1) for place in range(MAX_SERIES)]
     named = [name for name in names if name != OTHERS]
     domain = [*named, *unused[len(named) :], OTHERS]
     legend = alt.Legend(title=None, orient="top", symbolType=symbol, labelFontSize=12, columns=columns, values=list(names), offset=6)

@@ -13,7 +13,7 @@ from dashboard.page_head import is_standing_still
 
 RANGE, OLDEST, NEWEST, ALL = "range", "oldest", "newest", "all"
 _PERIOD, _HOUR, _PLAY = "period", "hour", "play"
-MOST_STRAYS = 0.1
+MAX_STRAYS = 0.1
 """The largest share of the windows that can be strays."""
 
 
@@ -62,7 +62,7 @@ def strays_of(starts: pd.Series) -> int:
         return 0
     strays = int(gaps.argmax()) + 1
     is_mostly_gap = gaps.max() > starts.iloc[-1] - starts.iloc[strays]
-    return strays if is_mostly_gap and strays <= MOST_STRAYS * len(starts) else 0
+    return strays if is_mostly_gap and strays <= MAX_STRAYS * len(starts) else 0
 
 
 def _choose_range(ends: list[str]) -> tuple[str, str]:

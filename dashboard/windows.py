@@ -33,7 +33,7 @@ def over_time(frame: pd.DataFrame, name: str, count: str) -> tuple[pd.DataFrame,
 
     Returns (name, start, end, count), and the names by size.
     """
-    largest = frame.groupby(name)[count].sum().nlargest(charts.LARGEST_SERIES).index
+    largest = frame.groupby(name)[count].sum().nlargest(charts.MAX_SERIES).index
     named = frame.assign(name=frame[name].where(frame[name].isin(largest), charts.OTHERS), count=frame[count])
     series = named.groupby(["name", "start", "end"])["count"].sum().reset_index()
     return series, [*largest, *([charts.OTHERS] if charts.OTHERS in set(series["name"]) else [])]

@@ -1,9 +1,9 @@
 """Nest devices: people seen by cameras per zip code and hour, which cameras are offline, and how warm it is in the homes."""
 
 from contract.domains.domain import Domain, Report
-from contract.topics import A_WEEK, COMPACTED, LARGEST_RECORD_BYTES, Topic, compacted_topic
+from contract.topics import A_WEEK, COMPACTED, MAX_RECORD_BYTES, Topic, compacted_topic
 
-NEST_LOGS = Topic("nest-logs", partitions=3, config={**A_WEEK, "max.message.bytes": str(LARGEST_RECORD_BYTES)}, is_source=True)
+NEST_LOGS = Topic("nest-logs", partitions=3, config={**A_WEEK, "max.message.bytes": str(MAX_RECORD_BYTES)}, is_source=True)
 """Key: structure_id of the home that reports, UTF-8; orders a home's documents. Readers do not rely on it.
 Value: one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}, thermostats{...}, smoke_co_alarms{...}}, structures.
 """

@@ -1,9 +1,9 @@
 """Wikimedia edits per minute: by bots and people, and by wiki."""
 
 from contract.domains.domain import Domain, Report
-from contract.topics import A_WEEK, LARGEST_RECORD_BYTES, Topic, compacted_topic
+from contract.topics import A_WEEK, MAX_RECORD_BYTES, Topic, compacted_topic
 
-WIKIMEDIA = Topic("wikimedia", partitions=3, config={**A_WEEK, "max.message.bytes": str(LARGEST_RECORD_BYTES)}, is_source=True)
+WIKIMEDIA = Topic("wikimedia", partitions=3, config={**A_WEEK, "max.message.bytes": str(MAX_RECORD_BYTES)}, is_source=True)
 """Key: "<wiki>:<page title>", UTF-8, e.g. "enwiki:Talk:Kafka"; keeps the edits of a page in order. Readers do not rely on it.
 Value: one change of a wiki, Avro in the Confluent wire format, subject wikimedia-value (data/schemas/wikimedia-value.avsc); headers:
 source = "live" | "simulated" | "recorded", event_id = meta.id, both UTF-8.

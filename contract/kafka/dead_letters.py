@@ -20,7 +20,7 @@ from contract.text import printable
 from contract.topics import DEAD_LETTERS
 
 EXCERPT_BYTES = 2_048
-LARGEST_SHOWN_BYTES = 256 * 1024
+MAX_SHOWN_BYTES = 256 * 1024
 _HEX_WIDTH = 16
 _WIDE_COLUMNS = 110
 _ORIGIN = ("topic", "partition", "offset", "timestamp", "reason")
@@ -45,7 +45,7 @@ def letter_of(message: Message) -> Row:
     }
 
 
-def readable(value: bytes | None, largest_bytes: int = LARGEST_SHOWN_BYTES) -> str:
+def readable(value: bytes | None, largest_bytes: int = MAX_SHOWN_BYTES) -> str:
     """The first `largest_bytes` of a value: as text if they are printable UTF-8, otherwise as a hex dump with 16 bytes per line."""
     if value is None:
         return ""

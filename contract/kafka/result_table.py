@@ -28,7 +28,7 @@ ANSWER_SECONDS = 5
 """Timeout for requests about a topic."""
 SILENCE_SECONDS = 30
 """How long `read_to_end` waits for the next record before it fails."""
-_RECORDS_A_POLL = 1000
+_RECORDS_PER_POLL = 1000
 
 
 def decode_json(value: bytes) -> Row:
@@ -163,7 +163,7 @@ class TableReader:
         message = self._consumer.poll(timeout_seconds)
         while message is not None:
             applied, taken = self._take(message) or applied, taken + 1
-            message = self._consumer.poll(0) if taken < _RECORDS_A_POLL else None
+            message = self._consumer.poll(0) if taken < _RECORDS_PER_POLL else None
         if self._lost is not None:
             raise self._unreachable(self._lost)
         return applied

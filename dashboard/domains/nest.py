@@ -18,7 +18,7 @@ from dashboard.windows import frame_of, of_hour, over_time, window_of
 
 TOPIC = NEST_CAMERA_STATS.name
 UNKNOWN = "unknown"
-LARGEST_RANKING = 10
+MAX_RANKING = 10
 ROWS_LISTED = 1_000
 _PERIODS = {"hour": timedelta(hours=1), "6 hours": timedelta(hours=6), "24 hours": timedelta(hours=24), "all": None}
 _WAITING = (
@@ -70,7 +70,7 @@ def busiest(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> pd.DataFrame:
     """
     newest = sightings[sightings["start"] == sightings["start"].max()]
     before = of_any_time[of_any_time["end"] == sightings["start"].max()].set_index("zip_code")["count"]
-    ranking = newest.rename(columns={"zip_code": "name"}).sort_values(["count", "name"], ascending=[False, True]).head(LARGEST_RANKING)
+    ranking = newest.rename(columns={"zip_code": "name"}).sort_values(["count", "name"], ascending=[False, True]).head(MAX_RANKING)
     return ranking.assign(before=ranking["name"].map(before).fillna(0).astype("int64"))[["name", "count", "before"]]
 
 

@@ -28,7 +28,7 @@ TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
 BOT, HUMAN = "Bot", "Human"
 HORIZON = timedelta(hours=24)
 """How far back the page looks from the newest window. The topics keep every window until it expires."""
-LARGEST_RANKING = 10
+MAX_RANKING = 10
 _PERIODS = {
     "15 min": timedelta(minutes=15),
     "1 hour": timedelta(hours=1),
@@ -121,7 +121,7 @@ def busiest(wikis: pd.DataFrame, period: Period) -> pd.DataFrame:
     counts = period.of(wikis).groupby("wiki")["edits"].sum()
     before = Period(period.start - (period.end - period.start), period.start).of(wikis).groupby("wiki")["edits"].sum()
     ranking = pd.DataFrame({"name": counts.index, "count": counts.to_numpy()})
-    ranking = ranking.sort_values(["count", "name"], ascending=[False, True]).head(LARGEST_RANKING)
+    ranking = ranking.sort_values(["count", "name"], ascending=[False, True]).head(MAX_RANKING)
     return ranking.assign(before=ranking["name"].map(before).fillna(0).astype("int64"))
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.dead_letters import EXCERPT_BYTES, LARGEST_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
+from contract.kafka.dead_letters import EXCERPT_BYTES, MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row
 from contract.settings import Settings
@@ -136,8 +136,8 @@ def _show_whole(whole: bytes, letter_offset: int) -> str | None:
         is_cut = len(whole) > EXCERPT_BYTES
         if is_cut and st.toggle(f"Show more than the first {formats.count(EXCERPT_BYTES)} bytes", key=f"health-more-{letter_offset}"):
             text = readable(whole)
-            if len(whole) > LARGEST_SHOWN_BYTES:
-                st.caption(f"The first {formats.count(LARGEST_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
+            if len(whole) > MAX_SHOWN_BYTES:
+                st.caption(f"The first {formats.count(MAX_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
         # Not a function: Streamlit refuses a click on its button once this section has been drawn again.
         st.download_button(
             "Download its bytes",

@@ -23,7 +23,7 @@ from contract.kafka.result_table import Decode, Row, TableReader, decode_json
 POLL_SECONDS = 0.5
 RETRY_SECONDS = 2
 CHECK_SECONDS = 5
-MOST_MADE = 200
+MAX_CACHED = 200
 """How many frames and charts of one snapshot are kept: those of the filters that people have chosen."""
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def per_snapshot(make: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concat
         try:
             result: T = snapshot.made[key]
         except KeyError:
-            if len(snapshot.made) >= MOST_MADE:
+            if len(snapshot.made) >= MAX_CACHED:
                 snapshot.made.clear()
             result = snapshot.made[key] = make(snapshot, *filters, **named)
         return result

@@ -24,7 +24,7 @@ from pipeline.checkpoint.contents import Checkpoint
 from pipeline.lake.row_formats import Rows
 from pipeline.spark.errors import spark_errors
 
-MOST_FULLEST = 3
+MAX_FULLEST = 3
 _OF_THE_SOURCE = {"key", "partition_id", "batch_id", "change_type"}
 _FAILED = "Spark cannot read the state"
 _JSON = {"ignoreNullFields": "false"}
@@ -132,7 +132,7 @@ class State:
             leaves = _leaves(rows.schema["key"].dataType, F.col("key"))
             of_key = [leaf.alias(name) for name, leaf, kind in leaves if not isinstance(kind, T.TimestampType | T.DateType)]
             counted = rows.groupBy(F.struct(*of_key).alias("key")).count().withColumn("all", F.sum("count").over(Window.partitionBy()))
-            found = counted.select(F.to_json("key", _JSON).alias("key"), "count", "all").orderBy(F.desc("count"), "key").limit(MOST_FULLEST)
+            found = counted.select(F.to_json("key", _JSON).alias("key"), "count", "all").orderBy(F.desc("count"), "key").limit(MAX_FULLEST)
             largest = found.collect()
         fullest = [{**orjson.loads(row["key"]), "rows": row["count"]} for row in largest if of_key and row["count"] > 1]
         size = bytes_on_disk(self._folder / "state" / str(part.operator))

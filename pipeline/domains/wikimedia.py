@@ -32,7 +32,7 @@ _EVENT_KEY = ("event_id", "edited_at")
 _ARCHIVED_KEY = ("coalesce(nullif(meta.id, ''), concat_ws('-', kafka_topic, kafka_partition, kafka_offset))", "changed_at", "date")
 _WHAT_EDITS_USE = ("type", "timestamp", "bot", "wiki", "namespace", "length", "meta")
 _YEAR_10000 = 253_402_300_800
-_LARGEST_PAGE_BYTES = 2**40  # far above any real page, and sums still fit a long
+_MAX_PAGE_BYTES = 2**40  # far above any real page, and sums still fit a long
 
 
 def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Sequence[str] = ()) -> DataFrame:
@@ -46,7 +46,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
     """
     event = F.col("event")
     old, new = event["length"]["old"].cast("long"), event["length"]["new"].cast("long")
-    are_sizes = old.between(0, _LARGEST_PAGE_BYTES) & new.between(0, _LARGEST_PAGE_BYTES)
+    are_sizes = old.between(0, _MAX_PAGE_BYTES) & new.between(0, _MAX_PAGE_BYTES)
     return (
         events(records, schemas, (*_WHAT_EDITS_USE, *others))
         .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))

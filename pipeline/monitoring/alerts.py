@@ -22,17 +22,17 @@ from contract.topics import ALERTS
 ANSWER_SECONDS = 5
 TRIES = 4
 LAST_ALERTS_SECONDS = 5
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 
 
 class Alerts:
     """Sends alerts from its own thread. Callers never wait, and sending errors never reach them."""
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
-        self._producer = settings.kafka.producer({"queue.buffering.max.messages": MOST_WAITING})
+        self._producer = settings.kafka.producer({"queue.buffering.max.messages": MAX_WAITING})
         self._webhook = settings.alert_webhook_url
         self._say = say
-        self._waiting: queue.Queue[bytes | None] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
         self._thread = threading.Thread(target=self._post_all, name="alerts", daemon=True)
         self._thread.start()
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from contract.text import without_credentials
 
-LARGEST_ERROR_CHARACTERS = 300
-LARGEST_DETAIL_CHARACTERS = 4_000
+MAX_ERROR_CHARACTERS = 300
+MAX_DETAIL_CHARACTERS = 4_000
 _TRACEBACK = "Traceback (most recent call last):"
 _NOT_YET = "1970-01-01T00:00:00.000Z"
 _SECRET = re.compile(
@@ -88,7 +88,7 @@ def failure_of(exception: str) -> Failure:
     error = kept[0].strip() if kept else "no reason given"
     if error.endswith(_TRACEBACK):
         error = error.removesuffix(_TRACEBACK) + next((line for line in kept[1:] if not line.startswith(" ")), "")
-    return Failure(_shortened(error, LARGEST_ERROR_CHARACTERS), _shortened("\n".join(kept), LARGEST_DETAIL_CHARACTERS))
+    return Failure(_shortened(error, MAX_ERROR_CHARACTERS), _shortened("\n".join(kept), MAX_DETAIL_CHARACTERS))
 
 
 def _partitions(offsets: object) -> dict[str, int]:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 Plan = list[dict[str, Any]]
-LONGEST_DETAIL = 120
+MAX_STEP_CHARACTERS = 120
 _IDS = re.compile(r"#\d+L?|, \[plan_id=\d+\]")
 _EMPTY = "LocalTableScan"
 """What Spark puts in the place of a source that has no new records."""
@@ -17,7 +17,7 @@ _EMPTY = "LocalTableScan"
 def plan_of(spark: SparkSession, running: StreamingQuery) -> Plan:
     """The steps of the newest micro-batch, the result first. Empty if the batch has no records: its plan has no source.
 
-    Each has a name ("Exchange"), a detail (its expressions, at most LONGEST_DETAIL characters), and inputs: the places in this list of the
+    Each has a name ("Exchange"), a detail (its expressions, at most MAX_STEP_CHARACTERS characters), and inputs: the places in this list of the
     steps that give it rows.
     """
     execution = running._jsq.streamingQuery().lastExecution()
@@ -44,4 +44,4 @@ def _listed(sequence: JavaObject) -> list[Any]:
 
 
 def _detail(name: str, description: str) -> str:
-    return _IDS.sub("", description.removeprefix(name)).strip()[:LONGEST_DETAIL]
+    return _IDS.sub("", description.removeprefix(name)).strip()[:MAX_STEP_CHARACTERS]

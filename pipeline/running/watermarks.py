@@ -15,7 +15,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 
-MOST_BRANCHES = 32
+MAX_BRANCHES = 32
 """The maximum number of branches. More make planning too slow; beyond this, several partitions share a branch."""
 
 
@@ -30,7 +30,7 @@ def with_partition_watermarks(
     branches: the number of branches in the query's first run. Spark counts each branch as a source, and a checkpoint fixes the number of
     sources.
     """
-    branches = branches or min(len(partitions), MOST_BRANCHES)
+    branches = branches or min(len(partitions), MAX_BRANCHES)
     if branches == 1:
         return rows.withWatermark(event_time, delay).drop("topic", "partition", "offset")
     known = F.create_map(

@@ -9,12 +9,12 @@ from contract.settings import Settings
 from pipeline.query import Query
 from pipeline.sinks.sink import Sink
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 
 
 @dataclass(frozen=True)
 class Console(Sink):
-    """Prints the rows of each non-empty batch, at most MOST_ROWS, ordered by window if they have one."""
+    """Prints the rows of each non-empty batch, at most MAX_ROWS, ordered by window if they have one."""
 
     name: str
 
@@ -35,9 +35,9 @@ class Console(Sink):
 
 
 def print_rows(title: str, rows: DataFrame) -> None:
-    """Prints the rows, at most MOST_ROWS, ordered by window if they have one."""
+    """Prints the rows, at most MAX_ROWS, ordered by window if they have one."""
     print(title)  # noqa: T201 - what this is for
-    (rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows).show(MOST_ROWS, truncate=False)
+    (rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows).show(MAX_ROWS, truncate=False)
 
 
 def on_console(query: Query) -> Query:

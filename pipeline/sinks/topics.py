@@ -15,7 +15,7 @@ from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import write_rows
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
-from contract.topics import ALERTS, DEAD_LETTERS, LARGEST_RECORD_BYTES, Topic
+from contract.topics import ALERTS, DEAD_LETTERS, MAX_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, SchemaBook, Subject, WriterSchemas, encoded
 from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.sinks.sink import Deletion, Sink
@@ -54,7 +54,7 @@ class TopicSink(Sink):
             source_partitions(settings, topic.name)  # fail fast: Spark's sink would wait for a missing topic as if Kafka were down
         options = {
             **({} if "topic" in records.columns else {"topic": self.topic.name}),
-            "kafka.max.request.size": str(LARGEST_RECORD_BYTES),
+            "kafka.max.request.size": str(MAX_RECORD_BYTES),
             "kafka.linger.ms": "0",
             "kafka.compression.type": "lz4",
             "includeHeaders": "true",

@@ -12,9 +12,9 @@ from typing import IO, NamedTuple
 
 from contract.text import is_json
 
-LARGEST_DOCUMENT_BYTES = 5 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 5 * 1024 * 1024
 """A larger document would not fit into a dead letter, which is a Kafka record."""
-LARGEST_SAMPLE_BYTES = 1024
+MAX_SAMPLE_BYTES = 1024
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 1024 * 1024
 
@@ -65,21 +65,19 @@ def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
 
 def _single_document(file: IO[bytes] | gzip.GzipFile) -> bytes | None:
     """The whole content if it is one document that spans several lines."""
-    first = file.readline(LARGEST_DOCUMENT_BYTES)
+    first = file.readline(MAX_DOCUMENT_BYTES)
     if not first.strip() or is_json(first):
         return None
-    whole = first + file.read(LARGEST_DOCUMENT_BYTES + 1 - len(first))
-    return whole if len(whole) <= LARGEST_DOCUMENT_BYTES and is_json(whole) else None
+    whole = first + file.read(MAX_DOCUMENT_BYTES + 1 - len(first))
+    return whole if len(whole) <= MAX_DOCUMENT_BYTES and is_json(whole) else None
 
 
 def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[Line]:
     number = 0
-    while line := file.readline(LARGEST_DOCUMENT_BYTES + 1):
+    while line := file.readline(MAX_DOCUMENT_BYTES + 1):
         number += 1
-        if len(line) > LARGEST_DOCUMENT_BYTES:
-            yield Line(
-                number, line[:LARGEST_SAMPLE_BYTES], f"a line of more than {LARGEST_DOCUMENT_BYTES >> 20} MiB; here is how it begins"
-            )
+        if len(line) > MAX_DOCUMENT_BYTES:
+            yield Line(number, line[:MAX_SAMPLE_BYTES], f"a line of more than {MAX_DOCUMENT_BYTES >> 20} MiB; here is how it begins")
             while line and not line.endswith(b"\n"):
                 line = file.readline(_CHUNK_BYTES)
         elif document := line.strip():

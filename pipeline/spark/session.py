@@ -21,7 +21,7 @@ from contract.java import jars
 from contract.java.runtime import java_home
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, is_local, path_with_own_python
-from contract.topics import LARGEST_RECORD_BYTES
+from contract.topics import MAX_RECORD_BYTES
 from pipeline.sources.kafka import check_kafka_options
 from pipeline.spark.cluster import check_executors, cluster_config, refuse_folders_of_one_machine
 from pipeline.spark.jvm import start_jvm
@@ -63,9 +63,7 @@ _DELTA = {
 }
 
 # A corrupt length field makes the decoder allocate up to 2 GB, and the driver run out of memory.
-_AVRO_LIMITS = " ".join(
-    f"-Dorg.apache.avro.limits.{kind}.maxLength={LARGEST_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems")
-)
+_AVRO_LIMITS = " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={MAX_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems"))
 _JAVA_OPTIONS = f"-Duser.timezone=UTC -XX:+UseParallelGC {_AVRO_LIMITS}"
 
 

@@ -21,7 +21,7 @@ from pipeline.spark.errors import SparkFailure
 from pipeline.spark.log import live_entries, path_of
 from pipeline.verification.check import Check
 from pipeline.verification.origins import CONTENT, compare, letters_by_origin, rows_by_origin
-from pipeline.verification.outcome import MOST_DIFFERENCES, Difference, Outcome, first_of
+from pipeline.verification.outcome import MAX_DIFFERENCES, Difference, Outcome, first_of
 from pipeline.verification.prefix import Prefix
 
 Expected = Callable[[Offsets, Offsets], DataFrame]
@@ -81,7 +81,7 @@ def _compared(
     counts, wrong = compare(expected(prefix.starts, prefix.ends), found, prefix, kept_from)
     differences = [difference for origin in wrong for difference in _differences(origin, expected, found)]
     faults = [*faults, *check.taken.strangers(found)]
-    return check.found(prefix, rows=counts, differences=differences[:MOST_DIFFERENCES], faults=faults, notes=notes)
+    return check.found(prefix, rows=counts, differences=differences[:MAX_DIFFERENCES], faults=faults, notes=notes)
 
 
 def _differences(origin: Row, expected: Expected, found: DataFrame) -> list[Difference]:

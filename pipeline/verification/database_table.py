@@ -10,7 +10,7 @@ from pipeline.database.keyed_table import IS_DELETED
 from pipeline.database.sink import DatabaseTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
-from pipeline.verification.outcome import MOST_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
+from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
 
 Key = tuple[Any, ...]
 
@@ -37,8 +37,7 @@ def verify(check: Check, sink: DatabaseTable) -> Outcome:
     kinds = {key: _kind(key, expected, found, is_renewed=key in renewed) for key in expected.keys() | found.keys()}
     wrong = sorted((key for key, kind in kinds.items() if kind in WRONG), key=str)
     differences = [
-        Difference(cast("Kind", kinds[key]), ", ".join(map(str, key)), expected.get(key), found.get(key))
-        for key in wrong[:MOST_DIFFERENCES]
+        Difference(cast("Kind", kinds[key]), ", ".join(map(str, key)), expected.get(key), found.get(key)) for key in wrong[:MAX_DIFFERENCES]
     ]
     return check.found(prefix, rows=RowCounts(**Counter(kinds.values())), differences=differences)
 

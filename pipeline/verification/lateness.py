@@ -14,7 +14,7 @@ from pipeline.verification.outcome import Lateness
 
 IN_TIME, UNKNOWN, LATE, WRONGLY_LATE = 0, 1, 2, 3
 IS_AHEAD, LATENESS, LATE_UNTIL = "_is_ahead", "_lateness", "_late_until_ms"
-_MOST_BUCKETS = 50_000
+_MAX_BUCKETS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) ->
 
 def _buckets(rows: DataFrame, known: list[Stretch]) -> tuple[DataFrame, int]:
     """The stretches, one row per bucket of offsets that they overlap, for a join by bucket, and the width of a bucket."""
-    width = max(1, sum(stretch.end - stretch.start for stretch in known) // _MOST_BUCKETS)
+    width = max(1, sum(stretch.end - stretch.start for stretch in known) // _MAX_BUCKETS)
     values = [(*one.partition, one.start, one.end, one.late_until_ms, one.in_time_after_ms, one.is_ahead) for one in known]
     schema = f"_topic string, _partition int, _start bigint, _end bigint, {LATE_UNTIL} bigint, _in_time_after_ms bigint, _is_ahead_stretch boolean"
     frame = rows.sparkSession.createDataFrame(pd.DataFrame(values, columns=fields_of(schema).names), schema)

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from pipeline.sources.kafka import ORIGIN
-from pipeline.verification.outcome import MOST_DIFFERENCES, RowCounts
+from pipeline.verification.outcome import MAX_DIFFERENCES, RowCounts
 from pipeline.verification.prefix import Prefix
 
 CONTENT = "content"
@@ -65,7 +65,7 @@ def compare(expected: DataFrame, found: DataFrame, prefix: Prefix, kept_from: Da
     ).collect()[0]
     counts = RowCounts(**{**totals.asDict(), "not_checkable": totals["not_checkable"] + taken.where(~is_left).count()})
     is_wrong = (F.col("more") > 0) | ((F.col("lacking") > 0) & ~is_forgotten)
-    return counts, per_record.where(is_wrong).orderBy(*ORIGIN).limit(MOST_DIFFERENCES).collect() if counts.wrong else []
+    return counts, per_record.where(is_wrong).orderBy(*ORIGIN).limit(MAX_DIFFERENCES).collect() if counts.wrong else []
 
 
 def _with_bounds(rows: DataFrame, prefix: Prefix) -> DataFrame:

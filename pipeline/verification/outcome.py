@@ -7,14 +7,14 @@ from typing import Any, Literal, get_args
 Verdict = Literal["right", "wrong", "not checked", "not run"]
 Kind = Literal["missing", "extra", "different"]
 WRONG = get_args(Kind)
-MOST_DIFFERENCES = 5
+MAX_DIFFERENCES = 5
 """The number of differences that are shown with both values."""
 
 
 def first_of(paths: Sequence[object]) -> str:
     """The first of the paths, and how many more there are."""
-    more = len(paths) - MOST_DIFFERENCES
-    return ", ".join(map(str, paths[:MOST_DIFFERENCES])) + (f" and {more} more" if more > 0 else "")
+    more = len(paths) - MAX_DIFFERENCES
+    return ", ".join(map(str, paths[:MAX_DIFFERENCES])) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from pipeline.verification.outcome import Beside, Difference, Lateness, Outcome, RowCounts
 
-WIDEST_ROW = 200
+MAX_ROW_CHARACTERS = 200
 _NO_ERRORS = {
     "not_checkable": "are not checkable: the source has lost records that they are made of",
     "ahead": "also count records after the last checkpoint, and lie within what the whole topic gives; `streamgauge run --once`, then verify again, for an exact comparison",
@@ -127,4 +127,4 @@ def _row(row: Any) -> str:  # noqa: ANN401 - a row, or words on why there is non
     if row is None:
         return "no such row"
     text = row if isinstance(row, str) else orjson.dumps(row, default=float).decode()
-    return text if len(text) <= WIDEST_ROW else f"{text[:WIDEST_ROW]} ..."
+    return text if len(text) <= MAX_ROW_CHARACTERS else f"{text[:MAX_ROW_CHARACTERS]} ..."

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from contract.windows import window_of
-from pipeline.verification.outcome import MOST_DIFFERENCES, WRONG, Difference, Kind, RowCounts
+from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Kind, RowCounts
 
 Row = Mapping[str, Any]
 Rows = Mapping[bytes, bytes]
@@ -75,7 +75,7 @@ class Tables:
         """Compares every key."""
         kinds = {key: self._kind(key) for key in sorted(self.expected.keys() | self.found.keys())}
         wrong = [key for key, kind in kinds.items() if kind in WRONG]
-        differences = [self._difference(kinds[key], key) for key in wrong[:MOST_DIFFERENCES]]
+        differences = [self._difference(kinds[key], key) for key in wrong[:MAX_DIFFERENCES]]
         return Comparison(RowCounts(**Counter(kinds.values())), differences, unsettled=not self.newer.isdisjoint(wrong))
 
     @cached_property

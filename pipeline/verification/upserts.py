@@ -15,7 +15,7 @@ from pipeline.ingest.records import newest, rows, usable
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
-from pipeline.verification.outcome import MOST_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
+from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
 from pipeline.verification.prefix import Prefix, looked_at
 
 
@@ -59,7 +59,7 @@ def _compared(check: Check, topic: str, held: DataFrame, prefix: Prefix, ends: O
     compared = compared.withColumn("kind", _kind(starts, is_renewed, is_thinned=is_thinned)).persist()
     try:
         counts = {row["kind"]: row["count"] for row in compared.groupBy("kind").count().collect()}
-        wrong = compared.where(F.col("kind").isin(*WRONG)).orderBy("kafka_key").limit(MOST_DIFFERENCES).collect()
+        wrong = compared.where(F.col("kind").isin(*WRONG)).orderBy("kafka_key").limit(MAX_DIFFERENCES).collect()
     finally:
         compared.unpersist()
     return RowCounts(**counts), [

@@ -11,7 +11,7 @@ from contract.errors import StreamgaugeError
 from producers.delivery.faults import Faults
 
 YEARS = range(2010, 2501)
-MOST_SECONDS_BETWEEN = 86_400
+MAX_SECONDS_BETWEEN = 86_400
 
 Unpaced = Annotated[bool, typer.Option("--unpaced", help="Send as fast as possible, with the same event times.")]
 
@@ -69,7 +69,7 @@ def at_most_one(options: dict[str, object]) -> None:
 
 def seconds_between(speed_up: float, rate: float) -> float:
     """The event time between two simulated events, in seconds. Raises StreamgaugeError if it is more than a day."""
-    if speed_up / rate > MOST_SECONDS_BETWEEN:
+    if speed_up / rate > MAX_SECONDS_BETWEEN:
         msg = f"events are {speed_up / rate:g} s of event time apart (--speed-up divided by --rate); expected at most a day"
         raise StreamgaugeError(msg)
     return speed_up / rate

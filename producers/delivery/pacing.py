@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 BATCH_SECONDS = 0.02
 """Items due within this time are released together: 1,000 per second take 50 waits, not 1,000."""
-LONGEST_WAIT_SECONDS = 0.1
+MAX_WAIT_SECONDS = 0.1
 """Longer waits are split, so that a stop is noticed in time."""
-LONGEST_PAUSE_MS = 3_600_000
+MAX_PAUSE_MS = 3_600_000
 """A longer pause in event time is shortened to this: a recording may contain an event that is years older than the others."""
 
 Clock = Callable[[], float]
@@ -41,7 +41,7 @@ def paced(
         due = due_seconds(item)
         if round(due - waited_for, 6) >= BATCH_SECONDS:  # to the microsecond, as floats are not exact
             while (left := start + due - clock()) > 0 and not is_stopped():
-                wait(min(left, LONGEST_WAIT_SECONDS))
+                wait(min(left, MAX_WAIT_SECONDS))
             waited_for = due
         if is_stopped():
             return
@@ -63,7 +63,7 @@ def by_event_time(speed_up: float) -> Callable[[Event], float]:
         nonlocal newest_ms, due
         pause_ms = 0 if newest_ms is None else max(0, event.event_time_ms - newest_ms)
         newest_ms = event.event_time_ms if newest_ms is None else newest_ms + pause_ms
-        due += min(pause_ms, LONGEST_PAUSE_MS) / MS_PER_SECOND / speed_up
+        due += min(pause_ms, MAX_PAUSE_MS) / MS_PER_SECOND / speed_up
         return due
 
     return due_seconds

@@ -19,7 +19,7 @@ from producers.delivery.pacing import at_rate, by_event_time, paced
 from producers.delivery.sending import Delivery
 from producers.delivery.summary import Summary, Tally, as_json, as_table
 
-_SECONDS_A_LOOK = 0.1
+_SECONDS_PER_LOOK = 0.1
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _send_all(delivery: Delivery, run: Run, events: Iterable[Event] | Callable[[
             tally.count(record)
             if (now := time.monotonic()) >= next_look:
                 progress.update(bar, completed=tally.kinds.total())
-                next_look = now + _SECONDS_A_LOOK
+                next_look = now + _SECONDS_PER_LOOK
         progress.update(bar, completed=tally.kinds.total())
         undelivered = _flush(delivery, is_stopped)
     return tally.summary(time.monotonic() - start, undelivered)
@@ -114,5 +114,5 @@ def _flush(delivery: Delivery, is_stopped: Callable[[], bool]) -> int:
     """Waits for acknowledgements for up to AWAY_SECONDS. After a stop, for up to FINISH_SECONDS."""
     deadline = time.monotonic() + AWAY_SECONDS
     while delivery.undelivered and time.monotonic() < deadline and not is_stopped():
-        delivery.flush(_SECONDS_A_LOOK)
+        delivery.flush(_SECONDS_PER_LOOK)
     return delivery.flush(FINISH_SECONDS)

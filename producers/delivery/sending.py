@@ -16,10 +16,10 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster, close_producer
 from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out
 from contract.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
-from contract.topics import LARGEST_RECORD_BYTES
+from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.resume import when_kafka_answers
 
-_SENDS_A_POLL = 200
+_SENDS_PER_POLL = 200
 _FULL_QUEUE_WAIT_SECONDS = 0.1
 
 Headers = Sequence[tuple[str, bytes]]
@@ -52,7 +52,7 @@ class Delivery:
                 "compression.type": "lz4",
                 "linger.ms": 20,
                 "batch.size": 512 * 1024,
-                "message.max.bytes": LARGEST_RECORD_BYTES,
+                "message.max.bytes": MAX_RECORD_BYTES,
                 "queue.buffering.max.kbytes": 128 * 1024,
                 # Java clients choose the same partition for a key.
                 "partitioner": "murmur2_random",
@@ -111,7 +111,7 @@ class Delivery:
                 self._refuse(_Refused(topic, key, len(value), error.args[0]))
                 self._raise_if_refused()
         self._sent += 1
-        if self._sent % _SENDS_A_POLL == 0:
+        if self._sent % _SENDS_PER_POLL == 0:
             self.wait(0)
         return True
 
@@ -180,7 +180,7 @@ class Delivery:
         if is_forbidden(error):
             raise forbidden(self._kafka, f"write to topic {topic}")
         advice = (
-            f"; the topic's max.message.bytes is smaller than the record, or it is above {LARGEST_RECORD_BYTES}"
+            f"; the topic's max.message.bytes is smaller than the record, or it is above {MAX_RECORD_BYTES}"
             if error.code() in {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
             else ""
         )

@@ -39,9 +39,9 @@ PEOPLE = (0.20, 0.12, 0.08, 0.06, 0.08, 0.20, 0.40, 0.62, 0.66, 0.50, 0.44, 0.48
 _GOES_OFFLINE, _GOES_DARK, _FLAPS, _LACKS_CAMERAS = 0.002, 0.001, 0.0005, 0.003
 _OFFLINE_MS, _DARK_MS = (5 * 60_000, 60 * 60_000), (15 * 60_000, 60 * 60_000)
 _FLAP_COUNT, _FLAP_MS = (4, 8), (20_000, 60_000)
-_MOST_DARK = 0.1
+_MAX_DARK = 0.1
 """At most this share of the homes is dark at a time."""
-_SHORTEST_EVENT_MS, _LONGEST_EVENT_MS = 2000, 120_000
+_MIN_EVENT_MS, _MAX_EVENT_MS = 2000, 120_000
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ class _Neighbourhood:
     def __init__(self, simulation: Simulation, start_ms: int, outages: Counter[str]) -> None:
         self._rng = random.Random(simulation.seed)  # noqa: S311 - a simulation, no secret
         self._memory_ms = int(simulation.memory_seconds * MS_PER_SECOND)
-        self._longest_ms = min(_LONGEST_EVENT_MS, self._memory_ms // 2)
+        self._longest_ms = min(_MAX_EVENT_MS, self._memory_ms // 2)
         states = [HomeState(home, start_ms - 1 - int(self._rng.random() * 10**9), simulation.seed) for home in homes(simulation.cameras)]
         self._rng.shuffle(states)
         self._lit = dict.fromkeys(states)
-        self._most_dark = int(len(states) * _MOST_DARK)
+        self._most_dark = int(len(states) * _MAX_DARK)
         self._dark: list[tuple[int, int, HomeState]] = []
         self._agenda: list[tuple[int, int, CameraState]] = []
         self._entries = count()
@@ -146,7 +146,7 @@ class _Neighbourhood:
             self._go_offline(camera, now_ms, _OFFLINE_MS)
 
     def _begin(self, camera: CameraState, now_ms: int, person_chance: float) -> None:
-        length_ms = _SHORTEST_EVENT_MS + int(self._rng.random() ** 2 * self._longest_ms)
+        length_ms = _MIN_EVENT_MS + int(self._rng.random() ** 2 * self._longest_ms)
         camera.begin(now_ms, length_ms, self._rng, person_chance)
         self._note(camera, now_ms + length_ms // 2)
 

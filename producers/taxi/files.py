@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from contract.errors import StreamgaugeError
 from contract.storage.paths import StoragePath
-from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_A_BATCH
+from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_PER_BATCH
 
 
 def file_at(text: str, endpoint_url: str = "") -> StoragePath:
@@ -80,8 +80,8 @@ def _in_order(file: pq.ParquetFile, path: StoragePath) -> Iterator[pa.RecordBatc
     with file, _errors_name_the_file(path):
         trips = pa.record_batch([_column(file, field, path) for field in TRIP], TRIP)
         order = pc.sort_indices(trips[DROPOFF])  # stable, nulls at the end
-        for first in range(0, len(order), TRIPS_A_BATCH):
-            yield trips.take(order.slice(first, TRIPS_A_BATCH))
+        for first in range(0, len(order), TRIPS_PER_BATCH):
+            yield trips.take(order.slice(first, TRIPS_PER_BATCH))
 
 
 def _column(file: pq.ParquetFile, field: pa.Field, path: StoragePath) -> pa.Array:

@@ -16,10 +16,10 @@ from contract.errors import StreamgaugeError
 from producers.delivery.events import MS_PER_SECOND
 from producers.taxi.city import City
 from producers.taxi.odd_rows import Columns, make_odd, unset_clocks
-from producers.taxi.trips import DROPOFF, PICKUP, TRIP, TRIPS_A_BATCH
+from producers.taxi.trips import DROPOFF, PICKUP, TRIP, TRIPS_PER_BATCH
 
-TRIPS_A_DAY = 1850
-SECONDS_A_TRIP = 86_400 / TRIPS_A_DAY
+TRIPS_PER_DAY = 1850
+SECONDS_PER_TRIP = 86_400 / TRIPS_PER_DAY
 """Average time between the ends of two consecutive trips."""
 
 # Relative traffic by hour of the day, from 0 to 23, and by day of the week, from Monday.
@@ -33,7 +33,7 @@ _CARD = 1
 _PASSENGERS, _PASSENGER_SHARES = (1, 2, 3, 4, 5, 6), (0.84, 0.10, 0.01, 0.005, 0.025, 0.02)
 _TIP_PERCENTS, _TIP_SHARES = (0, 10, 15, 20, 25, 30), (0.12, 0.05, 0.13, 0.40, 0.20, 0.10)
 _NEGOTIATED_SHARE, _STORED_SHARE, _TOLL_SHARE, _FIRST_VENDOR_SHARE = 0.04, 0.002, 0.027, 0.12
-_FLAG_FALL_CENTS, _UNIT_CENTS, _UNITS_A_MILE, _UNITS_A_MINUTE = 300, 70, 5, 0.5
+_FLAG_FALL_CENTS, _UNIT_CENTS, _UNITS_PER_MILE, _UNITS_PER_MINUTE = 300, 70, 5, 0.5
 _TOLL_CENTS, _CONGESTION_CENTS, _MTA_CENTS, _IMPROVEMENT_CENTS = 694, 275, 50, 100
 _RUSH_CENTS, _NIGHT_CENTS = 250, 100
 
@@ -82,7 +82,7 @@ class _Clock:
 
     def __init__(self, start: datetime) -> None:
         rates = np.outer(_DAYS, _HOURS).ravel()
-        self._expected = np.concatenate([[0.0], np.cumsum(rates / rates.sum() * 7 * TRIPS_A_DAY)])  # by the end of each hour of a week
+        self._expected = np.concatenate([[0.0], np.cumsum(rates / rates.sum() * 7 * TRIPS_PER_DAY)])  # by the end of each hour of a week
         self._edges = np.arange(len(self._expected)) * 3600.0
         weeks, seconds = divmod(start.timestamp() - _MONDAY_SECONDS, _WEEK_SECONDS)
         self._passed = weeks * self._expected[-1] + np.interp(seconds, self._edges, self._expected)
@@ -97,8 +97,8 @@ class _Clock:
 
 
 def _block(rng: np.random.Generator, city: City, clock: _Clock) -> Columns:
-    """The columns of the next TRIPS_A_BATCH trips, none of them odd."""
-    size = TRIPS_A_BATCH
+    """The columns of the next TRIPS_PER_BATCH trips, none of them odd."""
+    size = TRIPS_PER_BATCH
     dropoff = clock.next_seconds(rng.exponential(size=size))
     pickup_zone, dropoff_zone = city.journeys(rng.random(size), rng.random(size))
     hour = dropoff // 3600 % 24
@@ -121,7 +121,7 @@ def _block(rng: np.random.Generator, city: City, clock: _Clock) -> Columns:
         "payment_type": payment,
         "trip_type": np.where(negotiated, 2, 1),
     }
-    fare = _FLAG_FALL_CENTS + _UNIT_CENTS * np.round(_UNITS_A_MILE * miles + _UNITS_A_MINUTE * seconds / 60)
+    fare = _FLAG_FALL_CENTS + _UNIT_CENTS * np.round(_UNITS_PER_MILE * miles + _UNITS_PER_MINUTE * seconds / 60)
     tip_percent = np.where(payment == _CARD, rng.choice(_TIP_PERCENTS, size, p=_TIP_SHARES), 0)
     cents = {
         "fare_amount": fare,

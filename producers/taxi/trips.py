@@ -44,7 +44,7 @@ TRIP = pa.schema(
 )
 """The columns of a trip, in record order: times in ms since 1970, distance in miles, amounts in dollars. All are nullable."""
 
-TRIPS_A_BATCH = 4096
+TRIPS_PER_BATCH = 4096
 """Trips converted to Python objects at a time."""
 
 

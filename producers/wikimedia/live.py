@@ -24,7 +24,7 @@ from contract.errors import StreamgaugeError
 from contract.text import without_credentials
 from producers.delivery.events import Idle
 
-_LONGEST_RETRY_AFTER_SECONDS = 3600
+_MAX_RETRY_AFTER_SECONDS = 3600
 _QUEUED_EVENTS = 10_000
 _IDLE_SECONDS = 0.05
 _READ_BYTES = 64 * 1024
@@ -217,7 +217,7 @@ def retry_after_seconds(response: requests.Response | None) -> float:
     """The Retry-After header, seconds or a date, in seconds. 0 without one that can be read."""
     text = response.headers.get("Retry-After", "") if response is not None else ""
     try:
-        return urllib3.Retry(retry_after_max=_LONGEST_RETRY_AFTER_SECONDS).parse_retry_after(text)
+        return urllib3.Retry(retry_after_max=_MAX_RETRY_AFTER_SECONDS).parse_retry_after(text)
     except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return 0
 

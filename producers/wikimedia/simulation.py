@@ -38,7 +38,7 @@ _LOGS: tuple[tuple[str, str, Any], ...] = (
     ("delete", "delete", []),
     ("newusers", "create", ""),
 )
-_PAGES_A_WIKI = 2000
+_PAGES_PER_WIKI = 2000
 _WITHOUT_ID, _WITHOUT_PATROLLED = 0.002, 0.7
 
 
@@ -82,7 +82,7 @@ class _World:
         if kind == "categorize":
             namespace, prefix = 14, "Category:"
         # Some pages are edited far more often than others.
-        title = f"{prefix}Page {int(_PAGES_A_WIKI * rng.random() ** 3)}"
+        title = f"{prefix}Page {int(_PAGES_PER_WIKI * rng.random() ** 3)}"
         is_bot = rng.random() < bots
         event = {
             "$schema": "/mediawiki/recentchange/1.0.0",

@@ -23,7 +23,7 @@ from streamgauge.platform.platform import NAME_WIDTH, Platform
 SECONDS_BETWEEN_LINES = 1
 FIRST_ROW_SECONDS = 60
 """The longest time that the children that start after the first row wait for it."""
-LEAST_DISK_BYTES = 50_000_000
+MIN_DISK_BYTES = 50_000_000
 """With less free space, nothing that is started works."""
 
 
@@ -113,7 +113,7 @@ class Demo:
                 self._say(self.figures.line())
 
     def _raise_if_disk_is_full(self) -> None:
-        if shutil.disk_usage(self.settings.home).free < LEAST_DISK_BYTES:
+        if shutil.disk_usage(self.settings.home).free < MIN_DISK_BYTES:
             msg = f"the disk of STREAMGAUGE_HOME={self.settings.home} is full; delete something, or choose another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg)
 

@@ -26,7 +26,7 @@ from contract.windows import utc, window_of
 
 TABLES: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.has_windows)
 """The result topics that expire."""
-LONGEST_FIXED_WINDOW_SECONDS = 3600
+MAX_FIXED_WINDOW_SECONDS = 3600
 """The longest query window that no setting changes: one hour, of Nest and taxi."""
 
 
@@ -52,7 +52,7 @@ def retention_seconds(settings: Settings) -> float:
     watermarks = {"STREAMGAUGE_WATERMARK": settings.watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK": settings.wikimedia_watermark}
     watermark = max(durations.seconds(text, variable) for variable, text in watermarks.items())
     skew = durations.seconds(settings.partition_skew, "STREAMGAUGE_PARTITION_SKEW")
-    window = max(LONGEST_FIXED_WINDOW_SECONDS, durations.seconds(settings.wikimedia_window, "STREAMGAUGE_WIKIMEDIA_WINDOW"))
+    window = max(MAX_FIXED_WINDOW_SECONDS, durations.seconds(settings.wikimedia_window, "STREAMGAUGE_WIKIMEDIA_WINDOW"))
     least = watermark + skew + window
     if retention <= least:
         msg = (

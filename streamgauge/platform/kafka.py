@@ -13,7 +13,7 @@ from contract.kafka.cluster import KafkaCluster
 from contract.process.waiting import REQUEST_SECONDS
 from contract.settings import Settings
 from contract.storage.paths import write_whole
-from contract.topics import LARGEST_RECORD_BYTES
+from contract.topics import MAX_RECORD_BYTES
 from streamgauge.platform.processes import PidFile
 from streamgauge.platform.server import HOST, EmbeddedServer, Launch
 
@@ -74,7 +74,7 @@ class EmbeddedKafka(EmbeddedServer):
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.folder / "data"),
             "auto.create.topics.enable": "false",
-            "message.max.bytes": LARGEST_RECORD_BYTES,
+            "message.max.bytes": MAX_RECORD_BYTES,
             "offsets.topic.num.partitions": 1,
             "offsets.topic.replication.factor": 1,
             "transaction.state.log.num.partitions": 1,

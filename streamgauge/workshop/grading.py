@@ -19,7 +19,7 @@ _OPTIONS = [
     # What pytest and its plugins would print, write or watch by themselves.
     *(f"-pno:{plugin}" for plugin in ("terminal", "cacheprovider", "faulthandler", "timeout", "xdist")),
 ]
-_LONGEST_MESSAGE_LINES = 30
+_MAX_MESSAGE_LINES = 30
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _error_and_line(error: BaseException, exercise: Path) -> tuple[str, str]:
     linecache.checkcache(str(exercise))
     where = f"{exercise}, line {own[-1]}: {linecache.getline(str(exercise), own[-1]).strip()}" if own else ""
     if isinstance(error, AssertionError) and not own:
-        return "\n".join(lines[:_LONGEST_MESSAGE_LINES]), ""
+        return "\n".join(lines[:_MAX_MESSAGE_LINES]), ""
     if isinstance(error, AttributeError) and getattr(error.obj, "__name__", "") == "exercise":
         return f"came:      a file without `{error.name}`\nexpected:  it has `{error.name}`, as the original", ""
     if isinstance(error, NotImplementedError):

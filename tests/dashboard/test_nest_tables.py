@@ -42,7 +42,7 @@ def test_the_busiest_zip_codes_are_those_of_the_newest_hour_with_the_hour_before
 
 
 def test_zip_codes_beyond_the_largest_are_added_up_as_others():
-    largest = [(f"9410{place}", 0, 100 - place) for place in range(charts.LARGEST_SERIES)]
+    largest = [(f"9410{place}", 0, 100 - place) for place in range(charts.MAX_SERIES)]
     series, names = over_time(sightings(*largest, ("94601", 0, 4), ("94602", 0, 5)))
 
     assert names == [zip_code for zip_code, _, _ in largest] + [charts.OTHERS]

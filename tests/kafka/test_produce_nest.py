@@ -21,7 +21,7 @@ from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.process.ports import free_ports
-from contract.topics import LARGEST_RECORD_BYTES
+from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.sending import Delivery
 from producers.nest.simulation import Simulation, simulate
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -146,8 +146,8 @@ def test_a_record_that_the_broker_refuses_is_named(fresh):
 
 def test_a_record_that_no_broker_would_take_is_refused_before_it_is_sent(settings):
     delivery = Delivery(settings.kafka, print)
-    with pytest.raises(StreamgaugeError, match=f"key b'k', {LARGEST_RECORD_BYTES + 1} bytes"):
-        delivery.send(NEST_LOGS.name, b"k", b"x" * (LARGEST_RECORD_BYTES + 1))
+    with pytest.raises(StreamgaugeError, match=f"key b'k', {MAX_RECORD_BYTES + 1} bytes"):
+        delivery.send(NEST_LOGS.name, b"k", b"x" * (MAX_RECORD_BYTES + 1))
 
 
 def test_a_document_of_5_mb_passes(fresh):

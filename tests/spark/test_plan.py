@@ -2,7 +2,7 @@
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.monitoring.plan import LONGEST_DETAIL, plan_of
+from pipeline.monitoring.plan import MAX_STEP_CHARACTERS, plan_of
 
 
 def test_the_plan_leads_from_the_source_through_state_to_the_result(spark, tmp_path):
@@ -24,5 +24,5 @@ def test_the_plan_leads_from_the_source_through_state_to_the_result(spark, tmp_p
     assert not any("WholeStageCodegen" in name for name in names)
     assert len(plan[names.index("BroadcastHashJoin")]["inputs"]) == 2
     assert [step["name"] for step in plan if not step["inputs"] and "Scan" not in step["name"]] == []
-    assert max(len(step["detail"]) for step in plan) <= LONGEST_DETAIL
+    assert max(len(step["detail"]) for step in plan) <= MAX_STEP_CHARACTERS
     assert not any("#" in step["detail"] or "plan_id" in step["detail"] for step in plan), "Spark's own numbers tell a reader nothing"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.monitoring.measures import LARGEST_DETAIL_CHARACTERS, LARGEST_ERROR_CHARACTERS, failure_of, lag_of, measures
+from pipeline.monitoring.measures import MAX_DETAIL_CHARACTERS, MAX_ERROR_CHARACTERS, failure_of, lag_of, measures
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -117,8 +117,8 @@ def test_the_error_of_a_failure_in_python_is_that_of_python():
 
 def test_a_failure_is_bounded():
     failure = failure_of("\n".join("x" * 1000 for _ in range(1000)))
-    assert len(failure.error) == LARGEST_ERROR_CHARACTERS
-    assert len(failure.detail) == LARGEST_DETAIL_CHARACTERS
+    assert len(failure.error) == MAX_ERROR_CHARACTERS
+    assert len(failure.detail) == MAX_DETAIL_CHARACTERS
     assert failure.detail.endswith(" ...")
 
 

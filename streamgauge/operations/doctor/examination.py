@@ -11,7 +11,7 @@ from streamgauge.operations.doctor import machine, servers
 from streamgauge.operations.doctor.checkpoints import checkpoints
 from streamgauge.operations.doctor.findings import Finding
 
-LONGEST_SECONDS = 10
+MAX_SECONDS = 10
 Check = Callable[[], list[Finding]]
 
 
@@ -29,7 +29,7 @@ def examine(settings: Settings) -> list[Finding]:
         "schema registry": partial(servers.registry, settings),
         "checkpoints": partial(checkpoints, settings),
     }
-    return run(checks, LONGEST_SECONDS)
+    return run(checks, MAX_SECONDS)
 
 
 def run(checks: Mapping[str, Check], longest_seconds: float) -> list[Finding]:

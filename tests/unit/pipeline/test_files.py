@@ -7,7 +7,7 @@ import pytest
 from messages import refused
 
 from pipeline.checkpoint.contents import FILES, Checkpoint
-from pipeline.sources.documents import LARGEST_DOCUMENT_BYTES, Line, lines_of
+from pipeline.sources.documents import MAX_DOCUMENT_BYTES, Line, lines_of
 from pipeline.sources.files import TakenFile, path_of, taken_files
 
 
@@ -53,13 +53,13 @@ class TestLines:
         assert folder.problem.endswith("Is a directory")
 
     def test_a_line_that_is_too_long_for_a_dead_letter_is_named_and_its_neighbours_are_read(self, landed):
-        first, long, last = lines_of(landed(b'{"a":1}\n' + b"x" * (LARGEST_DOCUMENT_BYTES + 1) + b'\n{"a":3}\n'))
+        first, long, last = lines_of(landed(b'{"a":1}\n' + b"x" * (MAX_DOCUMENT_BYTES + 1) + b'\n{"a":3}\n'))
         assert (first, last) == (Line(1, b'{"a":1}'), Line(3, b'{"a":3}'))
         assert (long.number, "5 MiB" in long.problem) == (2, True)
         assert len(long.value) == 1024
 
     def test_the_largest_line_that_passes_passes(self, landed):
-        largest = b'"' + b"x" * (LARGEST_DOCUMENT_BYTES - 2) + b'"'
+        largest = b'"' + b"x" * (MAX_DOCUMENT_BYTES - 2) + b'"'
         assert list(lines_of(landed(largest))) == [Line(1, largest)]
 
     def test_blank_lines_alone_are_no_document_and_no_bytes_are_nothing(self, landed):
