@@ -34,7 +34,7 @@ def run(
     partition: Annotated[list[int] | None, typer.Option(help="read this partition alone; repeat it for more", show_default=False)] = None,
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
-    from contract.kafka.errors import raise_if_kept_out
+    from contract.kafka.errors import raise_if_access_denied
     from pipeline.catalog import chosen
     from pipeline.checkpoint.use import CheckpointUse
     from pipeline.running.promotion import create_own_topics
@@ -67,7 +67,7 @@ def run(
         to_run = [replace(one, source=one.source.part(topic_pattern, partition or [])) for one in to_run]
     if console:
         to_run = [on_console(one) for one in to_run if one.name in named]
-    raise_if_kept_out(settings.kafka)
+    raise_if_access_denied(settings.kafka)
     if not (console or batch):
         create_own_topics(to_run, settings)
     if batch:
@@ -114,11 +114,11 @@ def reset(
 ) -> None:
     """Delete the checkpoints and results of a stopped query, so that it recounts from the start."""
     from contract.storage.removal import confirm
-    from pipeline.running.reset import checkpoints_held, deletions, named
+    from pipeline.running.reset import deletions, locked_checkpoints, named
 
     settings = Settings.from_environment()
     chosen = named(query, settings)
-    with checkpoints_held(chosen, settings):
+    with locked_checkpoints(chosen, settings):
         found = deletions(chosen, settings)
         if not found:
             out.print(f"nothing to delete: {query} is as before its first run")

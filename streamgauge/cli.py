@@ -32,7 +32,7 @@ def up() -> None:
     """Start the embedded Kafka and schema registry in the background, and create the topics."""
     from streamgauge.platform.platform import Platform
 
-    for warning in Platform(Settings.from_environment(), say=err.print).start(detached=True, tell=out.print):
+    for warning in Platform(Settings.from_environment(), say=err.print).start(detached=True, on_ready=out.print):
         err.print(f"warning: {warning}")
 
 

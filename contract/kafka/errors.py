@@ -55,7 +55,7 @@ def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaUnavailable | 
     )
 
 
-def raise_if_kept_out(kafka: KafkaCluster) -> None:
+def raise_if_access_denied(kafka: KafkaCluster) -> None:
     """Raises KafkaRefuses when Kafka rejects this client, so that callers do not wait in vain. Does not raise when Kafka is unavailable."""
     if kafka.security.file and (why := refusal(kafka)):
         raise KafkaRefuses(_refused(kafka, why))

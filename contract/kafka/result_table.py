@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaErro
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import forbidden, is_about_group, is_forbidden, no_answer, no_topic, raise_if_kept_out
+from contract.kafka.errors import forbidden, is_about_group, is_forbidden, no_answer, no_topic, raise_if_access_denied
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
@@ -142,7 +142,7 @@ class TableReader:
         Raises StreamgaugeError when Kafka does not answer, rejects this client, or does not have the topic.
         """
         try:
-            raise_if_kept_out(self._kafka)
+            raise_if_access_denied(self._kafka)
             self._start()
             yield self
         finally:

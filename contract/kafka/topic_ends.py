@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import no_answer, raise_if_kept_out
+from contract.kafka.errors import no_answer, raise_if_access_denied
 
 ANSWER_SECONDS = 5
 METADATA_SECONDS = 10
@@ -17,7 +17,7 @@ EARLIEST, LATEST, NEWEST = OffsetSpec.earliest(), OffsetSpec.latest(), OffsetSpe
 
 def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
     """The partitions of each topic. Raises KafkaUnavailable when it cannot reach Kafka, KafkaRefuses when Kafka denies access."""
-    raise_if_kept_out(kafka)
+    raise_if_access_denied(kafka)
     admin = kafka.admin()
     try:
         topics = admin.list_topics(timeout=METADATA_SECONDS).topics

@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Batch:
     """A planned micro-batch.
 
-    ends: the end offset of each partition. For files, the number of entries (sources.files.TakenFile) read so far, under the single partition
+    ends: the end offset of each partition. For files, the number of entries (sources.files.SourceFile) read so far, under the single partition
     FILES.
     watermark_ms: in ms since 1970. The batch evicts state by it; the next batch drops late rows by it.
     """

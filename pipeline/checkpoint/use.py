@@ -123,7 +123,7 @@ class CheckpointUse:
         )
 
 
-def own(settings: Settings) -> None:
+def claim(settings: Settings) -> None:
     """Makes settings.owner the owner of the checkpoints at CHECKPOINT_URI, unless they have one.
 
     On disk, locks keep out a second pipeline, but only on one machine.
@@ -137,7 +137,7 @@ def own(settings: Settings) -> None:
 
 
 def check_owner(settings: Settings) -> None:
-    """Raises as `own` does, but writes nothing."""
+    """Raises as `claim` does, but writes nothing."""
     if not settings.checkpoint_uri:
         return
     noted_in = settings.checkpoints / OWNER

@@ -22,7 +22,7 @@ from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sinks.topics import DeadLetterTopic
 from pipeline.sources.topic import KafkaTopic
 
-_BY_KEY = "held.kafka_key = come.kafka_key"
+_BY_KEY = "target.kafka_key = source.kafka_key"
 _SPECIAL = set(" ,;{}()\n\t=")
 
 
@@ -149,8 +149,8 @@ def _known(records: DataFrame, location: Location) -> DataFrame | None:
     paths = [path for path in map(str, (location.table, location.deletions)) if DeltaTable.isDeltaTable(spark, path)]
     if not paths:
         return None
-    held = reduce(DataFrame.unionByName, (spark.read.format("delta").load(path).select(*RESERVED) for path in paths))
-    return held.join(records, "kafka_key", how="left_semi")
+    current = reduce(DataFrame.unionByName, (spark.read.format("delta").load(path).select(*RESERVED) for path in paths))
+    return current.join(records, "kafka_key", how="left_semi")
 
 
 def _remember(found: DataFrame, location: Location) -> None:
@@ -164,19 +164,19 @@ def _remember(found: DataFrame, location: Location) -> None:
     spark, path = found.sparkSession, str(location.deletions)
     if not DeltaTable.isDeltaTable(spark, path):
         spark.createDataFrame([], ORIGIN).write.format("delta").save(path)
-    come = not_in_table.withColumn("kafka_timestamp", F.col("latest")).select(*RESERVED)
-    DeltaTable.forPath(spark, path).alias("held").merge(
-        come.alias("come"), _BY_KEY
+    source = not_in_table.withColumn("kafka_timestamp", F.col("latest")).select(*RESERVED)
+    DeltaTable.forPath(spark, path).alias("target").merge(
+        source.alias("source"), _BY_KEY
     ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
 
-def _merge(come: DataFrame, location: Location, columns: T.StructType) -> None:
-    origin = {name: F.col(f"come.{name}") for name in RESERVED}
-    fields = {f"`{one.name.replace('`', '``')}`": F.col("come.document")[one.name] for one in columns}
-    held = DeltaTable.forPath(come.sparkSession, str(location.table)).alias("held")
-    is_deletion = F.col("come.document").isNull()
+def _merge(source: DataFrame, location: Location, columns: T.StructType) -> None:
+    origin = {name: F.col(f"source.{name}") for name in RESERVED}
+    fields = {f"`{one.name.replace('`', '``')}`": F.col("source.document")[one.name] for one in columns}
+    target = DeltaTable.forPath(source.sparkSession, str(location.table)).alias("target")
+    is_deletion = F.col("source.document").isNull()
     (
-        held.merge(come.alias("come"), _BY_KEY)
+        target.merge(source.alias("source"), _BY_KEY)
         .whenMatchedDelete(is_deletion)
         .whenMatchedUpdate(set={**origin, **fields})
         .whenNotMatchedInsert(~is_deletion, {**origin, **fields})

@@ -21,9 +21,9 @@ _COMMENT = r"--[^\n]*(?:\n|$)|/\*.*?\*/"
 _QUERY = re.compile(rf"(?:[\s(]|{_COMMENT})*(?:select|with|from|values|table)\b", re.IGNORECASE | re.DOTALL)
 
 
-def answer(spark: SparkSession, sql: str, there_are: Sequence[Table], limit: int) -> Rows:
-    """The first `limit` rows of the query `sql` over the tables `there_are`. Timestamps with a zone are UTC. Raises StreamgaugeError as `asked`."""
-    with asked(spark, sql, there_are) as found:
+def answer(spark: SparkSession, sql: str, known: Sequence[Table], limit: int) -> Rows:
+    """The first `limit` rows of the query `sql` over the tables `known`. Timestamps with a zone are UTC. Raises StreamgaugeError as `query_result`."""
+    with query_result(spark, sql, known) as found:
         columns = found.columns
         fetched = found.toDF(*(f"c{number}" for number in range(len(columns)))).limit(limit + 1).toArrow()
     lists = [column.to_pylist(maps_as_pydicts="lossy") for column in fetched.slice(0, limit).columns]
@@ -31,8 +31,8 @@ def answer(spark: SparkSession, sql: str, there_are: Sequence[Table], limit: int
 
 
 @contextmanager
-def asked(spark: SparkSession, sql: str, there_are: Sequence[Table]) -> Iterator[DataFrame]:
-    """The result of the query `sql` over the tables `there_are`, to be evaluated in the block.
+def query_result(spark: SparkSession, sql: str, known: Sequence[Table]) -> Iterator[DataFrame]:
+    """The result of the query `sql` over the tables `known`, to be evaluated in the block.
 
     Raises StreamgaugeError for a statement that is not a query, an error in the query, an unknown table, or a failure in Spark.
     """
@@ -45,13 +45,13 @@ def asked(spark: SparkSession, sql: str, there_are: Sequence[Table]) -> Iterator
         msg = "only queries are allowed, such as `select ... from ...`; this is another kind of statement, and it was not executed"
         raise StreamgaugeError(msg)
     # A view of a table reads its log or lists its files, so only the tables that the query mentions get one.
-    mentioned = [table for table in there_are if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
+    mentioned = [table for table in known if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
     try:
         for table in mentioned:
             table.rows(spark).createOrReplaceTempView(f"`{table.name}`")
         yield spark.sql(sql)
     except AnalysisException as error:
-        raise StreamgaugeError(_explained(error, there_are)) from error
+        raise StreamgaugeError(_explained(error, known)) from error
     except (*SparkFailure, pa.ArrowException) as error:
         msg = f"Spark failed to execute this query: {first_line(error)}"
         raise StreamgaugeError(msg) from error
@@ -67,8 +67,8 @@ def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
         yield from _nodes(children.apply(number))
 
 
-def _explained(error: AnalysisException, there_are: Sequence[Table]) -> str:
+def _explained(error: AnalysisException, known: Sequence[Table]) -> str:
     if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
         name = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
-        return f"no table {name}; there are {', '.join(table.name for table in there_are)}"
+        return f"no table {name}; there are {', '.join(table.name for table in known)}"
     return f"Spark does not take this query: {first_line(error)}"

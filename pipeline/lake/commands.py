@@ -41,12 +41,12 @@ def query(
     from pipeline.spark.session import running_session
 
     settings = Settings.from_environment()
-    there_are = sql_tables(settings)
+    known = sql_tables(settings)
     with running_session(settings) as spark:
         if sql is None:
-            found = Rows(["table", "format", "path", "columns"], [_described(table, spark) for table in there_are])
+            found = Rows(["table", "format", "path", "columns"], [_described(table, spark) for table in known])
         else:
-            found = answer(spark, sql, there_are, limit)
+            found = answer(spark, sql, known, limit)
     show(found, output_format, limit)
 
 

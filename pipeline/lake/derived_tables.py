@@ -13,7 +13,7 @@ from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.data_files import data_file
 from contract.storage.paths import StoragePath
-from pipeline.lake.ad_hoc_sql import asked
+from pipeline.lake.ad_hoc_sql import query_result
 from pipeline.lake.sql_tables import sql_tables
 
 FOLDER = "derived"
@@ -35,12 +35,12 @@ class DerivedTable:
     def derive(self, spark: SparkSession, settings: Settings, *, only_compare: bool = False) -> Found:
         """Replaces the table if its query now returns other rows; otherwise writes nothing.
 
-        only_compare: writes nothing in any case. Raises StreamgaugeError as `asked`.
+        only_compare: writes nothing in any case. Raises StreamgaugeError as `query_result`.
         """
         path = str(self.folder(settings))
         # No table is derived from derived ones: their order would be a matter of their names.
         sources = [table for table in sql_tables(settings) if not table.name.startswith(f"{FOLDER}_")]
-        with asked(spark, self.sql, sources) as result:
+        with query_result(spark, self.sql, sources) as result:
             fresh = result.persist()
             try:
                 is_there = DeltaTable.isDeltaTable(spark, path)
@@ -56,9 +56,9 @@ class DerivedTable:
 
 def derived_tables(names: list[str]) -> list[DerivedTable]:
     """The tables of that name, or all. Raises StreamgaugeError for an unknown name."""
-    there_are = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
-    check_names("derived table", names, there_are)
-    return [DerivedTable(name, there_are[name].read_text()) for name in names or there_are]
+    known = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
+    check_names("derived table", names, known)
+    return [DerivedTable(name, known[name].read_text()) for name in names or known]
 
 
 def _are_equal(some: DataFrame, others: DataFrame) -> bool:

@@ -15,7 +15,7 @@ from contract.text import size_text
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS
 from pipeline.lake.tables import LakeTable
-from pipeline.running.reset import checkpoints_held
+from pipeline.running.reset import locked_checkpoints
 from pipeline.spark.errors import SparkFailure, spark_errors
 from pipeline.spark.log import path_of
 from pipeline.spark.session import session_config
@@ -65,7 +65,7 @@ def _hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStac
     if writer is None:
         return "no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
     try:
-        held.enter_context(checkpoints_held(writer, settings))
+        held.enter_context(locked_checkpoints(writer, settings))
     except StreamgaugeError:
         return f"query {writer.name} is running, and a table in an object store is compacted only while its query is stopped"
     return None

@@ -57,12 +57,12 @@ class Shell:
                 return
 
     def _answer(self, statement: str) -> None:
-        there_are = sql_tables(self._settings)  # again each time: queries that run add tables
+        known = sql_tables(self._settings)  # again each time: queries that run add tables
         if statement.lower() == _TABLES:
-            out.print(as_table(["table", "format", "path"], [[table.name, table.format, str(table.path)] for table in there_are]))
+            out.print(as_table(["table", "format", "path"], [[table.name, table.format, str(table.path)] for table in known]))
             return
         began = time.monotonic()
-        found = answer(self._spark, statement, there_are, self._limit)
+        found = answer(self._spark, statement, known, self._limit)
         out.print(as_table(found.columns, found.rows))
         rows = cut_at(self._limit) if found.is_cut else f"{len(found.rows)} row{'s' * (len(found.rows) != 1)}"
         out.print(f"{rows}; {time.monotonic() - began:.1f} s")

@@ -84,10 +84,10 @@ def table_name(below_lake: Sequence[str]) -> str:
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
     """The named tables in order, or all tables if there are no names. Raises StreamgaugeError for an unknown name, and without any table."""
-    there_are = {table.name: table for table in tables(settings)}
-    if not there_are:
+    known = {table.name: table for table in tables(settings)}
+    if not known:
         msg = f"no tables yet in {settings.lake}; first run a query that writes one, such as `streamgauge run nest-archive --once`"
         raise StreamgaugeError(msg)
     wanted = list(dict.fromkeys(names))
-    check_names("table", wanted, there_are)
-    return [there_are[name] for name in wanted or there_are]
+    check_names("table", wanted, known)
+    return [known[name] for name in wanted or known]

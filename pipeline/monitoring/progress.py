@@ -32,7 +32,7 @@ from pipeline.checkpoint.contents import Offsets
 from pipeline.monitoring.measures import Failure, failure_of, measures
 from pipeline.monitoring.plan import Plan
 from pipeline.monitoring.query_states import QueryStates
-from pipeline.running.failures import is_none_of_its_own
+from pipeline.running.failures import needs_no_report
 
 ENDS_SECONDS = 1
 LAST_EVENTS_SECONDS = 10
@@ -61,14 +61,14 @@ class ProgressToKafka(JsonListener):
         self,
         settings: Settings,
         say: Callable[[str], None] = lambda _: None,
-        heard: Callable[[str, dict[str, Any] | None], None] = lambda _query, _progress: None,
+        on_progress: Callable[[str, dict[str, Any] | None], None] = lambda _query, _progress: None,
         look: Callable[[Sequence[dict[str, Any]], Mapping[str, int]], None] = lambda _rows, _topic_ends: None,
     ) -> None:
-        """heard: called in a Spark thread with a query's name and the progress of a batch, or None when there is nothing to do.
+        """on_progress: called in a Spark thread with a query's name and the progress of a batch, or None when there is nothing to do.
 
         look: called every ENDS_SECONDS, in a thread of this object, with the rows of the running queries and the known end offsets.
         """
-        self._kafka, self._say, self._heard, self._look = settings.kafka, say, heard, look
+        self._kafka, self._say, self._on_progress, self._look = settings.kafka, say, on_progress, look
         self._warned_of: set[str] = set()
         self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
         self._is_closed = False
@@ -77,7 +77,7 @@ class ProgressToKafka(JsonListener):
         self._topic_ends = TopicEnds(settings.kafka)
         self._lock = threading.Condition()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._look_around, name="query states", daemon=True)
+        self._thread = threading.Thread(target=self._poll, name="query states", daemon=True)
         self._thread.start()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
@@ -92,29 +92,29 @@ class ProgressToKafka(JsonListener):
         with self._lock:
             published = self._states.progressed(progress["runId"], measures(progress, now, self._topic_ends.ends), now)
         self._publish("progress", progress["runId"], published)
-        self._heard(self._states.query_of(progress["runId"]), progress)
+        self._on_progress(self._states.query_of(progress["runId"]), progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Publishes that a query is waiting for records."""
         with self._lock:
             self._states.idled(str(event.runId), datetime.now(UTC))
         self._publish("idle", str(event.runId), {})
-        self._heard(self._states.query_of(str(event.runId)), None)
+        self._on_progress(self._states.query_of(str(event.runId)), None)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Publishes that a query has ended, and the error if there was one."""
         failure = failure_of(event.exception) if event.exception else None
-        shown = None if event.exception and is_none_of_its_own(event.exception) else failure
+        shown = None if event.exception and needs_no_report(event.exception) else failure
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
         with self._lock:  # `close` must not come between the end and its record
             self._states.ended(str(event.runId), shown, datetime.now(UTC))
             self._publish("terminated", str(event.runId), fields)
             self._lock.notify_all()
 
-    def stands_at(self, query: str, offsets: Offsets) -> None:
+    def resumes_at(self, query: str, offsets: Offsets) -> None:
         """Records the offsets from which a query is about to resume, because its first batch may take long."""
         with self._lock:
-            self._states.stands_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
+            self._states.resumes_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
 
     def planned(self, query: str, plan: Plan) -> None:
         """Publishes the plan of a query with its next state."""
@@ -145,10 +145,10 @@ class ProgressToKafka(JsonListener):
         close_producer(self._producer, LAST_RECORDS_SECONDS)
         self._topic_ends.close()
 
-    def _look_around(self) -> None:
+    def _poll(self) -> None:
         while not self._closing.wait(ENDS_SECONDS):
             with self._lock:
-                partitions, due = self._states.partitions, self._states.not_heard_for(HEARTBEAT_SECONDS, datetime.now(UTC))
+                partitions, due = self._states.partitions, self._states.not_published_for(HEARTBEAT_SECONDS, datetime.now(UTC))
             for query in due:
                 self._publish_state(query)
             self._topic_ends.ask(partitions)
@@ -164,7 +164,7 @@ class ProgressToKafka(JsonListener):
 
     def _publish_state(self, query: str) -> None:
         with self._lock:
-            state = self._states.heard(query, datetime.now(UTC)) | {"process": self._process}
+            state = self._states.published(query, datetime.now(UTC)) | {"process": self._process}
             # Sent under the lock, so that an older row cannot follow a newer one.
             self._send(QUERY_STATES.name, query, state)
 

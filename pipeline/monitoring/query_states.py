@@ -20,20 +20,20 @@ class QueryStates:
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Any]] = {}
         self._row_of_run: dict[str, dict[str, Any]] = {}
-        self._heard: dict[str, datetime] = {}
-        self._stands_at: dict[str, Mapping[str, int]] = {}
+        self._published_at: dict[str, datetime] = {}
+        self._resumes_at: dict[str, Mapping[str, int]] = {}
         self._given_up: set[str] = set()
 
-    def stands_at(self, query: str, source_offsets: Mapping[str, int]) -> None:
+    def resumes_at(self, query: str, source_offsets: Mapping[str, int]) -> None:
         """Records where a query will resume: the next offset of each partition ("topic-0")."""
-        self._stands_at[query] = source_offsets
+        self._resumes_at[query] = source_offsets
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
         """A run has started."""
         self._given_up.discard(query)
         before = self._rows.get(query, {})
         remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
-        row = _row(query, run_id, now) | remembered | {"source_offsets": self._stands_at.get(query, {})}
+        row = _row(query, run_id, now) | remembered | {"source_offsets": self._resumes_at.get(query, {})}
         self._rows[query] = self._row_of_run[run_id] = row
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -79,19 +79,21 @@ class QueryStates:
         """The name of the query of a run."""
         return str(self._row_of_run[run_id]["query"])
 
-    def heard(self, query: str, now: datetime) -> dict[str, Any]:
+    def published(self, query: str, now: datetime) -> dict[str, Any]:
         """The row of a query, as published at `now`."""
-        self._heard[query] = now
+        self._published_at[query] = now
         return {**self._rows[query], "time": utc_text(now)}
 
     def active(self, now: datetime) -> list[dict[str, Any]]:
         """The rows of the running queries at `now`."""
         return [{**row, "time": utc_text(now)} for row in self._active()]
 
-    def not_heard_for(self, seconds: float, now: datetime) -> list[str]:
+    def not_published_for(self, seconds: float, now: datetime) -> list[str]:
         """The queries, running or restarting, for which nothing was published for `seconds`."""
         long_ago = now - timedelta(seconds=seconds)
-        return [row["query"] for row in self._in("running", "idle", "restarting") if self._heard.get(row["query"], long_ago) <= long_ago]
+        return [
+            row["query"] for row in self._in("running", "idle", "restarting") if self._published_at.get(row["query"], long_ago) <= long_ago
+        ]
 
     @property
     def are_any_active(self) -> bool:

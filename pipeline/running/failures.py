@@ -80,6 +80,6 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
     return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
 
 
-def is_none_of_its_own(text: str) -> bool:
+def needs_no_report(text: str) -> bool:
     """Whether the failure with Spark's `text` needs no report, because a restart fully recovers."""
     return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)

@@ -19,7 +19,7 @@ from contract.storage.checkpoint_names import remains_of
 from pipeline.catalog import is_beside
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.query import Query
-from pipeline.running.reset import checkpoints_held, named
+from pipeline.running.reset import locked_checkpoints, named
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.verification.topic_table import ends_of, read_table
 
@@ -69,7 +69,7 @@ class Promotion:
         """Prevents both queries from starting here. Raises StreamgaugeError when one is running, here or on another machine."""
         with ExitStack() as locks:
             for query in (self.new, self.current):
-                locks.enter_context(checkpoints_held(query, self.settings))
+                locks.enter_context(locked_checkpoints(query, self.settings))
             for status in read_statuses(self.settings):
                 if status.query in {self.new.name, self.current.name} and not status.is_trouble:
                     msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop it first"

@@ -140,10 +140,10 @@ class QueryLife:
             self._around.say(f"{self.name} runs")
             run.call_at_end(lambda: self._around.call(self.end))
 
-    def heard(self, progress: dict[str, Any] | None) -> None:
+    def on_progress(self, progress: dict[str, Any] | None) -> None:
         """Handles Spark's report: the progress of a batch, or None when there is nothing to do."""
         if self._run is not None:
-            self._run.heard(progress)
+            self._run.on_progress(progress)
             if progress is not None and progress["batchId"] >= self._stops_after:
                 self.stop()
 

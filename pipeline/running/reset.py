@@ -30,7 +30,7 @@ def named(name: str, settings: Settings) -> Query:
 
 
 @contextmanager
-def checkpoints_held(query: Query, settings: Settings) -> Iterator[None]:
+def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
     """Prevents the query from starting, in any mode. Raises StreamgaugeError when it is running."""
     check_owner(settings)
     any_mode = {replace(query.checkpoint_name, mode=mode) for mode in get_args(OutputMode)}

@@ -60,7 +60,7 @@ class Run:
         """Whether a batch is running."""
         return bool(self.running.isActive and self.running.status["isTriggerActive"] and self.running.status["isDataAvailable"])
 
-    def heard(self, progress: dict[str, Any] | None) -> None:
+    def on_progress(self, progress: dict[str, Any] | None) -> None:
         """Handles Spark's report: the progress of a batch, or None when there is nothing to do."""
         self.has_begun = True
         if progress is not None and self._journal is not None:
@@ -112,7 +112,7 @@ class Starter:
             journal = BatchJournal.followed(checkpoint.place, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         contents = Checkpoint(checkpoint.folder)
         committed = contents.batch(contents.last_committed)
-        self._progress.stands_at(query.name, committed.ends if committed and isinstance(source, KafkaTopic) else {})
+        self._progress.resumes_at(query.name, committed.ends if committed and isinstance(source, KafkaTopic) else {})
         records = source.stream(self._spark, self._settings)
         running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
         if others:

@@ -15,7 +15,7 @@ from contract.errors import StreamgaugeError
 from contract.process.stop_signals import StopRequest
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
-from pipeline.checkpoint.use import CheckpointUse, own
+from pipeline.checkpoint.use import CheckpointUse, claim
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, Watches
@@ -58,7 +58,7 @@ class Runner:
         Raises StreamgaugeError at the end if a query was given up, and immediately if another process holds a query's checkpoint or the
         checkpoints have another owner.
         """
-        own(self.settings)
+        claim(self.settings)
         self.stop_requested.wake = lambda: self._calls.put(lambda: None)
         in_order = sorted(queries, key=lambda query: query.trigger_seconds)
         with self._surroundings(in_order) as around:
@@ -80,7 +80,7 @@ class Runner:
             at_end.callback(alerts.close)
             watches = Watches(self.settings, partial(self._alert, alerts))
             looks = {} if self.once else {"look": watches.look}  # with --once, all that is there is behind, and nothing more comes
-            progress = ProgressToKafka(self.settings, self.say, self._heard, **looks)
+            progress = ProgressToKafka(self.settings, self.say, self._on_progress, **looks)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
             at_end.callback(self._unless_jvm_gone, self._do_the_rest)
@@ -118,9 +118,9 @@ class Runner:
             call = self._calls.get(timeout=None if until == math.inf else max(until - time.monotonic(), 0))
             call()
 
-    def _heard(self, query: str, progress: dict[str, Any] | None) -> None:
+    def _on_progress(self, query: str, progress: dict[str, Any] | None) -> None:
         if query in self._lives:
-            self._calls.put(partial(self._lives[query].heard, progress))
+            self._calls.put(partial(self._lives[query].on_progress, progress))
 
     def _stop_all(self) -> None:
         """Stops each query after its current batch, or at the deadline."""

@@ -113,7 +113,7 @@ def path_of(uri: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenFile:
+class SourceFile:
     """A file that a query has read or is about to read.
 
     entry: the number of its entry in the log of Spark's file source. Each listing that finds new files adds one entry with all of them, and
@@ -125,7 +125,7 @@ class TakenFile:
     entry: int
 
 
-def taken_files(checkpoint: StoragePath, attempts: int = _ATTEMPTS) -> list[TakenFile]:
+def source_files(checkpoint: StoragePath, attempts: int = _ATTEMPTS) -> list[SourceFile]:
     """All files that a query has found, in order, from the log that Spark's file source keeps in its checkpoint. Safe while it runs.
 
     Raises StreamgaugeError for a damaged log file.
@@ -135,8 +135,8 @@ def taken_files(checkpoint: StoragePath, attempts: int = _ATTEMPTS) -> list[Take
     except FileNotFoundError:  # Spark compacted the log
         if attempts == 1:
             raise
-        return taken_files(checkpoint, attempts - 1)
-    return [TakenFile(str(log.path_of(entry["path"])), entry["timestamp"], entry["batchId"]) for entry in entries]
+        return source_files(checkpoint, attempts - 1)
+    return [SourceFile(str(log.path_of(entry["path"])), entry["timestamp"], entry["batchId"]) for entry in entries]
 
 
 def _records(files: DataFrame) -> DataFrame:

@@ -80,7 +80,7 @@ def _compared(
 ) -> Outcome:
     counts, wrong = compare(expected(prefix.starts, prefix.ends), found, prefix, kept_from)
     differences = [difference for origin in wrong for difference in _differences(origin, expected, found)]
-    faults = [*faults, *check.taken.strangers(found)]
+    faults = [*faults, *check.source.unknown_files(found)]
     return check.found(prefix, rows=counts, differences=differences[:MAX_DIFFERENCES], faults=faults, notes=notes)
 
 

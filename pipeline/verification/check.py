@@ -11,9 +11,9 @@ from pipeline.checkpoint.contents import Checkpoint, Offsets
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.query import Query
 from pipeline.sources.files import Files
-from pipeline.verification.files import TakenFiles
+from pipeline.verification.files import SourceFiles
 from pipeline.verification.outcome import Outcome
-from pipeline.verification.prefix import Prefix, TakenRecords
+from pipeline.verification.prefix import Prefix, SourceRecords
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,20 @@ class Check:
         return self.query.checkpoint_name.place(self.settings)
 
     @cached_property
-    def taken(self) -> TakenRecords | TakenFiles:
+    def source(self) -> SourceRecords | SourceFiles:
         """The records that the query has read."""
         if isinstance(self.query.source, Files):
-            return TakenFiles(self.spark, self.query.source, self.place)
-        return TakenRecords(self.spark, self.settings, self.place)
+            return SourceFiles(self.spark, self.query.source, self.place)
+        return SourceRecords(self.spark, self.settings, self.place)
 
     def committed(self) -> Prefix:
         """The prefix at the last committed batch."""
         committed = Checkpoint(self.place.folder).last_committed
-        return self.taken.prefix(committed, committed)
+        return self.source.prefix(committed, committed)
 
     def result(self, starts: Offsets, ends: Offsets) -> DataFrame:
         """The result rows of the records from `starts` up to, not including, `ends`."""
-        return self.query.result(self.taken.between(starts, ends), self.schemas)
+        return self.query.result(self.source.between(starts, ends), self.schemas)
 
     def found(self, prefix: Prefix, **found: object) -> Outcome:
         """The outcome with the fields in `found` set."""

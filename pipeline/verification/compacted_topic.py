@@ -14,7 +14,7 @@ from pipeline.sinks.topics import AlertsTopic, CompactedAvroTopic, CompactedTopi
 from pipeline.verification.check import Check
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.outcome import Beside, Lateness, Outcome
-from pipeline.verification.prefix import Prefix, looked_at
+from pipeline.verification.prefix import Prefix, between_batches
 from pipeline.verification.tables import Comparison, Excuses, Row, Rows, Tables, json_row, own_rows
 from pipeline.verification.topic_table import TopicTable, ends_of, read_table
 
@@ -27,9 +27,9 @@ def verify(check: Check, sink: CompactedTopic | AlertsTopic) -> Outcome:
     settings = check.settings
     decode = avro_rows(SchemaRegistry(settings.registry)) if isinstance(sink, CompactedAvroTopic) else json_row
     for attempt in range(ATTEMPTS):
-        committed, planned, limits = looked_at(check.place, lambda: ends_of(sink.topics, settings))
+        committed, planned, limits = between_batches(check.place, lambda: ends_of(sink.topics, settings))
         table = read_table(settings, limits)
-        prefix = check.taken.prefix(committed, planned)
+        prefix = check.source.prefix(committed, planned)
         lateness, comparison = _compare(check, prefix, sink, table, decode)
         if not comparison.unsettled or attempt == ATTEMPTS - 1:
             break

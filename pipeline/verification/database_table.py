@@ -25,7 +25,7 @@ def verify(check: Check, sink: DatabaseTable) -> Outcome:
     table = sink.table(check.settings, check.query.columns(check.spark))
     held = table.read()
     batch = held.batch if held.query_id == checkpoint.query_id else -1
-    prefix = check.taken.prefix(max(batch, committed), max(batch, committed))
+    prefix = check.source.prefix(max(batch, committed), max(batch, committed))
     if batch < committed:
         fault = f"the table does not hold batch {committed}, which its query has committed; `streamgauge reset {sink.query}` writes it from the start"
         return check.found(prefix, faults=[fault])

@@ -18,7 +18,7 @@ from pipeline.verification.lateness import (
     LATENESS,
     UNKNOWN,
     lateness_of,
-    stretches,
+    offset_ranges,
     watermarks_ahead,
     with_lateness,
     with_wrongly_late,
@@ -35,8 +35,8 @@ class Expectation:
         self._delay = check.query.watermark or check.settings.watermark
         self._kept: DataFrame | None = None
         if self._query.event_time is not None:
-            known = stretches(prefix.first, prefix.batches, prefix.committed)
-            rows = self._query.decoded(check.taken.between(prefix.starts, prefix.planned_ends), check.schemas)
+            known = offset_ranges(prefix.first, prefix.batches, prefix.committed)
+            rows = self._query.decoded(check.source.between(prefix.starts, prefix.planned_ends), check.schemas)
             self._kept = with_lateness(rows, self._query.event_time, known).persist(StorageLevel.DISK_ONLY)
 
     @cached_property

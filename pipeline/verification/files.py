@@ -14,7 +14,7 @@ from contract.errors import StreamgaugeError
 from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.contents import FILES, Batch, Offsets, Partition
 from pipeline.checkpoint.journal import known_batches
-from pipeline.sources.files import PROBLEM, Files, TakenFile, records_of, taken_files, topic_of
+from pipeline.sources.files import PROBLEM, Files, SourceFile, records_of, source_files, topic_of
 from pipeline.verification.outcome import first_of
 from pipeline.verification.prefix import Prefix, batch_numbered
 
@@ -23,7 +23,7 @@ END = 2**31
 
 
 @dataclass(frozen=True)
-class TakenFiles:
+class SourceFiles:
     """The files that a query has read from `source`, according to its `checkpoint`."""
 
     spark: SparkSession
@@ -35,7 +35,7 @@ class TakenFiles:
 
         Raises StreamgaugeError when the query has read another source or the checkpoint is damaged.
         """
-        found = taken_files(self.checkpoint.folder)
+        found = source_files(self.checkpoint.folder)
         batches = tuple(batch for batch in known_batches(self.checkpoint) if batch.number <= planned)
         if any(FILES not in batch.ends for batch in batches if batch.ends) or any(
             not Path(file.path).is_relative_to(self.source.folder) for file in found
@@ -73,23 +73,23 @@ class TakenFiles:
     def between(self, starts: Offsets, ends: Offsets) -> DataFrame:
         """The lines of each file from `starts` up to, not including, `ends`. Columns: those of sources.kafka.RECORD, and PROBLEM."""
         ranges = {which: (starts.get(which, 0), end) for which, end in ends.items() if starts.get(which, 0) < end}
-        found = [file for file in taken_files(self.checkpoint.folder) if _partition(file) in ranges]
+        found = [file for file in source_files(self.checkpoint.folder) if _partition(file) in ranges]
         records = records_of(self.spark, {file.path: file.modified_ms for file in found})
         if len(ranges) == 1:
             ((start, end),) = ranges.values()
             return records.where(F.col("offset").between(start, end - 1))
         return records
 
-    def strangers(self, rows: DataFrame) -> list[str]:
+    def unknown_files(self, rows: DataFrame) -> list[str]:
         """A line that names the files in `rows` that the query has never read. Empty if there are none."""
-        known = {_partition(file)[0] for file in taken_files(self.checkpoint.folder)}
+        known = {_partition(file)[0] for file in source_files(self.checkpoint.folder)}
         unknown = sorted(row.topic for row in rows.select("topic").distinct().collect() if row.topic is not None and row.topic not in known)
         return [f"rows are of {len(unknown)} files that the query has not read ({first_of(unknown)})"] if unknown else []
 
 
-def _by_file(batches: Sequence[Batch], taken: Sequence[TakenFile]) -> tuple[Batch, ...]:
+def _by_file(batches: Sequence[Batch], taken: Sequence[SourceFile]) -> tuple[Batch, ...]:
     """The batches, each with the files that it was the first to read."""
-    by_entry: dict[int, list[TakenFile]] = {}
+    by_entry: dict[int, list[SourceFile]] = {}
     for file in taken:
         by_entry.setdefault(file.entry, []).append(file)
     found, before = [], 0
@@ -101,7 +101,7 @@ def _by_file(batches: Sequence[Batch], taken: Sequence[TakenFile]) -> tuple[Batc
     return tuple(found)
 
 
-def _partition(file: TakenFile) -> Partition:
+def _partition(file: SourceFile) -> Partition:
     return topic_of(file.path), 0
 
 

@@ -18,7 +18,7 @@ _MAX_BUCKETS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class OffsetRange:
     """A range of records of one partition, from offset `start` up to, not including, `end`, with the same rule for lateness.
 
     A row is late if its event time, in ms, is not after `late_until_ms`, and in time if it is after `in_time_after_ms`. The two are equal
@@ -33,13 +33,13 @@ class Stretch:
     is_ahead: bool = False
 
 
-def stretches(first: Offsets, batches: Sequence[Batch], committed: int) -> list[Stretch]:
-    """The stretches of all records from `first` to the end of the last batch, ordered by partition and offset.
+def offset_ranges(first: Offsets, batches: Sequence[Batch], committed: int) -> list[OffsetRange]:
+    """The offset ranges of all records from `first` to the end of the last batch, ordered by partition and offset.
 
     first: where the query started; 0 for partitions that are not in it. batches: the known batches, in order. committed: the last committed
     batch.
     """
-    found: dict[Partition, list[Stretch]] = {}
+    found: dict[Partition, list[OffsetRange]] = {}
     before = Batch(-1, first, 0)
     ends = dict(first)
     for batch in batches:
@@ -48,14 +48,14 @@ def stretches(first: Offsets, batches: Sequence[Batch], committed: int) -> list[
         for which, end in batch.ends.items():
             start = ends.get(which, 0)
             if end > start:
-                stretch = Stretch(which, start, end, late_until, in_time_after, batch.number > committed)
-                _add(found.setdefault(which, []), stretch)
+                one_range = OffsetRange(which, start, end, late_until, in_time_after, batch.number > committed)
+                _add(found.setdefault(which, []), one_range)
                 ends[which] = end
         before = batch
-    return [stretch for which in sorted(found) for stretch in found[which]]
+    return [one_range for which in sorted(found) for one_range in found[which]]
 
 
-def _add(known: list[Stretch], new: Stretch) -> None:
+def _add(known: list[OffsetRange], new: OffsetRange) -> None:
     last = known[-1] if known else None
     if last is not None and replace(last, start=new.start, end=new.end) == new:
         known[-1] = replace(last, end=new.end)
@@ -63,12 +63,12 @@ def _add(known: list[Stretch], new: Stretch) -> None:
         known.append(new)
 
 
-def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) -> DataFrame:
-    """Adds the columns LATENESS (IN_TIME, UNKNOWN or LATE), LATE_UNTIL (of the row's stretch, in ms) and IS_AHEAD.
+def with_lateness(rows: DataFrame, event_time: str, known: Iterable[OffsetRange]) -> DataFrame:
+    """Adds the columns LATENESS (IN_TIME, UNKNOWN or LATE), LATE_UNTIL (of the row's offset range, in ms) and IS_AHEAD.
 
     rows: columns topic, partition, offset and `event_time`. Rows without an event time are dropped, as the stream drops them.
     """
-    stretches_frame, width = _buckets(rows, list(known))
+    ranges_frame, width = _buckets(rows, list(known))
     bucket = F.floor(F.col("offset") / F.lit(width)).cast("long")
     is_inside = (F.col("offset") >= F.col("_start")) & (F.col("offset") < F.col("_end"))
     same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition")) & (bucket == F.col("_bucket"))
@@ -80,16 +80,18 @@ def with_lateness(rows: DataFrame, event_time: str, known: Iterable[Stretch]) ->
     )
     return (
         rows.where(time.isNotNull())
-        .join(stretches_frame, same & is_inside, how="left")
-        .select(*rows.columns, LATE_UNTIL, lateness.alias(LATENESS), F.coalesce("_is_ahead_stretch", F.lit(False)).alias(IS_AHEAD))  # noqa: FBT003
+        .join(ranges_frame, same & is_inside, how="left")
+        .select(*rows.columns, LATE_UNTIL, lateness.alias(LATENESS), F.coalesce("_is_ahead_range", F.lit(False)).alias(IS_AHEAD))  # noqa: FBT003
     )
 
 
-def _buckets(rows: DataFrame, known: list[Stretch]) -> tuple[DataFrame, int]:
-    """The stretches, one row per bucket of offsets that they overlap, for a join by bucket, and the width of a bucket."""
-    width = max(1, sum(stretch.end - stretch.start for stretch in known) // _MAX_BUCKETS)
+def _buckets(rows: DataFrame, known: list[OffsetRange]) -> tuple[DataFrame, int]:
+    """The offset ranges, one row per bucket of offsets that they overlap, for a join by bucket, and the width of a bucket."""
+    width = max(1, sum(one_range.end - one_range.start for one_range in known) // _MAX_BUCKETS)
     values = [(*one.partition, one.start, one.end, one.late_until_ms, one.in_time_after_ms, one.is_ahead) for one in known]
-    schema = f"_topic string, _partition int, _start bigint, _end bigint, {LATE_UNTIL} bigint, _in_time_after_ms bigint, _is_ahead_stretch boolean"
+    schema = (
+        f"_topic string, _partition int, _start bigint, _end bigint, {LATE_UNTIL} bigint, _in_time_after_ms bigint, _is_ahead_range boolean"
+    )
     frame = rows.sparkSession.createDataFrame(pd.DataFrame(values, columns=fields_of(schema).names), schema)
     buckets = F.sequence(F.floor(F.col("_start") / width).cast("long"), F.floor((F.col("_end") - 1) / width).cast("long"))
     return frame.withColumn("_bucket", F.explode(buckets)), width

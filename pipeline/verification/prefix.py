@@ -50,7 +50,7 @@ class Prefix:
         return next((batch.watermark_ms for batch in reversed(self.batches) if batch.number == number), 0)
 
 
-def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, T]:
+def between_batches(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, T]:
     """The last batch committed before `look` and the last planned after it, at most one apart, and the result of `look`.
 
     Raises StreamgaugeError when batches complete faster than `look` returns.
@@ -68,7 +68,7 @@ def looked_at(place: CheckpointPlace, look: Callable[[], T]) -> tuple[int, int, 
 
 
 @dataclass(frozen=True)
-class TakenRecords:
+class SourceRecords:
     """The records that a query has read from a topic, according to the checkpoint at `place`."""
 
     spark: SparkSession
@@ -111,7 +111,7 @@ class TakenRecords:
         """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: columns of RECORD."""
         return records_between(self.spark, self.settings, starts, ends)
 
-    def strangers(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as of files
+    def unknown_files(self, rows: DataFrame) -> list[str]:  # noqa: ARG002 - as of files
         """Always empty: `compare` already finds rows of foreign partitions."""
         return []
 

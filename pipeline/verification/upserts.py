@@ -16,7 +16,7 @@ from pipeline.ingest.upsert import UpsertTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
-from pipeline.verification.prefix import Prefix, looked_at
+from pipeline.verification.prefix import Prefix, between_batches
 
 
 def verify(check: Check, sink: UpsertTable) -> Outcome:
@@ -27,8 +27,8 @@ def verify(check: Check, sink: UpsertTable) -> Outcome:
         is_there = DeltaTable.isDeltaTable(spark, path)
         return cast("int", DeltaTable.forPath(spark, path).history(1).collect()[0]["version"]) if is_there else None
 
-    committed, planned, version = looked_at(check.place, newest_version)
-    prefix = check.taken.prefix(committed, planned)
+    committed, planned, version = between_batches(check.place, newest_version)
+    prefix = check.source.prefix(committed, planned)
     held = spark.createDataFrame([], ORIGIN) if version is None else spark.read.format("delta").option("versionAsOf", version).load(path)
     counts, differences = _compared(check, sink.topic, held, prefix, prefix.ends)
     if counts.wrong and planned > committed:
@@ -48,13 +48,13 @@ def _compared(check: Check, topic: str, held: DataFrame, prefix: Prefix, ends: O
     """
     columns = T.StructType([one for one in held.schema if one.name not in RESERVED])
     starts = {which: prefix.starts.get(which, 0) for which in ends}
-    expected = rows(newest(usable(check.taken.between(starts, ends))), columns)
+    expected = rows(newest(usable(check.source.between(starts, ends))), columns)
     is_thinned = is_compacted(check.settings.kafka, topic)
     compared = _side(expected, "expected").join(_side(held, "found"), "kafka_key", how="full_outer")
     is_renewed = F.lit(False)  # noqa: FBT003
     if is_thinned:  # earlier records of keys with a later one may be gone
         now = {which: end for which, (_, end) in first_and_end_offsets(check.settings, ends).items()}
-        behind = check.taken.between(ends, now).select(F.col("key").cast("string").alias("kafka_key"), F.lit(True).alias("is_renewed"))  # noqa: FBT003
+        behind = check.source.between(ends, now).select(F.col("key").cast("string").alias("kafka_key"), F.lit(True).alias("is_renewed"))  # noqa: FBT003
         compared, is_renewed = compared.join(behind.distinct(), "kafka_key", how="left"), F.coalesce("is_renewed", is_renewed)
     compared = compared.withColumn("kind", _kind(starts, is_renewed, is_thinned=is_thinned)).persist()
     try:

@@ -84,8 +84,8 @@ def _verified(check: Check) -> Outcome:
 def _ids_of(check: Check) -> set[int]:
     """The schema ids of all records that the query has read or is about to read."""
     checkpoint = Checkpoint(check.place.folder)
-    prefix = check.taken.prefix(checkpoint.last_committed, max([*checkpoint.planned, checkpoint.last_committed]))
-    return schema_ids(check.taken.between(prefix.starts, prefix.planned_ends))
+    prefix = check.source.prefix(checkpoint.last_committed, max([*checkpoint.planned, checkpoint.last_committed]))
+    return schema_ids(check.source.between(prefix.starts, prefix.planned_ends))
 
 
 def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, are_named: bool) -> None:

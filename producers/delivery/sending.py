@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster, close_producer
-from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_kept_out
+from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
 from contract.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
 from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.resume import when_kafka_answers
@@ -24,8 +24,8 @@ _FULL_QUEUE_WAIT_SECONDS = 0.1
 
 Headers = Sequence[tuple[str, bytes]]
 
-_KEPT_OUT = (KafkaError._AUTHENTICATION, KafkaError._SSL)
-_AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE, *_KEPT_OUT)
+_ACCESS_DENIED = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+_AWAY = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE, *_ACCESS_DENIED)
 
 
 class _Refused(NamedTuple):
@@ -69,7 +69,7 @@ class Delivery:
 
     def check(self, topic: str) -> None:
         """Waits until Kafka answers. Raises StreamgaugeError when it stays unavailable, or does not have the topic."""
-        raise_if_kept_out(self._kafka)
+        raise_if_access_denied(self._kafka)
         self._topic = topic
         when_kafka_answers(self._ask_for_topic, self._notice, self._patience_seconds)
         self._away_since = None
@@ -157,7 +157,7 @@ class Delivery:
             self._fatal = error
         elif error.code() in _AWAY and self._away_since is None and self._sent:
             self._away_since = time.monotonic()
-            why = f" ({error.str()})" if error.code() in _KEPT_OUT else ""
+            why = f" ({error.str()})" if error.code() in _ACCESS_DENIED else ""
             self._notice(f"Kafka at {self._kafka} does not answer{why}; waiting for it, up to {self._patience_seconds:.0f} s")
 
     def _refuse(self, refused: _Refused) -> None:

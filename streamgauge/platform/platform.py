@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contract.kafka.create_topics import create_topics
-from contract.kafka.errors import KafkaUnavailable, raise_if_kept_out
+from contract.kafka.errors import KafkaUnavailable, raise_if_access_denied
 from contract.process.ports import free_ports
 from contract.process.waiting import Say, waiting
 from contract.settings import Settings
@@ -44,27 +44,27 @@ class Platform:
         for server in self.servers:
             server.check_ports()
 
-    def start(self, *, detached: bool, tell: Say = lambda _: None) -> list[str]:
-        """Starts the servers that are not running and creates missing topics. tell: called with a line per service once it is ready.
+    def start(self, *, detached: bool, on_ready: Say = lambda _: None) -> list[str]:
+        """Starts the servers that are not running and creates missing topics. on_ready: called with a line per service once it is ready.
 
         detached: the servers outlive this process, and the call waits for all of them. Otherwise it waits for Kafka only; the registry
         starts in the background, and its clients wait for it. Returns warnings about the user's own servers.
         """
         self.launch(detached=detached)
-        return self.wait_until_ready(detached=detached, tell=tell)
+        return self.wait_until_ready(detached=detached, on_ready=on_ready)
 
     def launch(self, *, detached: bool) -> None:
         """Starts the processes of what is not running, without waiting for them."""
-        raise_if_kept_out(self.settings.kafka)
+        raise_if_access_denied(self.settings.kafka)
         self.check_ports()
         self._was_started = {server.name: server.launch(detached=detached) for server in self.servers}
 
-    def wait_until_ready(self, *, detached: bool, tell: Say = lambda _: None) -> list[str]:
+    def wait_until_ready(self, *, detached: bool, on_ready: Say = lambda _: None) -> list[str]:
         """The second half of `start`: waits for Kafka, creates missing topics, and waits for the registry if `detached`."""
         kafka, schema_registry = self.settings.kafka, self.settings.registry
         if self._kafka is not None:
             self._kafka.wait_until_ready(self.say)
-        tell(self._started("Kafka", self._kafka, kafka, "KAFKA_BOOTSTRAP_SERVERS"))
+        on_ready(self._started("Kafka", self._kafka, kafka, "KAFKA_BOOTSTRAP_SERVERS"))
         warnings = self._create_topics()
         if not self.with_registry or (self._registry is not None and not detached):
             return warnings
@@ -72,7 +72,7 @@ class Platform:
             self._registry.wait_until_ready(self.say)
         elif not registry.answers(schema_registry):
             warnings.append(f"no schema registry answers at {schema_registry}; programs that need it wait, or correct SCHEMA_REGISTRY_URL")
-        tell(self._started("Schema registry", self._registry, schema_registry, "SCHEMA_REGISTRY_URL"))
+        on_ready(self._started("Schema registry", self._registry, schema_registry, "SCHEMA_REGISTRY_URL"))
         return warnings
 
     def _started(self, name: str, server: EmbeddedServer | None, address: object, setting: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from contract.settings import Settings
-from pipeline.sources.files import Files, records_of, taken_files
+from pipeline.sources.files import Files, records_of, source_files
 
 
 @pytest.fixture
@@ -67,6 +67,6 @@ def test_a_batch_over_what_was_taken_gives_the_same_records(spark, landing, tmp_
     stream = Files(landing).stream(spark, Settings())
     query = stream.writeStream.format("memory").queryName("taken").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query.trigger(availableNow=True).start().awaitTermination()
-    again = records_of(spark, {file.path: file.modified_ms for file in taken_files(tmp_path / "checkpoint")})
+    again = records_of(spark, {file.path: file.modified_ms for file in source_files(tmp_path / "checkpoint")})
     assert sorted(again.collect()) == sorted(spark.table("taken").collect())
     assert again.count() == 6

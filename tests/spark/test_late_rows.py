@@ -3,12 +3,12 @@
 import pytest
 from streaming import at
 
-from pipeline.verification.lateness import IN_TIME, LATE, LATENESS, UNTOLD, Stretch, lateness_of, with_lateness
+from pipeline.verification.lateness import IN_TIME, LATE, LATENESS, UNKNOWN, OffsetRange, lateness_of, with_lateness
 
 
 def stretch(start, end, late_until, in_time_after=None):
     late_until_ms, in_time_after_ms = (round(at(time).timestamp() * 1000) for time in (late_until, in_time_after or late_until))
-    return Stretch(("topic", 0), start, end, late_until_ms, in_time_after_ms)
+    return OffsetRange(("topic", 0), start, end, late_until_ms, in_time_after_ms)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_row_at_the_watermark_is_late(flagged):
 
 def test_a_row_between_two_watermarks_one_of_which_was_its_own_is_not_told(flagged):
     times = ["10:00", "10:00:01", "11:00", "11:00:01"]
-    assert lateness(flagged(times, stretch(0, 4, "10:00", "11:00"))) == [LATE, UNTOLD, UNTOLD, IN_TIME]
+    assert lateness(flagged(times, stretch(0, 4, "10:00", "11:00"))) == [LATE, UNKNOWN, UNKNOWN, IN_TIME]
 
 
 def test_an_event_is_late_when_none_of_its_rows_was_in_time(flagged):

@@ -10,7 +10,7 @@ from pipeline.verification.lateness import (
     LATENESS,
     WRONGLY_LATE,
     lateness_of,
-    stretches,
+    offset_ranges,
     watermarks_ahead,
     with_lateness,
     with_wrongly_late,
@@ -42,7 +42,7 @@ def flagged(spark):
         planned = [
             Batch(number, dict(zip(partitions, ends, strict=True)), watermark_ms) for number, (*ends, watermark_ms) in enumerate(batches)
         ]
-        return with_lateness(frame, "time", stretches({}, planned, len(planned)))
+        return with_lateness(frame, "time", offset_ranges({}, planned, len(planned)))
 
     return make
 

@@ -17,7 +17,7 @@ def measured(late=0, **fields):
 
 
 def stands(states, *names):
-    row = states.heard("counts", at(99))
+    row = states.published("counts", at(99))
     return tuple(row[name] for name in names)
 
 
@@ -44,7 +44,7 @@ def test_a_run_starts_works_waits_works_and_stops():
 
 def test_a_run_is_known_to_stand_where_it_goes_on_from_before_its_first_batch():
     states = QueryStates()
-    states.stands_at("counts", {"a-0": 7})
+    states.resumes_at("counts", {"a-0": 7})
     states.started("run-1", "counts", at(0))
     assert stands(states, "source_offsets", "progress") == ({"a-0": 7}, None)
     assert states.partitions == ["a-0"]
@@ -89,12 +89,12 @@ def test_a_query_that_restarts_is_reported_meanwhile_and_stopped_when_its_proces
     states = QueryStates()
     states.started("run-1", "counts", at(0))
     states.ended("run-1", Failure("boom", "boom"), at(1))
-    states.heard("counts", at(1))
+    states.published("counts", at(1))
     assert not states.are_any_active
-    assert states.not_heard_for(5, at(6)) == ["counts"]
+    assert states.not_published_for(5, at(6)) == ["counts"]
     assert states.stopped(at(7)) == ["counts"]
     assert stands(states, "state", "since", "error") == ("stopped", "2026-11-21T12:00:07.000Z", "boom")
-    assert states.not_heard_for(5, at(99)) == []
+    assert states.not_published_for(5, at(99)) == []
 
 
 def test_a_query_that_is_given_up_stays_so_when_its_process_ends():
@@ -120,12 +120,12 @@ def test_queries_that_run_are_due_when_nothing_was_published_of_them():
     for number, query in enumerate(("counts", "archive", "ended")):
         states.started(f"run-{number}", query, at(0))
     states.ended("run-2", None, at(0))
-    assert states.not_heard_for(5, at(0)) == ["counts", "archive"], "of which nothing was published at all"
+    assert states.not_published_for(5, at(0)) == ["counts", "archive"], "of which nothing was published at all"
     for query in ("counts", "archive"):
-        states.heard(query, at(1))
-    states.heard("counts", at(3))
-    assert states.not_heard_for(5, at(5)) == []
-    assert states.not_heard_for(5, at(6)) == ["archive"]
+        states.published(query, at(1))
+    states.published("counts", at(3))
+    assert states.not_published_for(5, at(5)) == []
+    assert states.not_published_for(5, at(6)) == ["archive"]
 
 
 def test_the_partitions_are_those_of_queries_that_run():

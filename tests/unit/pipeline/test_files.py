@@ -8,7 +8,7 @@ from messages import refused
 
 from pipeline.checkpoint.contents import FILES, Checkpoint
 from pipeline.sources.documents import MAX_DOCUMENT_BYTES, Line, lines_of
-from pipeline.sources.files import TakenFile, path_of, taken_files
+from pipeline.sources.files import SourceFile, path_of, source_files
 
 
 @pytest.fixture
@@ -83,23 +83,23 @@ class TestTaken:
         (folder / name).write_text("\n".join(["v1", *entries]))
 
     def test_before_the_first_batch_there_is_none(self, tmp_path):
-        assert taken_files(tmp_path) == []
+        assert source_files(tmp_path) == []
 
     def test_those_of_a_summary_and_of_what_came_after_it_each_once(self, tmp_path):
         self.log(tmp_path, "8", self.entry("/in/old.json", 8))
         self.log(tmp_path, "9.compact", self.entry("/in/old.json", 8), self.entry("/in/a%20b.json", 9))
         self.log(tmp_path, "10", self.entry("/in/new.json", 10))
         self.log(tmp_path, ".10.crc", "no entry")
-        assert taken_files(tmp_path) == [
-            TakenFile("/in/old.json", 17, 8),
-            TakenFile("/in/a b.json", 17, 9),
-            TakenFile("/in/new.json", 17, 10),
+        assert source_files(tmp_path) == [
+            SourceFile("/in/old.json", 17, 8),
+            SourceFile("/in/a b.json", 17, 9),
+            SourceFile("/in/new.json", 17, 10),
         ]
 
     def test_a_damaged_log_is_named(self, tmp_path):
         self.log(tmp_path, "0", '{"path":')
         with refused("sources/0/0"):
-            taken_files(tmp_path)
+            source_files(tmp_path)
 
     def test_a_batch_of_files_ends_behind_its_last_entry(self, tmp_path):
         (tmp_path / "offsets").mkdir()

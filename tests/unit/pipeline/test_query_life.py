@@ -26,7 +26,7 @@ class FakeRun:
     def call_at_end(self, ended):
         self.ended = ended
 
-    def heard(self, _):
+    def on_progress(self, _):
         self.has_begun = True
 
     def stop(self):
@@ -81,7 +81,7 @@ def test_a_query_is_due_at_once_runs_and_ends(tmp_path):
     assert (life.state, life.due < world.now) == (State.DUE, True)
     life.start()
     assert (life.state, life.due, life.is_starting) == (State.RUNNING, math.inf, True)
-    life.heard(None)
+    life.on_progress(None)
     assert not life.is_starting
     world.end_run()
     assert (life.state, life.due, life.is_over) == (State.ENDED, math.inf, True)
@@ -256,9 +256,9 @@ def test_a_stop_waits_for_the_batch_under_way_and_for_no_other(tmp_path):
     working.finish()
     assert (resting.is_stopped, idle.state) == (True, State.ENDED)
     assert (busy.is_stopped, working.state) == (False, State.RUNNING)
-    working.heard({"batchId": 4})
+    working.on_progress({"batchId": 4})
     assert not busy.is_stopped, "this batch was done before the stop, and is only told now"
-    working.heard({"batchId": 5})
+    working.on_progress({"batchId": 5})
     assert (busy.is_stopped, working.state) == (True, State.ENDED)
 
 

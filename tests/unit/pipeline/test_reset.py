@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from contract.settings import Settings
-from pipeline.running.reset import checkpoints_held, deletions, named
+from pipeline.running.reset import deletions, locked_checkpoints, named
 
 TRY = "import sys, filelock; filelock.FileLock(sys.argv[1]).acquire(timeout=0)"
 
@@ -32,7 +32,7 @@ def test_no_other_process_can_take_the_query_before_all_is_deleted(settings):
     for path in (places[0].folder / "offsets" / "0", places[0].beside(".topics"), table / "date=2026-01-01" / "part"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    with checkpoints_held(query, settings):
+    with locked_checkpoints(query, settings):
         found = deletions(query, settings)
         assert len(found) == 2, "the checkpoint and the table"
         for deletion in found:

@@ -1,4 +1,4 @@
-"""The comparison of tables, and the stretches of records by which lateness is told: values in, values out."""
+"""The comparison of tables, and the offset ranges of records by which lateness is told: values in, values out."""
 
 import json
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from pipeline.checkpoint.contents import Batch
-from pipeline.verification.lateness import Stretch, stretches
+from pipeline.verification.lateness import OffsetRange, offset_ranges
 from pipeline.verification.outcome import Cut, Lateness, Outcome, RowCounts
 from pipeline.verification.show import as_json
 from pipeline.verification.tables import Excuses, Tables, own_rows
@@ -155,30 +155,34 @@ def batch(number, watermark_ms=0, **ends):
 class TestStretches:
     def test_a_record_is_late_by_the_watermark_of_the_batch_before_its_own(self):
         batches = [batch(0, 0, p0=10), batch(1, 500, p0=20), batch(2, 900, p0=30)]
-        assert stretches({A: 0}, batches, committed=2) == [Stretch(A, 0, 20, 0, 0), Stretch(A, 20, 30, 500, 500)]
+        assert offset_ranges({A: 0}, batches, committed=2) == [OffsetRange(A, 0, 20, 0, 0), OffsetRange(A, 20, 30, 500, 500)]
 
     def test_a_batch_without_records_moves_the_watermark_too(self):
         batches = [batch(0, 0, p0=10), batch(1, 500, p0=10), batch(2, 500, p0=20)]
-        assert stretches({A: 0}, batches, committed=2) == [Stretch(A, 0, 10, 0, 0), Stretch(A, 10, 20, 500, 500)]
+        assert offset_ranges({A: 0}, batches, committed=2) == [OffsetRange(A, 0, 10, 0, 0), OffsetRange(A, 10, 20, 500, 500)]
 
     def test_the_first_batch_begins_where_the_query_has_started_and_later_partitions_at_0(self):
         batches = [batch(0, 0, p0=10, p1=5), batch(1, 7, p0=10, p1=6, p2=3)]
-        assert stretches({A: 4, B: 5}, batches, committed=1) == [Stretch(A, 4, 10, 0, 0), Stretch(B, 5, 6, 0, 0), Stretch(C, 0, 3, 0, 0)]
+        assert offset_ranges({A: 4, B: 5}, batches, committed=1) == [
+            OffsetRange(A, 4, 10, 0, 0),
+            OffsetRange(B, 5, 6, 0, 0),
+            OffsetRange(C, 0, 3, 0, 0),
+        ]
 
     def test_the_records_of_the_batch_under_way_are_told_apart(self):
         batches = [batch(0, 0, p0=10), batch(1, 0, p0=20)]
-        assert stretches({A: 0}, batches, committed=0) == [Stretch(A, 0, 10, 0, 0), Stretch(A, 10, 20, 0, 0, is_ahead=True)]
+        assert offset_ranges({A: 0}, batches, committed=0) == [OffsetRange(A, 0, 10, 0, 0), OffsetRange(A, 10, 20, 0, 0, is_ahead=True)]
 
     def test_where_batches_are_missing_lateness_is_known_within_the_watermarks_around_them(self):
         batches = [batch(0, 100, p0=10), batch(4, 500, p0=50), batch(5, 600, p0=60)]
-        assert stretches({A: 0}, batches, committed=5) == [
-            Stretch(A, 0, 10, 0, 0),
-            Stretch(A, 10, 50, 100, 500),
-            Stretch(A, 50, 60, 500, 500),
+        assert offset_ranges({A: 0}, batches, committed=5) == [
+            OffsetRange(A, 0, 10, 0, 0),
+            OffsetRange(A, 10, 50, 100, 500),
+            OffsetRange(A, 50, 60, 500, 500),
         ]
 
     def test_before_the_first_batch_that_is_known_nothing_is_certainly_late_but_what_is_before_1970(self):
-        assert stretches({A: 0}, [batch(7, 500, p0=50)], committed=7) == [Stretch(A, 0, 50, 0, 500)]
+        assert offset_ranges({A: 0}, [batch(7, 500, p0=50)], committed=7) == [OffsetRange(A, 0, 50, 0, 500)]
 
 
 def test_the_json_says_all():
