@@ -13,9 +13,8 @@ from contract.settings import Settings
 from contract.text import duration
 from contract.topics import QUERY_STATES
 from dashboard import formats
+from dashboard.reading.polls import source_ends, tail
 from dashboard.reading.reader import follow
-from dashboard.reading.source_ends import source_ends
-from dashboard.reading.tails import tail
 
 SOURCE_TOPIC, STATES_TOPIC = WIKIMEDIA.name, QUERY_STATES.name
 QUERY = "wikimedia-edit-stats"
@@ -41,12 +40,12 @@ def sources_of(records: Iterable[Message]) -> list[str]:
 
 def is_recorded(settings: Settings) -> bool:
     """Whether the newest events are of a recording."""
-    return sources_of(tail(settings.kafka, SOURCE_TOPIC).records) == ["recorded"]
+    return sources_of(tail(settings.kafka, SOURCE_TOPIC).answer) == ["recorded"]
 
 
 def show_source(settings: Settings, now: datetime) -> None:
     """Draws badges: the source of the records, and the age of the last one."""
-    records = tail(settings.kafka, SOURCE_TOPIC).records
+    records = tail(settings.kafka, SOURCE_TOPIC).answer
     if not records:
         return
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -18,8 +18,8 @@ from dashboard.health.history import RECENT, decode_point
 from dashboard.health.over_time import show_history
 from dashboard.health.plans import show_plan
 from dashboard.page_head import refreshing, show_totals, snapshot_under
+from dashboard.reading.polls import source_ends
 from dashboard.reading.reader import Snapshot, follow_recent
-from dashboard.reading.source_ends import source_ends
 from dashboard.reading.states import show_problem
 
 TOPIC = QUERY_STATES.name

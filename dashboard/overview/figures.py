@@ -11,7 +11,7 @@ from contract.domains.domain import Domain
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row, decode_json, moment, timestamp_ms_of
 from dashboard.health.history import HISTORY
-from dashboard.reading.source_ends import Poll
+from dashboard.reading.polls import Poll
 
 RATE_SECONDS = 60
 SPARK_SECONDS = 30

@@ -31,8 +31,8 @@ from dashboard.overview.figures import (
     waiting_since,
 )
 from dashboard.page_head import refreshing, snapshot_under
+from dashboard.reading.polls import Poll, source_ends
 from dashboard.reading.reader import follow, follow_recent
-from dashboard.reading.source_ends import Poll, source_ends
 
 TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES.name, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS.name
 _WAITING = (
