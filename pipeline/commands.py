@@ -22,7 +22,7 @@ Mode = Literal["append", "update", "complete"]
 
 def run(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
-    once: Annotated[bool, typer.Option("--once", help="take what is there and end")] = False,  # noqa: FBT002 - an option of the command line
+    once: Annotated[bool, typer.Option("--once", help="process the available records and end")] = False,  # noqa: FBT002 - an option of the command line
     mode: Annotated[Mode | None, typer.Option(help="another output mode")] = None,
     console: Annotated[bool, typer.Option("--console", help="print the rows of each batch, by window, instead of writing them")] = False,  # noqa: FBT002
     batch: Annotated[bool, typer.Option("--batch", help="read a fixed range of offsets as a batch, print its rows, keep nothing")] = False,  # noqa: FBT002
@@ -82,9 +82,9 @@ def run(
 
 def ingest(
     topic: Annotated[str, typer.Argument(help="a topic with keys and JSON objects")],
-    once: Annotated[bool, typer.Option("--once/--continuous", help="take what is there and end, or go on")] = False,  # noqa: FBT002 - an option
+    once: Annotated[bool, typer.Option("--once/--continuous", help="process the available records and end, or continue")] = False,  # noqa: FBT002 - an option
     infer_schema: Annotated[bool, typer.Option("--infer-schema", help="infer new fields from the whole topic, and name them")] = False,  # noqa: FBT002
-    debug: Annotated[bool, typer.Option("--debug", help="use a table of its own; show columns, rows and Spark's plan first")] = False,  # noqa: FBT002
+    debug: Annotated[bool, typer.Option("--debug", help="use a separate table; show columns, rows and Spark's plan first")] = False,  # noqa: FBT002
 ) -> None:
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes."""
     from pipeline.ingest.inference import infer, introduce, sample

@@ -24,7 +24,7 @@ def archives(cache: Path) -> list[Path]:
 def archive_for(java: Path, class_path: Sequence[Path], cache: Path) -> Path:
     """The archive for a Java and a class path that begins with these jars, whether it exists or not.
 
-    Java accepts an archive only with the jars from which it was created: an installation that is made anew has another one.
+    Java accepts an archive only with the jars from which it was created: a new installation has another one.
     """
     key = hashlib.sha256("\n".join(map(_identity, [java, *class_path])).encode()).hexdigest()[:12]
     return cache.absolute() / "class-data" / f"{key}.jsa"

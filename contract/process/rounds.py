@@ -12,8 +12,8 @@ RETRY_SECONDS = 10
 def repeat(work: Callable[[], None], seconds_between: float, stop: Event, say: Callable[[str], None], *, at_once: bool) -> None:
     """Calls `work` every `seconds_between` until `stop` is set; at_once: also before the first wait.
 
-    A StreamgaugeError, such as of a Kafka or an object store that is away, is said, and the work tried again after RETRY_SECONDS, then after
-    twice as long, and so on up to `seconds_between`.
+    Reports a StreamgaugeError, such as for a Kafka or an object store that cannot be reached, and tries again after RETRY_SECONDS, then
+    after twice as long, and so on up to `seconds_between`.
     """
     retry, wait = RETRY_SECONDS, 0 if at_once else seconds_between
     while not stop.wait(wait):

@@ -110,16 +110,16 @@ class CheckpointUse:
         if others := [name for name in old if name not in ids and any(one.startswith(SCHEME) for one in (name, *ids))]:
             msg = f"query {self.query} has read {_shown(others)} and is now to read {_shown(ids)}; a checkpoint is of one source: set STREAMGAUGE_NEST_SOURCE as it was, or recount from the start (`streamgauge reset {self.query}`)"
             raise StreamgaugeError(msg)
-        anew = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
-        if anew and settings.fail_on_data_loss:
-            raise StreamgaugeError(self.records_gone(f"topic {', '.join(anew)} was deleted and recreated"))
+        recreated = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
+        if recreated and settings.fail_on_data_loss:
+            raise StreamgaugeError(self.records_gone(f"topic {', '.join(recreated)} was deleted and recreated"))
         write_whole(self.place.beside(".topics"), orjson.dumps({**old, **ids}).decode())
 
     def records_gone(self, found: str) -> str:
         """The message for records that are gone before the query read them. found: the evidence."""
         return (
-            f"{found}. Two ways out: go on with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
-            f"or recount from the earliest record that is there (`streamgauge reset {self.query}`)"
+            f"{found}. Two ways out: continue with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
+            f"or recount from the earliest remaining record (`streamgauge reset {self.query}`)"
         )
 
 

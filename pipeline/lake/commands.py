@@ -85,9 +85,9 @@ def derive(
 def maintain(
     table: Annotated[list[str] | None, typer.Argument(help="tables by name; all without one", show_default=False)] = None,
     retain: Annotated[str, typer.Option(metavar="DURATION", help="keep files that no longer belong to a table for so long")] = "7 days",
-    allow_short_retention: Annotated[bool, typer.Option("--allow-short-retention", help="let --retain be below 7 days")] = False,  # noqa: FBT002
+    allow_short_retention: Annotated[bool, typer.Option("--allow-short-retention", help="allow a --retain below 7 days")] = False,  # noqa: FBT002
     every: Annotated[
-        str | None, typer.Option(metavar="DURATION", help='go on, with a round each "1 hour", the first after the first hour')
+        str | None, typer.Option(metavar="DURATION", help='continue, with a round every "1 hour", the first after an hour')
     ] = None,
 ) -> None:
     """Compact many small files of Delta tables and delete unused ones. Safe while queries run."""

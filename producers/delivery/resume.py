@@ -48,11 +48,11 @@ def when_kafka_answers(ask: Callable[[], T], notice: Say, seconds: float = AWAY_
     while True:
         try:
             return ask()
-        except (KafkaUnavailable, TopicMissing) as away:
-            if isinstance(away, TopicMissing) and not is_reported:
+        except (KafkaUnavailable, TopicMissing) as error:
+            if isinstance(error, TopicMissing) and not is_reported:
                 raise
             if not is_reported:
-                notice(f"{away}; waiting for it, up to {seconds:.0f} s")
+                notice(f"{error}; waiting for it, up to {seconds:.0f} s")
                 is_reported = True
             if time.monotonic() > deadline:
                 raise

@@ -45,10 +45,10 @@ def encoder(registry: SchemaRegistry, topic: str, text: str, notice: Callable[[s
     while not idle.is_stopped():
         try:
             registry.register(f"{topic}-value", text)
-        except RegistryUnavailable as away:
+        except RegistryUnavailable as error:
             if away_since is None:
                 away_since = time.monotonic()
-                notice(f"waiting: {away}")
+                notice(f"waiting: {error}")
             idle.wait(_SECONDS_BETWEEN_TRIES)
             continue
         if away_since is not None:
