@@ -86,7 +86,9 @@ def test_what_cannot_be_promoted_is_refused(both_versions, name, told):
 def test_a_version_that_runs_is_not_promoted(both_versions):
     with running_queries(f"{STATS}.v2", settings=both_versions) as said:
         eventually(lambda: f"{STATS}.v2 runs" in said, "the query to run")
-        assert f"query {STATS}.v2 is already running in another process" in one_line_error(streamgauge("promote", f"{STATS}.v2", "--yes", settings=both_versions))
+        assert f"query {STATS}.v2 is already running in another process" in one_line_error(
+            streamgauge("promote", f"{STATS}.v2", "--yes", settings=both_versions)
+        )
 
 
 def test_a_version_that_has_also_run_by_itself_is_not_promoted(both_versions):
