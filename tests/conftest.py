@@ -73,6 +73,17 @@ def registry(settings: Settings) -> Iterator[Settings]:
 
 
 @pytest.fixture
+def soon_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Kafka that does not answer is given up after a second, and not after five or ten."""
+    for constant in (
+        "contract.kafka.result_table.ANSWER_SECONDS",
+        "contract.kafka.topic_ends.METADATA_SECONDS",
+        "pipeline.monitoring.alerts.LAST_ALERTS_SECONDS",
+    ):
+        monkeypatch.setattr(constant, 1)
+
+
+@pytest.fixture
 def fresh(settings: Settings, tmp_path: Path) -> Settings:
     """A new home, and the worker's broker with every topic empty. Do not stop this broker: see `own_broker`."""
     empty_topics(settings.kafka)

@@ -134,6 +134,7 @@ def test_on_a_timer_it_goes_on_while_kafka_is_away_and_ends_when_told_to(own_bro
         broker.stop()
 
 
+@pytest.mark.usefixtures("soon_away")
 @pytest.mark.parametrize(
     ("arguments", "variables", "message"),
     [

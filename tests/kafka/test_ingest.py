@@ -180,6 +180,7 @@ def test_debug_shows_schema_plan_and_rows_and_leaves_the_real_table_alone(topic)
     assert held(topic) == {"a": {"n": 1, "new": {"x": 1}}}
 
 
+@pytest.mark.usefixtures("soon_away")
 @pytest.mark.parametrize(
     ("arguments", "variables", "told"),
     [

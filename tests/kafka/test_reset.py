@@ -157,6 +157,7 @@ def test_records_that_kafka_no_longer_has_are_mentioned(fresh):
     assert "note: the next run starts at STREAMGAUGE_STARTING_OFFSETS=latest" in done.stdout
 
 
+@pytest.mark.usefixtures("soon_away")
 @pytest.mark.parametrize(
     ("arguments", "variables", "message"),
     [

@@ -45,6 +45,7 @@ def test_watch_shows_the_table_and_ends_with_0_on_ctrl_c(fresh):
     os.close(theirs)
 
 
+@pytest.mark.usefixtures("soon_away")
 @pytest.mark.parametrize("arguments", [("status",), ("status", "--watch"), ("status", "--format", "json"), ("dead-letters",)])
 def test_a_kafka_that_is_away_is_one_clear_error(settings, arguments):
     done = streamgauge(*arguments, settings=settings, KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1")

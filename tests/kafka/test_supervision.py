@@ -126,7 +126,9 @@ def archived_rows(home):
 def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(own_broker):
     broker = EmbeddedKafka(own_broker)
     write_topic(own_broker, "nest-logs", cameras(10))
-    with running_queries("nest-camera-stats", settings=replace(own_broker, restart_limit=0)) as said:
+    # So that Spark's Kafka clients give up in a few seconds, and not in forty.
+    impatient = replace(own_broker, restart_limit=0, kafka_options="request.timeout.ms=3000 default.api.timeout.ms=4000")
+    with running_queries("nest-camera-stats", settings=impatient) as said:
         eventually(lambda: sum(results(own_broker).values()) == 10, "the first ten to be counted")
         broker.stop()
         eventually(lambda: any("waits for Kafka" in line for line in said), "the query to wait for Kafka")
@@ -135,6 +137,7 @@ def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(own_brok
         eventually(lambda: sum(results(own_broker).values()) == 20, "the others to be counted")
 
 
+@pytest.mark.usefixtures("soon_away")
 def test_kafka_away_at_the_start_is_one_line_after_which_once_gives_up(tmp_path, settings, monkeypatch):
     monkeypatch.setattr("pipeline.running.query_life.ONCE_SECONDS", 1)
     done = streamgauge(

@@ -210,7 +210,9 @@ class TestWhatDoesNotAnswer:
     def test_what_is_no_address(self, address):
         assert servers.unreachable(address) is not None
 
-    def test_something_that_is_no_kafka(self, settings):
+    def test_something_that_is_no_kafka(self, settings, monkeypatch):
+        for constant in ("contract.kafka.errors.ANSWER_SECONDS", "streamgauge.operations.doctor.servers.ANSWER_SECONDS"):
+            monkeypatch.setattr(constant, 0.5)  # it will never answer
         with listening() as port:
             (found,) = servers.broker(replace(settings, kafka_bootstrap_servers=f"127.0.0.1:{port}"))
         assert found.level == "problem"

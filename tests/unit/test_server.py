@@ -27,7 +27,7 @@ class Script(EmbeddedServer):
         super().__init__(Settings())
         self.ports = tuple(free_ports(1))
         self.folder, self.log, self.pid_file = folder, folder / "log", PidFile(folder / "pid")
-        self.address, self.code = f"127.0.0.1:{self.ports[0]}", code.format(port=self.ports[0], seconds=3 * STALL_SECONDS)
+        self.address, self.code = f"127.0.0.1:{self.ports[0]}", code.format(port=self.ports[0], seconds=2 * STALL_SECONDS)
 
     def answers(self):
         return True
@@ -57,7 +57,7 @@ def test_one_that_works_or_writes_its_log_is_waited_for_and_that_is_said(script,
     server, said = script(first + LISTENS), []
     assert server.start(detached=False, say=said.append)
     assert server.is_ready()
-    assert said, f"the wait took {3 * STALL_SECONDS} s, and nothing was said after {STALL_SECONDS}"
+    assert said, f"the wait took {2 * STALL_SECONDS} s, and nothing was said after {STALL_SECONDS}"
     assert all(f"waiting for the test server to answer at {server.address}" in line for line in said)
 
 

@@ -7,11 +7,14 @@ from threading import Event
 
 import pytest
 from running import eventually
+from urllib3 import Retry
 from web_server import Quiet, answering
 
 from contract.errors import StreamgaugeError
+from contract.kafka.cluster import close_producer
 from contract.process.ports import free_ports
 from contract.settings import Settings
+from pipeline.monitoring import alerts as module
 from pipeline.monitoring.alerts import Alerts
 
 
@@ -30,6 +33,13 @@ def webhook(*answers, when=None):
 
     with answering(Handler) as address:
         yield f"{address}/services/T0P-SECRET", taken
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """The webhook is tried again without a pause, and an absent Kafka is not waited for at the end."""
+    monkeypatch.setattr(Retry, "get_backoff_time", lambda _: 0)
+    monkeypatch.setattr(module, "close_producer", lambda producer, _: close_producer(producer, 0))
 
 
 def alerts(url):
