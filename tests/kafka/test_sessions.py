@@ -28,8 +28,8 @@ def ok(done):
 def test_rows_of_two_runs_are_right_reported_and_reset(fresh_registry, domain, query, counted):
     for hour in (0, 6):
         start = f"2026-01-01T{hour:02}:00:00Z"
-        ok(streamgauge("produce", domain, "--limit", "3000", "--unpaced", "--start", start, *FAULTS, settings=fresh_registry))
-        ok(streamgauge("run", query, "--once", settings=fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="600"))
+        ok(streamgauge("produce", domain, "--limit", "1500", "--unpaced", "--start", start, *FAULTS, settings=fresh_registry))
+        ok(streamgauge("run", query, "--once", settings=fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="500"))
     (outcome,) = json.loads(ok(streamgauge("verify", query, "--format", "json", settings=fresh_registry)))
     rows = outcome["rows"]
     assert rows["equal"] == rows["compared"] > 10
