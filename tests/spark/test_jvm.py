@@ -21,6 +21,16 @@ CONFIG = {
     "spark.driver.extraClassPath": "/added/a.jar:/added/b.jar",
     "spark.app.name": "a name with blanks",
 }
+SMALL_QUERY = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from contract.settings import Settings
+from pipeline.spark.session import spark_session
+
+spark = spark_session(replace(Settings.from_environment(), home=Path(sys.argv[1]), driver_java_options=sys.argv[2]))
+spark.range(3).groupBy("id").count().collect()
+"""
 MODULE = "--add-modules=jdk.incubator.vector"
 IGNORED = "-XX:+IgnoreUnrecognizedVMOptions"
 
@@ -57,7 +67,8 @@ def test_every_jar_is_on_the_class_path_once(own):
 def test_a_session_takes_its_classes_from_the_archive(own, tmp_path):
     save_classes(own)
     loaded = tmp_path / "classes"
-    done = small_stream(own, tmp_path, f"-Xlog:class+load:file={loaded}")
+    run = [sys.executable, "-c", SMALL_QUERY, str(tmp_path), f"-Xlog:class+load:file={loaded}"]
+    done = subprocess.run(run, env=environment(own), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     # Java does not archive lambdas that can be serialized, as Scala's are.
     of_spark = [
@@ -72,12 +83,6 @@ def test_an_archive_that_does_not_fit_is_ignored_in_silence(own, tmp_path):
     done = subprocess.run([java(own), *class_data.options(archive), "-version"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "cds" not in done.stdout + done.stderr
-
-
-def small_stream(settings, folder, option):
-    """A stream in a process of its own."""
-    run = [sys.executable, "-m", "pipeline.spark.classes", str(folder), option]
-    return subprocess.run(run, env=environment(settings), capture_output=True, text=True, check=False)
 
 
 def test_without_downloads_fetch_needs_no_network(own, tmp_path):
