@@ -42,6 +42,14 @@ PROCESS_SECONDS = 1000
 """How long a process may take that is waited for: as with RETRY_SECONDS, far longer than it does."""
 SOON_AWAY = {"fs.s3a.attempts.maximum": "1", "fs.s3a.retry.limit": "2", "fs.s3a.retry.interval": "100ms"}
 """Hadoop tries a request to an object store again for two minutes. That ours is away need not be waited for so long."""
+FEW_ROWS = {
+    # What is not compiled runs at once: of a plan that meets a few rows, most of the time would go into compiling it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+"""Settings of a Spark session that meets a few rows in each plan. Labs, and nearly all tests on a broker, run with the product's own."""
 SPARK_COMMANDS = {"derive", "ingest", "maintain", "query", "run", "state", "verify"}
 T = TypeVar("T")
 OBJECT_STORE = ObjectStore(free_ports(1)[0])

@@ -11,7 +11,7 @@ import pytest
 from brokers import Secured
 from plain import one_camera, read_topic, write_topic
 from rights import Right, documented
-from running import environment, streamgauge
+from running import FEW_ROWS, environment, streamgauge
 
 from contract.domains import NAMES
 from streamgauge.platform.registry import EmbeddedRegistry
@@ -53,6 +53,7 @@ def flow(secured, tmp_path_factory):
     home, events, config = (tmp_path_factory.mktemp(name) for name in ("pipeline", "events", "config"))
     (config / "spark-defaults.conf").write_text(
         f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir file://{events}\n"
+        + "".join(f"{name} {value}\n" for name, value in FEW_ROWS.items())
     )
     key_password = secured.secret("key")
     certified = secured.as_certified("verify", password=key_password, written=f"${{env:{KEY_PASSWORD}}}")

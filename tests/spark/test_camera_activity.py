@@ -10,6 +10,8 @@ from streaming import Stream, at
 from contract.settings import Settings
 from pipeline.domains import nest
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 TEN_MINUTES = Settings(watermark="10 minutes")
 
 
