@@ -77,6 +77,11 @@ class QueryStatus:
         """Whether it is processing nothing."""
         return self.state in TROUBLES
 
+    @property
+    def has_process(self) -> bool:
+        """Whether a process runs it, or will restart it."""
+        return self.state in _REPORTED_REGULARLY
+
     def as_row(self) -> Row:
         """The fields by name, times as ISO 8601 text with Z."""
         return {name: utc_text(value) if isinstance(value, datetime) else value for name, value in asdict(self).items()}

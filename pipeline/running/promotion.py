@@ -71,7 +71,7 @@ class Promotion:
             for query in (self.new, self.current):
                 locks.enter_context(locked_checkpoints(query, self.settings))
             for status in read_statuses(self.settings):
-                if status.query in {self.new.name, self.current.name} and not status.is_trouble:
+                if status.query in {self.new.name, self.current.name} and status.has_process:
                     msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop it first"
                     raise StreamgaugeError(msg)
             yield

@@ -28,7 +28,7 @@ def own_topics(settings: Settings) -> dict[str, int]:
     own = {topic.name for topic in TOPICS}
     found = {name: [f"{name}-{number}" for number in existing[name]] for name in existing if re.sub(r"\.v\d+$", "", name) in own}
     for status in read_statuses(settings) if QUERY_STATES.name in found else []:
-        if not status.is_trouble:
+        if status.has_process:
             msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop that `streamgauge run` first"
             raise StreamgaugeError(msg)
     ends = TopicEnds(settings.kafka)

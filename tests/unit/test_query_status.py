@@ -127,9 +127,14 @@ def test_a_row_of_an_earlier_version_is_read_too():
 @pytest.mark.parametrize("told", ["running", "idle", "restarting"])
 def test_a_query_that_ran_and_is_not_heard_of_is_silent(told):
     limit = SILENT_AFTER.total_seconds()
-    assert status(state=told, heard=limit).state == told
+    assert (status(state=told, heard=limit).state, status(state=told, heard=limit).has_process) == (told, True)
     silent = status(state=told, heard=limit + 1)
-    assert (silent.state, silent.since, silent.is_trouble) == ("silent", NOON - SILENT_AFTER - timedelta(seconds=1), True)
+    assert (silent.state, silent.since, silent.is_trouble, silent.has_process) == (
+        "silent",
+        NOON - SILENT_AFTER - timedelta(seconds=1),
+        True,
+        False,
+    )
 
 
 def test_a_query_that_ended_stays_so_however_long_ago():
