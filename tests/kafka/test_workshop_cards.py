@@ -80,7 +80,7 @@ def test_card_1_the_producer_stands_still(fresh):
         try:
             eventually(lambda: read_topic(fresh, "nest-logs"), "the producer's first document")
             play(fresh, 1)
-            assert psutil.Process(producer.pid).status() == psutil.STATUS_STOPPED
+            eventually(lambda: psutil.Process(producer.pid).status() == psutil.STATUS_STOPPED, "the producer to stand still")
         finally:
             producer.kill()
 
