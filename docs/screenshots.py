@@ -36,7 +36,7 @@ TOGETHER = [domain.name for domain in DOMAINS] + ["health"]
 ON_PHONE = TOGETHER[:2]
 SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
 """By colour scheme, how the names of its pictures end."""
-DRAWN_MS = 120_000
+DRAWN_MS = 300_000
 
 
 def code_of() -> dict[str, str]:
@@ -61,10 +61,8 @@ def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], nam
         page.get_by_test_id("stMetric").last.wait_for()
         page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
         page.wait_for_function("() => !document.querySelector('[data-stale=true]')")
-        if name == "overview":  # rates need some readings
-            page.wait_for_function(
-                "() => [...document.querySelectorAll('[data-testid=stMetricValue]')].every(v => v.innerText.trim() !== '\u2013')"
-            )
+        if name == "overview":  # the courses of events in and of rows out need some readings
+            page.wait_for_function(f"() => document.querySelectorAll('[data-testid=stMetricChart] svg').length === {2 * len(DOMAINS)}")
         page.screenshot(path=folder / f"{name}.png")
     page.close()
 

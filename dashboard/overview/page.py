@@ -131,7 +131,7 @@ def _show_throughput(label: str, found: Throughput | None) -> None:
     """A rate with its course. Two digits of it are enough."""
     rate = 0.0 if found is None else found.per_second
     value = "\N{EN DASH}" if found is None else f"{rate:,.0f}" if rate >= 10 or not rate else f"{rate:.1f}"  # noqa: PLR2004
-    st.metric(label, value, width=280, chart_data=found.course if found else None, chart_type="area")
+    st.metric(label, value, width=280, chart_data=found.course if found else None, chart_type="bar")
 
 
 def _delay(polls: Sequence[Poll], offsets: Mapping[str, int], now: datetime) -> str:
