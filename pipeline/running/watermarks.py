@@ -27,7 +27,7 @@ def with_partition_watermarks(
     rows: has `topic`, `partition`, `offset` and `event_time`; the first three are dropped. delay: how late a row may be, e.g. "10 minutes".
     skew: an idle partition holds the watermark back by at most this much event time behind the most advanced partition.
     partitions: topic and number of the source's partitions. A partition that is added while the query runs shares a branch.
-    branches: the number of branches in the query's first run. Spark counts each branch as a source, and a checkpoint fixes the number of
+    branches: the number of branches in the query's first run; None in that run. Spark counts each branch as a source, and a checkpoint fixes the number of
     sources.
     """
     branches = branches or min(len(partitions), MAX_BRANCHES)

@@ -74,7 +74,11 @@ def test_the_source_is_read_once_whatever_the_number_of_partitions(spark, tmp_pa
         "timestamp AS seen_at", "value % 10 AS camera", "'a' AS topic", "int(value % 3) AS partition", "value AS offset"
     )
     partitions = [("a", number) for number in range(3)]
-    counts = with_partition_watermarks(rows, "seen_at", delay="1 minute", skew="1 hour", partitions=partitions).groupBy("camera").count()
+    counts = (
+        with_partition_watermarks(rows, "seen_at", delay="1 minute", skew="1 hour", partitions=partitions, branches=None)
+        .groupBy("camera")
+        .count()
+    )
     query = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
         plan = []
