@@ -70,8 +70,8 @@ events of a query, one record each.
 QUERY_STATES = compacted_topic("query-states")
 """Key: query name, UTF-8.
 Value: JSON {"query", "state": "running" | "idle" | "restarting" | "stopped" | "failed", "since", "time", "started_at",
-"process": {"host", "pid"}, "run_id", "error", "error_detail", "error_at", "source_offsets", "progress", "plan"}: the current state of the query, the whole row; at
-least every 5 s while it runs or restarts. "plan" is null before the first batch with records; then the steps of Spark's plan, the result first:
+"process": {"host", "pid"}, "run_id", "error", "error_detail", "error_at", "source_offsets", "progress", "plan"}: the current state of the
+query, the whole row; at least every 5 s while it runs or restarts. "plan" is null before the first batch with records; then the steps of Spark's plan, the result first:
 [{"name", "detail", "inputs"}, ...].
 """
 

@@ -33,6 +33,7 @@ from contract.settings import Settings
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.measures import measures
+from pipeline.monitoring.plan import Plan, plan_of
 from pipeline.query import Query
 from pipeline.running.failures import PYTHON_IS_SLOW
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
@@ -200,6 +201,19 @@ class Stream:
         parquet.write_table(pa.Table.from_pylist([dict(zip(_ARROW_SCHEMA.names, row, strict=True)) for row in rows], _ARROW_SCHEMA), path)
         self._written += 1
         os.utime(path, (self._written, self._written))
+
+
+def plan_of_stream(rows: DataFrame, folder: Path) -> Plan:
+    """The plan of a stream of `rows` in update mode, once a batch had records. folder: for its checkpoint."""
+    writer = rows.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(folder / "checkpoint"))
+    running, plan = writer.start(), Plan()
+    try:
+        while not plan and running.isActive:
+            plan = plan_of(rows.sparkSession, running)
+    finally:
+        running.stop()
+    assert running.exception() is None
+    return plan
 
 
 def _failure_of(running: StreamingQuery) -> StreamingQueryException | None:

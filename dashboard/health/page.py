@@ -84,7 +84,7 @@ def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
     if broken:
         st.error(
             f"**{formats.several(broken, 'query does', 'queries do')} not run,** and nothing changes in what they write. "
-            "Their errors say what to do.",
+            "Each is shown below, with the reason.",
             icon=":material/error:",
         )
     for status in failed:

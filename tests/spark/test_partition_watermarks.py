@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 from plain import one_camera
-from streaming import Record, at
+from streaming import Record, at, plan_of_stream
 
 from contract.settings import Settings
 from pipeline.domains import nest
-from pipeline.monitoring.plan import plan_of
 from pipeline.running.watermarks import with_partition_watermarks
 
 CAMERA_STATS = nest.queries(Settings())[0]
@@ -79,13 +78,5 @@ def test_the_source_is_read_once_whatever_the_number_of_partitions(spark, tmp_pa
         .groupBy("camera")
         .count()
     )
-    query = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    try:
-        plan = []
-        while not plan and query.isActive:
-            plan = plan_of(spark, query)
-    finally:
-        query.stop()
-    assert query.exception() is None
-    names = [step["name"] for step in plan]
+    names = [step["name"] for step in plan_of_stream(counts, tmp_path)]
     assert (names.count("MicroBatchScan"), names.count("EventTimeWatermark")) == (1, 3)
