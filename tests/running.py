@@ -36,8 +36,11 @@ PATIENCE_MS = RETRY_SECONDS * 1000
 """RETRY_SECONDS, for a browser."""
 OF_THIS_MACHINE = ("STREAMGAUGE_CACHE", "STREAMGAUGE_JAVA_HOME", "STREAMGAUGE_MAVEN_URL")
 """The only settings that tests, chaos and benchmarks take from their environment. Others may name somebody's production."""
-SHORT_LIVED = "-XX:TieredStopAtLevel=1"
-"""For Java that lives for a few batches: what it spends on compiling well is a fifth of the cores' time, and never comes back."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
+"""For Java that lives for a few batches: compiling well takes a fifth of the cores' time, and does not pay.
+
+With the first compiler alone, Java reserves 48 MB for compiled code. All queries in one JVM fill them, and Java says so on standard output.
+"""
 PROCESS_SECONDS = 1000
 """How long a process may take that is waited for: as with RETRY_SECONDS, far longer than it does."""
 SOON_AWAY = {"fs.s3a.attempts.maximum": "1", "fs.s3a.retry.limit": "2", "fs.s3a.retry.interval": "100ms"}
@@ -192,8 +195,7 @@ def shared_spark() -> "SparkSession":
         cache=Settings.from_environment().cache,
         lake_uri="s3a://bucket/tables",
         aws_endpoint_url=OBJECT_STORE.address,
-        # With its first compiler alone Java reserves 48 MB for code, which the queries of so many tests fill.
-        driver_java_options=f"{SHORT_LIVED} -XX:ReservedCodeCacheSize=512m",
+        driver_java_options=SHORT_LIVED,
         driver_memory="2g",
     )
     with patch.dict(os.environ, CREDENTIALS):
