@@ -52,7 +52,7 @@ FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-"""Settings of a Spark session that meets a few rows in each plan. Labs, and nearly all tests on a broker, run with the product's own."""
+"""Settings of the session that tests share, and labs. A pipeline that a test starts as a process runs with the product's own."""
 SPARK_COMMANDS = {"derive", "ingest", "maintain", "query", "run", "state", "verify"}
 T = TypeVar("T")
 OBJECT_STORE = ObjectStore(free_ports(1)[0])
@@ -200,6 +200,8 @@ def shared_spark() -> "SparkSession":
     )
     with patch.dict(os.environ, CREDENTIALS):
         spark = spark_session(chosen)
+    for name, value in FEW_ROWS.items():
+        spark.conf.set(name, value)
     for name, value in SOON_AWAY.items():
         spark.sparkContext._jsc.hadoopConfiguration().set(name, value)
     return spark

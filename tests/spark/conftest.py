@@ -1,24 +1,15 @@
 """Frames written as lists."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from running import FEW_ROWS
 from streaming import RECORD_SCHEMA, Stream
 
 from contract.settings import Settings
-from pipeline.spark.session import session_config
-
-
-@pytest.fixture(scope="module")
-def few_rows(spark: SparkSession) -> Iterator[None]:
-    """Plans are not compiled, see running.FEW_ROWS."""
-    with session_config(spark, FEW_ROWS):
-        yield
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ from contract.settings import Settings
 from pipeline.lake.ad_hoc_sql import answer
 from pipeline.lake.tables import tables
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 

@@ -10,8 +10,6 @@ from streaming import Stream, at
 from contract.settings import Settings
 from pipeline.domains import nest
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 TEN_MINUTES = Settings(watermark="10 minutes")
 
 

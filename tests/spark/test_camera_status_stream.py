@@ -12,8 +12,6 @@ from streaming import Record, Stream, at
 from contract.settings import Settings
 from pipeline.domains import nest
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 CAMERA_STATUS = next(query for query in nest.queries(Settings()) if query.name == "nest-camera-status")
 TEN_MINUTES = Settings(watermark="10 minutes")
 

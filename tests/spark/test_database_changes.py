@@ -8,8 +8,6 @@ import pytest
 from contract.settings import Settings
 from pipeline.catalog import known
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WINDOW = {"start": "2026-01-01T12:00:00Z", "end": "2026-01-01T13:00:00Z"}
 

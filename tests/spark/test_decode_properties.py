@@ -8,15 +8,12 @@ import struct
 from collections import Counter
 
 import orjson
-import pytest
 from avro import V1, change, in_wire_format
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pipeline.domains import nest, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
-
-pytestmark = pytest.mark.usefixtures("few_rows")
 
 COUNT = 400
 FUTURE = "10 minutes"

@@ -13,8 +13,6 @@ from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.lake.sql_tables import sql_tables
 from pipeline.sources.kafka import RECORD_SCHEMA
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 TEN = int(at("10:00").timestamp())
 
 

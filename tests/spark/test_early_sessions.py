@@ -11,8 +11,6 @@ from streaming import Record, Stream, at
 from contract.settings import Settings
 from pipeline.domains import taxi
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 BY_NAME = {query.name: query for query in taxi.queries(Settings())}
 EARLY, NATIVE = BY_NAME["taxi-zone-sessions-early"], BY_NAME["taxi-zone-sessions"]
 ALPHABET_CITY, ASTORIA, BAISLEY_PARK, BELMONT = 4, 7, 10, 20

@@ -7,13 +7,10 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import pytest
 from running import PROCESS_SECONDS, environment
 
 from contract.settings import Settings
 from workshop.examples.__main__ import EXAMPLES, main
-
-pytestmark = pytest.mark.usefixtures("few_rows")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "transforms.md").read_text()
 SHOWN = {name: text.strip() for name, text in re.findall(r"^### (\w+)\n.*?^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)}

@@ -8,8 +8,6 @@ import pytest
 from contract.settings import Settings
 from pipeline.sources.files import Files, records_of, source_files
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 
 @pytest.fixture
 def landing(tmp_path):

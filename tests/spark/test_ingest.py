@@ -17,8 +17,6 @@ from pipeline.ingest.location import Location, TableSchema
 from pipeline.ingest.records import newest, rows, seen_type, unusable, usable
 from pipeline.ingest.upsert import learned, merge
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 

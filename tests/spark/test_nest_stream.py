@@ -11,8 +11,6 @@ from contract.settings import Settings
 from contract.storage.data_files import data_file
 from pipeline.domains import nest
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 CAMERA_STATS, *_, DEAD_LETTERS = nest.queries(Settings())
 CROWDS = next(query for query in nest.queries(Settings(crowd=3)) if query.name == "nest-crowds")
 TEN_MINUTES = Settings(watermark="10 minutes")

@@ -6,8 +6,6 @@ from streaming import Record, at
 from contract.settings import Settings
 from pipeline.domains import taxi
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 
 def trip(dropoff, *, timestamp="12:00", **fields):
     value = {"lpep_dropoff_datetime": round(at(dropoff).timestamp() * 1000), "PULocationID": 74, "fare_amount": 10.0, **fields}
