@@ -9,7 +9,7 @@ import psutil
 import pytest
 from confluent_kafka import KafkaException
 from plain import read_topic, results
-from running import alive, below, environment, eventually, settings_on_free_ports, streamgauge_process
+from running import alive, below, environment, eventually, settings_on_free_ports, streamgauge_process, verify
 
 from streamgauge.demo.services import STOP_SECONDS
 from streamgauge.platform import server
@@ -85,6 +85,8 @@ def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_sta
         kept = eventually(has_rows(idle), "the rows of the first demo")
         assert all(kept[key] >= count for key, count in counted.items()), "a count of the first demo was lost"
         eventually(lambda: sum(results(idle).values()) > sum(kept.values()), "the second demo to count on")
+        outcome = verify("nest-camera-stats", settings=idle)["nest-camera-stats"]
+        assert outcome["verdict"] == "right", outcome
         children = below(again.pid)
         assert len(alive(children, "java")) >= 3, "a broker, a schema registry and a Spark driver were expected"
     finally:
