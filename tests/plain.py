@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 import orjson
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from contract.kafka.tombstones import write_rows
 from contract.settings import Settings
@@ -24,19 +24,24 @@ def read_topic(settings: Settings, topic: str) -> list[Message]:
             "bootstrap.servers": settings.bootstrap_servers,
             "group.id": str(uuid.uuid4()),
             "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
             "fetch.message.max.bytes": 16_000_000,
         }
     )
     try:
-        numbers = consumer.list_topics(topic, ANSWER_SECONDS).topics[topic].partitions
-        offsets = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS) for number in numbers}
-        # What was emptied still has an end, which no record leads to.
-        partitions = [TopicPartition(topic, number, first) for number, (first, _) in offsets.items()]
-        ends = {number: end if first < end else 0 for number, (first, end) in offsets.items()}
-        consumer.assign(partitions)
+        ahead = set(consumer.list_topics(topic, ANSWER_SECONDS).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in ahead])
         messages: list[Message] = []
-        while any(position.offset < ends[position.partition] for position in consumer.position(partitions) if ends[position.partition]):
-            messages += [message for message in consumer.consume(10_000, timeout=0.5) if message.error() is None]
+        while ahead:
+            message = consumer.poll(ANSWER_SECONDS)
+            assert message is not None, f"Kafka sent nothing of topic {topic} for {ANSWER_SECONDS} s"
+            if message.error() is None:
+                messages.append(message)
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                ahead.discard(message.partition())
+            else:
+                raise KafkaException(message.error())
         return messages
     finally:
         consumer.close()
