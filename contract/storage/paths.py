@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
@@ -24,15 +23,6 @@ class StoreUnavailable(Unavailable):
     """An object store does not answer, or answers unexpectedly."""
 
     server = "the object store"
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """A file and its metadata. modified: seconds since 1970."""
-
-    path: StoragePath
-    bytes: int
-    modified: float
 
 
 @cache
@@ -103,28 +93,6 @@ def _listed(folder: StoragePath) -> list[tuple[str, bool]]:
     entries = [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in listed]
     # Spark marks the folder itself by an empty object.
     return [(path.rpartition("/")[2], is_folder) for path, is_folder in entries if path != folder.path.rstrip("/")]
-
-
-def files_below(folder: StoragePath, *, leaving_out: frozenset[str] = frozenset()) -> Iterator[StoredFile]:
-    """All files in `folder` and its subfolders, except in folders named in `leaving_out`. Does not follow links. Raises StoreUnavailable."""
-    if not isinstance(folder, Path):
-        with asking(folder):
-            found = folder.fs.find(folder.path, detail=True)
-        for name, entry in found.items():
-            below = name.removeprefix(f"{folder.path.rstrip('/')}/")
-            if not leaving_out & set(below.split("/")[:-1]):
-                modified = entry.get("LastModified") or folder.fs.modified(name)
-                yield StoredFile(folder / below, entry["size"], modified.timestamp())
-        return
-    for where, below, names in os.walk(folder):
-        below[:] = [name for name in below if name not in leaving_out]
-        for name in names:
-            path = Path(where, name)
-            try:
-                status = path.stat()
-            except FileNotFoundError:  # deleted meanwhile
-                continue
-            yield StoredFile(path, status.st_size, status.st_mtime)
 
 
 def write_new(path: StoragePath, text: str) -> bool:

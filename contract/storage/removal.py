@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from contract.errors import StreamgaugeError
-from contract.storage.paths import StoragePath, asking, files_below
+from contract.storage.paths import StoragePath, asking
 from contract.terminal import err
 
 _BLOCK_BYTES = 512
@@ -55,7 +55,8 @@ def remove(path: StoragePath) -> None:
 def bytes_on_disk(path: StoragePath) -> int:
     """The disk space that removing `path` frees. Counts blocks, because sparse files such as Kafka's indexes use less than their length."""
     if not isinstance(path, Path):
-        return sum(file.bytes for file in files_below(path))
+        with asking(path):
+            return sum(file["size"] for file in path.fs.find(path.path, detail=True).values())
     if not path.is_dir() or path.is_symlink():
         return _blocks(path)
     return sum(_blocks(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)

@@ -1,11 +1,9 @@
 """The commands for tables: query, sql, derive, maintain."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -126,9 +124,7 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
     from pipeline.spark.session import running_session
 
     failures = []
-    with contextlib.ExitStack() as open_until_done:
-        with _stdout_is_stderr():  # the JVM inherits standard output, and VACUUM prints to it
-            spark = open_until_done.enter_context(running_session(settings))
+    with running_session(settings) as spark:
         for one in due:
             try:
                 out.print(maintain_table(one, spark, settings, retain_seconds))
@@ -156,19 +152,6 @@ def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> N
                 child.kill()
 
     repeat(work, seconds_between, stop, err.print, at_once=False)
-
-
-@contextlib.contextmanager
-def _stdout_is_stderr() -> Iterator[None]:
-    """Redirects standard output to standard error, also for processes started meanwhile."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
 
 
 def _described(table: "Table", spark: "SparkSession") -> list[str]:

@@ -121,8 +121,8 @@ def test_an_archive_is_written_verified_maintained_and_reset(fresh, bucket, done
         done(fresh, bucket, "run", "nest-archive-delta", "--once")
     assert verdicts(done, fresh, bucket)["nest-archive-delta"] == "right"
     told = done(fresh, bucket, "maintain", "nest_cameras_delta").stdout
-    assert "nest_cameras_delta (delta): current " in told
-    assert " -> 1 file, " in told
+    assert "nest_cameras_delta (delta): current files " in told
+    assert " -> 1, " in told
     assert asked(done, fresh, bucket, "select count(*) as n from nest_cameras_delta") == [{"n": 60}]
 
     listed = done(fresh, bucket, "reset", "nest-archive-delta", "--yes").stdout

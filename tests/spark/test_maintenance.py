@@ -41,7 +41,7 @@ def current_bytes(table, spark):
 def test_fewer_files_hold_the_same_rows_and_earlier_versions_stay(spark, table):
     before = current_bytes(table, spark)
     report = maintain_delta(table, spark, 7 * DAY)
-    assert re.sub(r", [\d.]+ (bytes|kB)", "", report) == "numbers (delta): current 3 files -> 1 file; on disk 3 files -> 4 files"
+    assert re.sub(r", [\d.]+ (bytes|kB)", "", report) == "numbers (delta): current files 3 -> 1"
     assert current_bytes(table, spark) < before
     assert numbers(table, spark) == list(range(30))
     assert numbers(table, spark, versionAsOf=1) == list(range(20))
@@ -52,8 +52,8 @@ def test_fewer_files_hold_the_same_rows_and_earlier_versions_stay(spark, table):
 
 
 def test_a_short_retention_deletes_what_no_longer_belongs_to_the_table(spark, table):
-    report = maintain_delta(table, spark, 0.001)
-    assert re.findall(r"-> (\d+)", report) == ["1", "1"]
+    maintain_delta(table, spark, 0.001)
+    assert len(list(table.path.glob("*.parquet"))) == 1
     assert numbers(table, spark) == list(range(30))
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled") == "true", "for one VACUUM only"
 
@@ -129,7 +129,7 @@ def test_a_writer_that_changes_the_same_files_meanwhile_makes_it_begin_anew(spar
     table, seen = rewritten(1)
     report = maintain_delta(table, spark, 7 * DAY)
     assert [name.startswith("DELTA_CONCURRENT_") for name in seen] == [True], seen
-    assert re.search(r"current 2 files, .* -> 0 files, 0 bytes; ", report), "the deletion should stand"
+    assert re.search(r"current files 2, .* -> 0, 0 bytes", report), "the deletion should stand"
 
 
 def test_a_writer_that_always_changes_the_same_files_is_told_after_the_last_attempt(spark, rewritten, monkeypatch):

@@ -4,7 +4,8 @@ import pytest
 from object_store import CREDENTIALS, ObjectStore
 
 from contract.process.ports import free_ports
-from contract.storage.paths import StoreUnavailable, files_below, folders_in, names_in, remote_folder, text_of, write_new, write_whole
+from contract.storage.paths import StoreUnavailable, folders_in, names_in, remote_folder, text_of, write_new, write_whole
+from contract.storage.removal import bytes_on_disk
 
 
 @pytest.fixture(params=["disk", "object store"])
@@ -45,6 +46,6 @@ def test_a_store_that_is_away_is_said_to_be_whatever_it_is_asked(monkeypatch):
         monkeypatch.setenv(name, text)
     folder = remote_folder("CHECKPOINT_URI", "s3a://bucket/away", store.address)
     store.stop()
-    for ask in (names_in, folders_in, text_of, lambda folder: list(files_below(folder)), lambda folder: write_new(folder, "text")):
+    for ask in (names_in, folders_in, text_of, bytes_on_disk, lambda folder: write_new(folder, "text")):
         with pytest.raises(StoreUnavailable, match=r"^s3a://bucket/away .*EndpointConnectionError"):
             ask(folder)
