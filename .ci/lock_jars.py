@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import tomli_w
@@ -46,7 +46,14 @@ def with_requirements(artifacts: list[Coordinate], folder: Path) -> dict[Coordin
         f"-DoutputDirectory={folder / 'out'}",
     )
     files = [path for path in (folder / "out").rglob("*") if path.is_file() and not path.name.startswith("maven-metadata")]
-    return {Coordinate.of_repository_path(path.relative_to(folder / "out")): path for path in files}
+    return {coordinate_of(path.relative_to(folder / "out")): path for path in files}
+
+
+def coordinate_of(path: PurePath) -> Coordinate:
+    """The coordinate of a file by its `path` in a Maven repository, e.g. org/slf4j/slf4j-api/2.0/slf4j-api-2.0.jar."""
+    *group, artifact, version, name = path.parts
+    classifier, _, type_ = name.removeprefix(f"{artifact}-{version}").removeprefix("-").partition(".")
+    return Coordinate(".".join(group), artifact, version, type_, classifier)
 
 
 def alone(artifacts: list[Coordinate], folder: Path) -> dict[Coordinate, Path]:

@@ -1,7 +1,6 @@
 """Maven coordinates: group:artifact[:type[:classifier]]:version, as Maven prints them."""
 
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Self
 
 
@@ -17,20 +16,9 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses `group:artifact[:type[:classifier]]:version`. Raises ValueError for anything else."""
-        parts = text.split(":")
-        if not 3 <= len(parts) <= 5:  # noqa: PLR2004 - the parts above
-            msg = f"not a Maven coordinate: {text!r}; expected group:artifact[:type[:classifier]]:version"
-            raise ValueError(msg)
-        group, artifact, *kind, version = parts
+        """Parses `group:artifact[:type[:classifier]]:version`."""
+        group, artifact, *kind, version = text.split(":")
         return cls(group, artifact, version, *kind)
-
-    @classmethod
-    def of_repository_path(cls, path: PurePath) -> Self:
-        """The coordinate of a file by its `path` in a Maven repository, e.g. org/slf4j/slf4j-api/2.0/slf4j-api-2.0.jar."""
-        *group, artifact, version, name = path.parts
-        classifier, _, type_ = name.removeprefix(f"{artifact}-{version}").removeprefix("-").partition(".")
-        return cls(".".join(group), artifact, version, type_, classifier)
 
     @property
     def file_name(self) -> str:
