@@ -1,14 +1,14 @@
 """The journal of all batches of a query. Spark's checkpoint deletes the plan of a batch after a hundred further batches.
 
 A journal is a file next to the checkpoint (see contract/storage/checkpoint_names.py) with one line per batch: its offsets and its
-watermark. It shows which batch read a record, and by which watermark that batch dropped late rows. The process that runs the query writes
-it: one line whenever Spark reports a batch. Before each start, or after a missed report, it adds the lines of all plans that are still in
-`offsets/`. Only `streamgauge verify` depends on the journal, so a failed write does not stop a query. `verify` reports missing batches as
-unknown.
+watermark. A line before them has the id of their query, which is new for each new checkpoint. The journal shows which batch read a record,
+and by which watermark that batch dropped late rows. The process that runs the query writes it: the whole file before each start, then one
+line whenever Spark reports a batch. After a missed report, it adds the lines of all plans that are still in `offsets/`. Only
+`streamgauge verify` depends on the journal, so a failed write does not stop a query. `verify` reports missing batches as unknown.
 
-A kill loses nothing, because Spark deletes a plan only a hundred commits later. The next start removes a line that the kill left
-incomplete. A batch that was planned but not committed already has its line then, and keeps its plan when it runs again. If a plan changes
-nevertheless (after a checkpoint was restored), the newer line replaces the old one and the lines of all later batches.
+A kill loses nothing, because Spark deletes a plan only a hundred commits later. A batch that was planned but not committed already has its
+line then, and keeps its plan when it runs again. If a plan changes nevertheless (after a checkpoint was restored), the newer line replaces
+the old one and the lines of all later batches.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from pathlib import Path
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
-from contract.storage.paths import StoreUnavailable, write_whole
+from contract.storage.paths import StoreUnavailable, text_of, write_whole
 from pipeline.checkpoint.contents import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
 from pipeline.sources.kafka import first_and_end_offsets
 
@@ -29,9 +29,9 @@ class BatchJournal:
 
     def __init__(self, checkpoint: CheckpointPlace) -> None:
         self.path = checkpoint.note(".journal")
-        self._checkpoint = Checkpoint(checkpoint.folder)
+        self._place, self._checkpoint = checkpoint, Checkpoint(checkpoint.folder)
+        self._query_id: str | None = None
         self._last = -1
-        self._bytes = 0
 
     @classmethod
     def followed(cls, checkpoint: CheckpointPlace, settings: Settings, partitions: Iterable[Partition]) -> "BatchJournal":
@@ -48,18 +48,12 @@ class BatchJournal:
         return journal
 
     def open(self, earliest: Offsets) -> None:
-        """Continues the journal, or begins a new one if it belongs to another checkpoint."""
-        query_id, batches, self._bytes = _read(self.path)
-        if query_id != self._checkpoint.query_id:
-            batches, self._bytes = {}, 0
-        self._last = max(batches, default=-1)
-        kept = _trimmed(list(batches.values()), earliest)
-        if len(kept) < len(batches) / 2:
-            self._rewrite(kept)
-        changed = [number for number in self._checkpoint.planned if number in batches and self._checkpoint.batch(number) != batches[number]]
-        if changed:
-            self._last = min(changed) - 1
-        self.catch_up()
+        """Writes all batches that are known, except those entirely below `earliest`."""
+        batches = _trimmed(known_batches(self._place), earliest)
+        self._query_id = self._checkpoint.query_id
+        with contextlib.suppress(OSError):
+            write_whole(self.path, _lines(self._query_id, batches))
+            self._last = batches[-1].number if batches else -1
 
     def add(self, batch: Batch) -> None:
         """Adds a batch that Spark has reported, and any missing batches before it, unless it is already present."""
@@ -75,26 +69,15 @@ class BatchJournal:
                 [batch for number in self._checkpoint.planned if number > self._last and (batch := self._checkpoint.batch(number))]
             )
 
-    def _append(self, new: list[Batch]) -> None:
-        if not new:
+    def _append(self, batches: list[Batch]) -> None:
+        if not batches:
             return
-        lines = [_line(batch) for batch in new]
-        if self._bytes == 0:
-            lines = [_json_line({"query_id": self._checkpoint.query_id}), *lines]
+        self._query_id = self._query_id or self._checkpoint.query_id  # a new checkpoint has none before its first start
         # A batch that cannot be written now is written with the next one.
-        with contextlib.suppress(OSError), self.path.open("r+b" if self.path.exists() else "wb") as file:
-            file.truncate(self._bytes)
-            file.seek(self._bytes)
-            file.write(b"".join(lines))
+        with contextlib.suppress(OSError), self.path.open("a") as file:
+            file.write(_lines(self._query_id, batches))
             file.flush()
-            self._bytes += sum(map(len, lines))
-            self._last = new[-1].number
-
-    def _rewrite(self, batches: list[Batch]) -> None:
-        content = b"".join([_json_line({"query_id": self._checkpoint.query_id}), *map(_line, batches)])
-        with contextlib.suppress(OSError):
-            write_whole(self.path, content.decode())
-            self._bytes = len(content)
+            self._last = batches[-1].number
 
 
 def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
@@ -102,33 +85,23 @@ def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
     own = Checkpoint(checkpoint.folder)
     # The log first: batches that Spark deletes from it meanwhile are in the journal by then.
     logged = [batch for number in own.planned if (batch := own.batch(number))]
-    query_id, journaled, _ = _read(BatchJournal(checkpoint).path)
-    batches = journaled if query_id == own.query_id else {}
+    batches = _read(BatchJournal(checkpoint).path, own.query_id)
     for batch in logged:
         _add(batches, batch)
     return list(batches.values())
 
 
-def _read(path: Path) -> tuple[str | None, dict[int, Batch], int]:
-    """The query's id, the batches by number, and the length in bytes of the complete lines."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None, {}, 0
-    header, *lines = content[: content.rfind(b"\n") + 1].splitlines() or [b""]
+def _read(path: Path, query_id: str | None) -> dict[int, Batch]:
+    """The batches of the query with that id, by number. Skips lines that are not whole."""
     batches: dict[int, Batch] = {}
-    try:
-        query_id, size = json.loads(header)["query_id"], len(header) + 1
-    except (ValueError, KeyError, TypeError):
-        return None, {}, 0
-    for line in lines:
-        try:
-            parsed = json.loads(line)
-            _add(batches, Batch(parsed["batch"], offsets_of(parsed["ends"]), parsed["watermark_ms"]))
-        except (ValueError, KeyError, TypeError):
-            break  # nothing after a broken line can be trusted
-        size += len(line) + 1
-    return query_id, batches, size
+    owner = None
+    for line in (text_of(path) or "").splitlines():
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            entry = json.loads(line)
+            owner = entry.get("query_id", owner)
+            if "batch" in entry and owner == query_id:
+                _add(batches, Batch(entry["batch"], offsets_of(entry["ends"]), entry["watermark_ms"]))
+    return batches
 
 
 def _add(batches: dict[int, Batch], batch: Batch) -> None:
@@ -142,15 +115,11 @@ def _add(batches: dict[int, Batch], batch: Batch) -> None:
 
 def _trimmed(batches: list[Batch], earliest: Offsets) -> list[Batch]:
     """Removes batches entirely below `earliest`, except the last one, where the next batch begins."""
-    below = [
-        index for index, batch in enumerate(batches) if earliest and all(end <= earliest.get(which, 0) for which, end in batch.ends.items())
-    ]
+    below = [index for index, batch in enumerate(batches) if all(end <= earliest.get(which, 0) for which, end in batch.ends.items())]
     return batches[max(below, default=0) :]
 
 
-def _line(batch: Batch) -> bytes:
-    return _json_line({"batch": batch.number, "watermark_ms": batch.watermark_ms, "ends": nested(batch.ends)})
-
-
-def _json_line(content: object) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+def _lines(query_id: str | None, batches: Iterable[Batch]) -> str:
+    """Lines for the journal. Each begins with a line break, which ends a line that a kill or a full disk has left incomplete."""
+    entries = ({"batch": batch.number, "watermark_ms": batch.watermark_ms, "ends": nested(batch.ends)} for batch in batches)
+    return "".join(f"\n{json.dumps(entry, separators=(',', ':'))}" for entry in ({"query_id": query_id}, *entries))
