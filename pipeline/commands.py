@@ -36,7 +36,7 @@ def run(
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_access_denied
     from pipeline.catalog import chosen
-    from pipeline.checkpoint.use import CheckpointUse
+    from pipeline.checkpoint.use import is_locked
     from pipeline.running.promotion import create_own_topics
     from pipeline.running.run import batch_rows
     from pipeline.running.runner import Runner
@@ -60,7 +60,9 @@ def run(
             raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     # A query that another process runs is refused if it is named. The dead letters of a named query may be written elsewhere.
-    to_run = [one for one in chosen(named, settings) if not named or one.name in named or not CheckpointUse.of(one, settings).is_locked]
+    to_run = [
+        one for one in chosen(named, settings) if not named or one.name in named or not is_locked(one.checkpoint_name.place(settings))
+    ]
     if mode is not None:
         to_run = [replace(one, mode=mode) if one.name in named else one for one in to_run]
     if topic_pattern or partition:

@@ -6,7 +6,8 @@ from enum import Enum
 
 from contract.kafka.errors import java_forbidden, java_refused
 from contract.settings import Settings
-from pipeline.checkpoint.use import CheckpointUse
+from contract.storage.checkpoint_names import CheckpointPlace
+from pipeline.checkpoint.use import records_gone
 from pipeline.monitoring.measures import failure_of
 
 # Spark 4.1's Kafka source fails this way after it has rerun and committed a batch that an earlier run planned but did not finish. It
@@ -49,9 +50,9 @@ class Diagnosis:
     remedy: Remedy = Remedy.RESTART
 
 
-def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagnosis:
+def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Diagnosis:
     """Diagnoses the failure with Spark's exception `text`."""
-    reset, error = f"`streamgauge reset {checkpoint.query}`", failure_of(text).error
+    reset, error = f"`streamgauge reset {checkpoint.name.query}`", failure_of(text).error
     cut = "records that it had not read yet are gone from Kafka, removed by retention"
     other_state = (
         f"the query has changed, and the state in {checkpoint.folder} does not fit it: raise its version in the code, "
@@ -72,7 +73,7 @@ def diagnosis(text: str, checkpoint: CheckpointUse, settings: Settings) -> Diagn
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
         _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
-        DATA_LOSS: Diagnosis(checkpoint.records_gone(cut), Remedy.PERSON),
+        DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
         _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some, nothing is lost meanwhile"),

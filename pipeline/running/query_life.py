@@ -35,7 +35,6 @@ from contract.kafka.errors import KafkaUnavailable, TopicMissing
 from contract.registry.client import RegistryUnavailable
 from contract.settings import Settings
 from contract.storage.paths import StoreUnavailable
-from pipeline.checkpoint.use import CheckpointUse
 from pipeline.database.connection import DatabaseUnavailable
 from pipeline.database.sink import DatabaseTable
 from pipeline.formats.confluent_avro import unknown_ids
@@ -191,7 +190,7 @@ class QueryLife:
 
     def _fail(self, text: str) -> None:
         """Applies the remedy for the failure with Spark's exception `text`."""
-        found = diagnosis(text, CheckpointUse.of(self.query, self._around.settings), self._around.settings)
+        found = diagnosis(text, self.query.checkpoint_name.place(self._around.settings), self._around.settings)
         failure = Failure(found.what, failure_of(text).detail)
         match found.remedy:
             case Remedy.RESTART_AT_ONCE:

@@ -14,7 +14,7 @@ from contract.storage.checkpoint_names import CheckpointName, is_checkpoint, rem
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known, no_query
-from pipeline.checkpoint.use import CheckpointUse, check_owner
+from pipeline.checkpoint.use import check_owner, held
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.console import on_console
 from pipeline.sinks.sink import Deletion
@@ -37,7 +37,7 @@ def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
         for name in sorted(any_mode | others):
-            locks.callback(CheckpointUse(name.place(settings)).lock().release)
+            locks.enter_context(held(name.place(settings)))
         yield
 
 

@@ -13,9 +13,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from contract.errors import StreamgaugeError
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from pipeline.checkpoint.contents import Checkpoint, batch_of
 from pipeline.checkpoint.journal import BatchJournal
-from pipeline.checkpoint.use import CheckpointUse
+from pipeline.checkpoint.use import check_source
 from pipeline.formats.confluent_avro import SchemaBook, schema_ids
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
@@ -103,23 +104,24 @@ class Starter:
         if query.subject is not None:
             self._schemas.learn(query.subject, unknown_ids)
             schemas = self._schemas.of(query.subject)
-        checkpoint, source = CheckpointUse.of(query, self._settings), query.source
+        checkpoint, source = query.checkpoint_name.place(self._settings), query.source
         partitions = source.partitions(self._settings)
-        checkpoint.check_source(source.ids(partitions, self._settings), self._settings)
-        others = checkpoint.of_other_versions(self._settings) if checkpoint.is_new else []
+        check_source(checkpoint, source.ids(partitions, self._settings), self._settings)
         journal = None
         if query.event_time is not None:
-            journal = BatchJournal.followed(checkpoint.place, self._settings, partitions if isinstance(source, KafkaTopic) else ())
+            journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         contents = Checkpoint(checkpoint.folder)
+        others = [] if contents.planned else others_of_query(checkpoint.name, self._settings)
+        versions = [str(other.name) for other in others if other.name.mode == checkpoint.name.mode]
         committed = contents.batch(contents.last_committed)
         self._progress.resumes_at(query.name, committed.ends if committed and isinstance(source, KafkaTopic) else {})
         records = source.stream(self._spark, self._settings)
         running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
-        if others:
-            self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(others)} is kept")
+        if versions:
+            self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(versions)} is kept")
         return Run(running, journal, lambda: self._publish_plan(query, running))
 
-    def _write(self, query: Query, rows: DataFrame, checkpoint: CheckpointUse) -> StreamingQuery:
+    def _write(self, query: Query, rows: DataFrame, checkpoint: CheckpointPlace) -> StreamingQuery:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
         writer = query.sink.writer(rows, self._settings)
         writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
@@ -150,7 +152,7 @@ class Starter:
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
         query.source.partitions(self._settings)
-        _ = CheckpointUse.of(query, self._settings).is_new
+        _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
 
     def schema_ids_ahead(self, query: Query, failed: Run) -> set[int]:
         """All schema ids from the failed run's offsets to the end of the topic, so that one restart covers all unknown ids."""

@@ -15,7 +15,7 @@ from contract.errors import StreamgaugeError
 from contract.process.stop_signals import StopRequest
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
-from pipeline.checkpoint.use import CheckpointUse, claim
+from pipeline.checkpoint.use import claim, held
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, Watches
@@ -74,8 +74,7 @@ class Runner:
         """Creates what the queries share. On exit, stops them and sends the remaining reports, even after an error."""
         with contextlib.ExitStack() as at_end:
             for query in queries:
-                checkpoint = CheckpointUse.of(query, self.settings)
-                at_end.callback(checkpoint.unlock, checkpoint.lock(self._jvm_pid))
+                at_end.enter_context(held(query.checkpoint_name.place(self.settings), self._jvm_pid))
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
             watches = Watches(self.settings, partial(self._alert, alerts))

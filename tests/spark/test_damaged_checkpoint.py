@@ -6,7 +6,6 @@ from pyspark.errors import StreamingQueryException
 from streaming import Record, at
 
 from contract.settings import Settings
-from pipeline.checkpoint.use import CheckpointUse
 from pipeline.domains import nest
 from pipeline.running.failures import diagnosis
 
@@ -23,7 +22,7 @@ def test_a_changed_byte_is_a_damaged_checkpoint(stream, tmp_path, file):
     with pytest.raises(StreamingQueryException) as error:
         counting.run([Record(one_camera("cam-3", at("10:02")))])
     settings = Settings(home=tmp_path)
-    assert "its checkpoint is damaged" in diagnosis(str(error.value), CheckpointUse.of(CAMERA_STATS, settings), settings).what
+    assert "its checkpoint is damaged" in diagnosis(str(error.value), CAMERA_STATS.checkpoint_name.place(settings), settings).what
 
 
 def test_a_batch_writes_one_file_of_each_state_and_its_checksum(stream):

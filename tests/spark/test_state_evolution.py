@@ -6,7 +6,6 @@ from pyspark.errors import StreamingQueryException
 from streaming import Record, at
 
 from contract.settings import Settings
-from pipeline.checkpoint.use import CheckpointUse
 from pipeline.domains import nest
 from pipeline.running.failures import Remedy, diagnosis
 from pipeline.spark.session import TIMER_STATE
@@ -93,7 +92,7 @@ def test_a_field_with_another_name_is_not_detected_and_its_old_values_are_gone(w
 def refusal_of(run):
     with pytest.raises(StreamingQueryException) as refused:
         run()
-    told = diagnosis(str(refused.value), CheckpointUse.of(CAMERA_STATUS, Settings()), Settings())
+    told = diagnosis(str(refused.value), CAMERA_STATUS.checkpoint_name.place(Settings()), Settings())
     assert told.remedy is Remedy.PERSON
     return told.what
 

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from streaming import Record, Stream, at
 
 from contract.settings import Settings
-from pipeline.checkpoint.use import CheckpointUse
 from pipeline.domains import nest
 from pipeline.running.failures import Remedy, diagnosis
 from pipeline.sources.static_tables import StaticTable
@@ -129,7 +128,7 @@ def test_a_state_that_does_not_fit_is_refused_with_the_two_ways_out_and_nothing_
     with pytest.raises(StreamingQueryException) as refused:
         refusing.run([seen("c", "10:12")])
     assert counts(refusing.table) == {("10:00", "11:00"): 2}
-    told = diagnosis(str(refused.value), CheckpointUse.of(CAMERA_STATS, Settings()), Settings())
+    told = diagnosis(str(refused.value), CAMERA_STATS.checkpoint_name.place(Settings()), Settings())
     assert told.remedy is Remedy.PERSON
     assert told.what.startswith("the query has changed, and the state in ")
     assert "raise its version" in told.what

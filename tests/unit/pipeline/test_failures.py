@@ -4,7 +4,6 @@ import pytest
 
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName
-from pipeline.checkpoint.use import CheckpointUse
 from pipeline.running.failures import Remedy, diagnosis
 
 
@@ -36,7 +35,7 @@ from pipeline.running.failures import Remedy, diagnosis
     ],
 )
 def test_a_failure_says_what_was_found_and_what_to_do(tmp_path, text, what, remedy):
-    found = diagnosis(text, CheckpointUse(CheckpointName("q", 1, "update").place(Settings(home=tmp_path))), Settings(home=tmp_path))
+    found = diagnosis(text, CheckpointName("q", 1, "update").place(Settings(home=tmp_path)), Settings(home=tmp_path))
     assert what in found.what
     assert found.remedy is remedy
     assert "\n" not in found.what
