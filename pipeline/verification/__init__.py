@@ -11,8 +11,8 @@ P, and repeats until P is N or N + 1. Below L, the topic then holds everything t
 batch N + 1 writes. The plan of batch N + 1 fixes its offsets, whether or not it is committed later. A record holds the whole row of its
 key, so below L each key has either its row of E(N) or its row of E(N + 1). A row that equals neither is wrong, and every key of E(N) must
 be present. This comparison is exact, without waiting and without a second read of the topic.
-One exception: while the topic is read, Kafka may compact away a record below L because of a newer one above. If a key differs and has a
-newer record, the comparison starts over, up to three attempts in total.
+One exception: while the topic is read, Kafka may compact away a record below L because of a newer one above. If a key differs and the topic
+has grown, the comparison starts over, up to three attempts in total.
 A batch in real-time mode has no plan until it ends. There, E(N + 1) is the result of everything that the topic holds, and a key may have
 any row between the two. `verify` compares such a row by the columns that can only grow, and counts it separately ("ahead"). A run with
 --once processes these records in a micro-batch, after which the comparison is exact.

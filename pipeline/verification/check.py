@@ -50,4 +50,4 @@ class Check:
     def found(self, prefix: Prefix, **found: object) -> Outcome:
         """The outcome with the fields in `found` set."""
         notes = [*self.outcome.notes, *prefix.notes, *found.pop("notes", ())]  # type: ignore[misc]
-        return replace(self.outcome, batch=prefix.committed, records=prefix.records, cuts=prefix.cuts, notes=notes, **found)  # type: ignore[arg-type]
+        return replace(self.outcome, batch=prefix.committed, records=prefix.records, notes=notes, **found)  # type: ignore[arg-type]

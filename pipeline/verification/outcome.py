@@ -75,15 +75,6 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Records from `first` up to, not including, `earliest` that the query has read and the topic no longer has."""
-
-    partition: str
-    first: int
-    earliest: int
-
-
-@dataclass(frozen=True)
 class Beside:
     """How the rows of a new version differ from the current ones, which is no error.
 
@@ -113,7 +104,6 @@ class Outcome:
     records: int = 0
     rows: RowCounts = field(default_factory=RowCounts)
     lateness: Lateness | None = None
-    cuts: Sequence[Cut] = ()
     differences: Sequence[Difference] = ()
     faults: Sequence[str] = ()
     notes: Sequence[str] = ()

@@ -15,7 +15,6 @@ from contract.storage.paths import StoragePath
 from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets
 from pipeline.checkpoint.journal import known_batches
 from pipeline.sources.kafka import first_and_end_offsets, records_between
-from pipeline.verification.outcome import Cut
 
 _LOOKS, _SECONDS_BETWEEN = 100, 0.02
 T = TypeVar("T")
@@ -27,9 +26,8 @@ class Prefix:
 
     committed: the last committed batch. planned: the last planned batch, which is `committed` or the next. first: the offsets where the
     query started. starts: the first offsets that can still be read. ends, planned_ends: the end offsets of the two batches. batches: all
-    known batches, in order. records: how many are left of the committed batches. is_cut: whether the source has lost records. cuts: which,
-    one entry per partition; empty for files, which are removed as a whole. is_of_source: whether the `topic` of a row is one that the query
-    reads. notes: lines about the source for the user.
+    known batches, in order. records: how many are left of the committed batches. is_cut: whether the source has lost records.
+    is_of_source: whether the `topic` of a row is one that the query reads. notes: lines about the source for the user.
     """
 
     committed: int
@@ -42,7 +40,6 @@ class Prefix:
     records: int
     is_cut: bool
     is_of_source: Column
-    cuts: Sequence[Cut] = ()
     notes: Sequence[str] = ()
 
     def watermark_ms(self, number: int) -> int:
@@ -100,7 +97,11 @@ class SourceRecords:
                 msg = f"topic {topic} holds {kept[topic, number][1]} records in partition {number}, and {end} were taken from it: the topic was recreated. Delete {place.folder} to recount from the start"
                 raise StreamgaugeError(msg)
         starts = {which: min(max(begin[which], kept[which][0]), end) for which, end in planned_ends.items()}
-        cuts = [Cut(f"{which[0]}-{which[1]}", begin[which], start) for which, start in sorted(starts.items()) if start > begin[which]]
+        cuts = [
+            f"retention has cut {topic}-{number}: the query began at offset {begin[topic, number]:,}, the topic now begins at {start:,}"
+            for (topic, number), start in sorted(starts.items())
+            if start > begin[topic, number]
+        ]
         topics = {topic for topic, _ in ends}
         # A query with a topic pattern may find new topics at any time.
         is_of_source = F.col("topic") == topics.pop() if len(topics) == 1 else F.lit(True)  # noqa: FBT003

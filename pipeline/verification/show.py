@@ -56,10 +56,6 @@ def _lines(outcome: Outcome) -> list[str]:
         return [f"not checked: {outcome.problem}"]
     rows = outcome.rows
     lines = [] if outcome.lateness is None else _lateness(outcome.lateness)
-    lines += [
-        f"retention has cut {cut.partition}: the query began at offset {cut.first:,}, the topic now begins at {cut.earliest:,}"
-        for cut in outcome.cuts
-    ]
     lines += [f"{count:,} rows {what}" for kind, what in _NO_ERRORS.items() if (count := getattr(rows, kind))]
     lines += outcome.notes
     lines += [f"WRONG: {fault}" for fault in outcome.faults]

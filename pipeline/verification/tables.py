@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from contract.windows import window_of
 from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Kind, RowCounts
@@ -47,20 +47,12 @@ class Excuses:
     is_real_time: bool = False
 
 
-class Comparison(NamedTuple):
-    """The result of a comparison. unsettled: some wrong rows have newer records and must be compared again."""
-
-    counts: RowCounts
-    differences: list[Difference]
-    unsettled: bool
-
-
 @dataclass
 class Tables:
     """The two sides of a comparison.
 
     expected: the rows of the committed prefix, as JSON. found: the topic's rows, read by `decode`. expected_ahead: returns the rows of the
-    planned prefix while a batch is running; called only if something differs. newer: keys with records above the range that was read.
+    planned prefix while a batch is running; called only if something differs.
     """
 
     expected: Rows
@@ -69,14 +61,13 @@ class Tables:
     decode: Callable[[bytes], Row] = json_row
     decode_expected: Callable[[bytes], Row] = json_row
     expected_ahead: Callable[[], Rows] | None = None
-    newer: AbstractSet[bytes] = frozenset()
 
-    def compare(self) -> Comparison:
-        """Compares every key."""
+    def compare(self) -> tuple[RowCounts, list[Difference]]:
+        """Compares every key. Returns the counts, and the first differences."""
         kinds = {key: self._kind(key) for key in sorted(self.expected.keys() | self.found.keys())}
         wrong = [key for key, kind in kinds.items() if kind in WRONG]
         differences = [self._difference(kinds[key], key) for key in wrong[:MAX_DIFFERENCES]]
-        return Comparison(RowCounts(**Counter(kinds.values())), differences, unsettled=not self.newer.isdisjoint(wrong))
+        return RowCounts(**Counter(kinds.values())), differences
 
     @cached_property
     def _ahead(self) -> Rows:

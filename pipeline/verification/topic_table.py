@@ -1,6 +1,5 @@
 """The table in a compacted topic up to given offsets, as raw bytes."""
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -16,34 +15,25 @@ from pipeline.sources.kafka import first_and_end_offsets, source_partitions
 
 @dataclass
 class TopicTable:
-    """The last value of each key below the limits. A key whose last record is a tombstone is absent.
-
-    newer: keys with a record at or above the limits, for which compaction may have removed the record below. keyless: number of records
-    without a key.
-    """
+    """The last value of each key below the limits. A key whose last record is a tombstone is absent. keyless: number of records without a key."""
 
     values: dict[bytes, bytes] = field(default_factory=dict)
-    newer: set[bytes] = field(default_factory=set)
     keyless: int = 0
 
 
 class _LimitedReader(TableReader):
-    """Reads a topic into a TopicTable, up to the end that each partition has when it gets there: with every record that compaction knew."""
+    """Reads a topic into a TopicTable."""
 
     def __init__(self, kafka: KafkaCluster, topic: str, limits: Offsets, found: TopicTable) -> None:
         super().__init__(kafka, topic)
         self._limits, self._found = limits, found
 
-    def _start(self) -> None:
-        super()._start()
-        self._ends_ahead = dict.fromkeys(self._ends_ahead, sys.maxsize)
-
     def _apply(self, message: Message) -> None:
         key, value, found = message.key(), message.value(), self._found
+        if (message.offset() or 0) >= self._limits.get((self._topic, message.partition() or 0), 0):
+            return
         if key is None:
             found.keyless += 1
-        elif (message.offset() or 0) >= self._limits.get((self._topic, message.partition() or 0), 0):
-            found.newer.add(key)
         elif value is None:
             found.values.pop(key, None)
         else:
@@ -57,7 +47,7 @@ def ends_of(topics: Iterable[Topic], settings: Settings) -> Offsets:
 
 
 def read_table(settings: Settings, limits: Offsets) -> TopicTable:
-    """Reads each partition of `limits` from its beginning to its end. Records at or above the limit count as newer.
+    """Reads each partition of `limits` from its beginning to the limit.
 
     Raises StreamgaugeError as TableReader.read_to_end.
     """
