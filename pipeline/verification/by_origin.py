@@ -1,29 +1,28 @@
 """Verifies sinks whose rows name the record they come from: archives and dead letters."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 import orjson
 import pyarrow.parquet
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.checkpoint.contents import Offsets
 from pipeline.sinks.archives import Archive, DeltaArchive
 from pipeline.sinks.topics import DeadLetterTopic
 from pipeline.sources.kafka import first_and_end_offsets, records_between, source_partitions
-from pipeline.spark.errors import SparkFailure
+from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.log import live_entries, path_of
 from pipeline.verification.check import Check
 from pipeline.verification.origins import CONTENT, compare, letters_by_origin, rows_by_origin
 from pipeline.verification.outcome import MAX_DIFFERENCES, Difference, Outcome, first_of
 from pipeline.verification.prefix import Prefix
 
+_OF_FILES = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
+"""Signs of a file that could not be read."""
 Expected = Callable[[Offsets, Offsets], DataFrame]
 """The expected rows of the records between two offsets of each partition, by origin."""
 
@@ -37,15 +36,22 @@ def verify_archive(check: Check, sink: Archive) -> Outcome:
 
     if isinstance(sink, DeltaArchive):
         return _compared(check, prefix, expected, rows_by_origin(check.spark.read.format("delta").load(folder), origin_prefix))
-    files = _ParquetFiles(check.spark, Path(folder), check.result(prefix.starts, prefix.ends).schema)
-    faults = files.faults("gone", [path for path in files.files() if not path.exists()])
+    log = Path(folder) / "_spark_metadata"
+    schema, files = check.result(prefix.starts, prefix.ends).schema, [path_of(entry["path"]) for entry in live_entries(log)]
+    if not files:
+        return _compared(check, prefix, expected, rows_by_origin(check.spark.createDataFrame([], schema), origin_prefix))
+    faults = _faults("gone", [path for path in files if not path.exists()], folder)
+    # By Spark's log, each row counts once, without those of unfinished batches. Columns that older files lack are null.
+    reader = check.spark.read.schema(schema).option("ignoreMissingFiles", "true")
     try:
-        return _compared(check, prefix, expected, rows_by_origin(files.rows(), origin_prefix), faults)
+        return _compared(check, prefix, expected, rows_by_origin(reader.parquet(folder), origin_prefix), faults)
     except SparkFailure as error:
-        if not _is_of_files(str(error)):
+        if not any(sign in str(error) for sign in _OF_FILES):
             raise
-        faults += files.faults("not readable", files.unreadable(str(error)))
-        return _compared(check, prefix, expected, rows_by_origin(files.rows(but_unreadable=True), origin_prefix), faults)
+        damaged = [path for path in files if path.exists() and not _is_parquet(path)]
+        faults += _faults("not readable", damaged, folder) or [first_line(error)]
+        reader = reader.option("ignoreCorruptFiles", "true")
+        return _compared(check, prefix, expected, rows_by_origin(reader.parquet(folder), origin_prefix), faults)
 
 
 def verify_letters(check: Check, sink: DeadLetterTopic) -> Outcome:
@@ -101,43 +107,10 @@ def _contents(rows: DataFrame) -> Counter[str]:
     return Counter(row[CONTENT] for row in rows.select(CONTENT).limit(1000).collect())
 
 
-@dataclass(frozen=True)
-class _ParquetFiles:
-    """A table of Parquet files in `folder`, read with the current columns of its rows. Columns that older files lack are null.
-
-    Each row counts once, according to Spark's metadata log, without rows of unfinished batches.
-    """
-
-    spark: SparkSession
-    folder: Path
-    schema: T.StructType
-
-    def rows(self, *, but_unreadable: bool = False) -> DataFrame:
-        """The rows of the files that still exist. but_unreadable: also skips files that are not valid Parquet."""
-        if not (self.folder / "_spark_metadata").exists():
-            return self.spark.createDataFrame([], self.schema)
-        options = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": str(but_unreadable).lower()}
-        return self.spark.read.schema(self.schema).options(**options).parquet(str(self.folder))
-
-    def files(self) -> list[Path]:
-        """The files in the log: those of its newest summary, written every ten batches, and of the batches since."""
-        return [path_of(entry["path"]) for entry in live_entries(self.folder / "_spark_metadata")]
-
-    def unreadable(self, failure: str) -> list[Path]:
-        """Existing files that are not valid Parquet or were replaced. failure: Spark's error message, which may name one."""
-        broken = [path for path in self.files() if path.exists() and not _is_parquet(path)]
-        named = [path_of(name) for name in re.findall(r"file:/+[^\s]+\.parquet", failure)[:1]]
-        return broken + [path for path in named if path not in broken]
-
-    def faults(self, what: str, paths: Sequence[Path]) -> list[str]:
-        """One line that names the first paths and says that they are `what`. Empty without paths."""
-        shown = [path.relative_to(self.folder) if path.is_relative_to(self.folder) else path for path in paths]
-        return [f"files of the table that are {what}, {len(paths)}: {first_of(shown)}"] if paths else []
-
-
-def _is_of_files(failure: str) -> bool:
-    """Whether Spark failed because a file could not be read."""
-    return any(sign in failure for sign in ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"))
+def _faults(what: str, paths: Sequence[Path], folder: str) -> list[str]:
+    """One line that names the first paths and says that they are `what`. Empty without paths."""
+    shown = [path.relative_to(folder) if path.is_relative_to(folder) else path for path in paths]
+    return [f"files of the table that are {what}, {len(paths)}: {first_of(shown)}"] if paths else []
 
 
 def _is_parquet(path: Path) -> bool:
