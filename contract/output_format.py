@@ -1,25 +1,10 @@
-"""The option `--format`."""
+"""The option `--format`: output for a person or a script."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class Format(StrEnum):
-    """Output for a person or a script."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class RowFormat(StrEnum):
-    """Output formats for commands that print rows of data."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-
-
-FormatOption = Annotated[Format, typer.Option("--format", help="how to print")]
-RowFormatOption = Annotated[RowFormat, typer.Option("--format", help="how to print")]
+_OPTION = typer.Option("--format", help="how to print")
+FormatOption = Annotated[Literal["table", "json"], _OPTION]
+RowFormatOption = Annotated[Literal["table", "csv", "json"], _OPTION]
+"""Of commands that print rows of data."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from contract.errors import StreamgaugeError
-from contract.output_format import Format, FormatOption
+from contract.output_format import FormatOption
 from contract.process.stop_signals import StopRequest, end_at_once, stop_requested
 from contract.settings import Settings
 from contract.terminal import err, out
@@ -159,7 +159,7 @@ def promote(
 def verify(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
     mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
-    output_format: FormatOption = Format.TABLE,
+    output_format: FormatOption = "table",
 ) -> None:
     """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
     from pipeline.catalog import chosen, run_here
@@ -182,7 +182,7 @@ def verify(
         for one in to_verify:
             with err.status(f"{one.name}: recounting from the start"):
                 outcomes.append(verifier.verify(one))
-    if output_format is Format.JSON:
+    if output_format == "json":
         sys.stdout.write(as_json(outcomes) + "\n")
     else:
         show(outcomes, out)
@@ -206,7 +206,7 @@ def state(
         tuple[int, int] | None, typer.Option(metavar="FIRST LAST", help="show what the batches from FIRST to LAST changed")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="how many rows to show at most")] = 20,
-    output_format: FormatOption = Format.TABLE,
+    output_format: FormatOption = "table",
 ) -> None:
     """Show what a query keeps between batches, also while it runs: operators, rows, bytes; keys and values; timers; changes."""
     from contract.storage.checkpoint_names import CheckpointName
@@ -231,7 +231,7 @@ def state(
             found = held.timers(after, key or [], limit)
         else:
             found = held.rows(after, key or [], limit) if rows or key else held.overview(after)
-    if output_format is Format.TABLE:
+    if output_format == "table":
         what = f"batches {changes[0]} to {changes[1]}" if changes else f"after batch {after}"
         out.print(f"{name}, {what} (batches {batches[0]} to {batches[-1]} can be read)")
     show(found, output_format, limit)

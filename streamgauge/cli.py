@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from contract.errors import StreamgaugeError
-from contract.output_format import Format, FormatOption, RowFormat, RowFormatOption
+from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
 from contract.terminal import err, out
 from pipeline import commands as pipeline_commands
@@ -47,19 +47,19 @@ def down() -> None:
 def report(
     query: str,
     min_count: Annotated[int, typer.Option(help="keep rows that count this many or more (>=)")] = 0,
-    output_format: RowFormatOption = RowFormat.TABLE,
+    output_format: RowFormatOption = "table",
 ) -> None:
     """Print a result table: the last value of each key in a query's result topic."""
     from pipeline.lake.row_formats import show
     from streamgauge.operations.report import report_rows, with_columns
 
     rows = report_rows(query, Settings.from_environment(), min_count)
-    show(with_columns(rows, is_flat=output_format is not RowFormat.JSON), output_format)
+    show(with_columns(rows, is_flat=output_format != "json"), output_format)
 
 
 def status(
     watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
-    output_format: FormatOption = Format.TABLE,
+    output_format: FormatOption = "table",
 ) -> None:
     """Show the status of each query: state, rates, lag, watermark, late rows, last error."""
     from datetime import UTC, datetime
@@ -67,7 +67,7 @@ def status(
     from contract.query_status import read_statuses
     from streamgauge.operations import status_table
 
-    if watch and output_format is Format.JSON:
+    if watch and output_format == "json":
         msg = "--watch cannot be combined with --format json; leave out one of them"
         raise StreamgaugeError(msg)
     settings, console = Settings.from_environment(), Console(highlight=False)  # wraps long lines, as a table that is drawn again must
@@ -75,7 +75,7 @@ def status(
         # Ending the watch is not a failure, so it sets no exit code.
         with contextlib.suppress(KeyboardInterrupt):
             status_table.watch(settings, console)
-    elif output_format is Format.JSON:
+    elif output_format == "json":
         sys.stdout.write(status_table.as_json(read_statuses(settings)) + "\n")
     else:
         console.print(status_table.as_table(read_statuses(settings), datetime.now(UTC), console.width))
@@ -84,13 +84,13 @@ def status(
 def dead_letters(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="how many of the newest to read")] = 20,
     reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
-    output_format: FormatOption = Format.TABLE,
+    output_format: FormatOption = "table",
 ) -> None:
     """List the newest records that could not be used: the reason, the origin and the first bytes."""
     from contract.kafka import dead_letters as letters
 
     found = letters.newest_letters(Settings.from_environment(), limit, reason)
-    if output_format is Format.JSON:
+    if output_format == "json":
         sys.stdout.write(letters.as_json(found) + "\n")
     else:
         out.print(letters.as_table(found, out.width))

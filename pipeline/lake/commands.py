@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contract.errors import StreamgaugeError
-from contract.output_format import RowFormat, RowFormatOption
+from contract.output_format import RowFormatOption
 from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
 from contract.terminal import err, out
@@ -30,7 +30,7 @@ SHORT_RETENTION_BREAKS = (
 def query(
     sql: Annotated[str | None, typer.Argument(help="one query; without it: which tables there are", show_default=False)] = None,
     limit: LimitOption = 1000,
-    output_format: RowFormatOption = RowFormat.TABLE,
+    output_format: RowFormatOption = "table",
 ) -> None:
     """Query the tables of the lake and the result topics by SQL, or list them. Only queries are allowed."""
     from pipeline.lake.ad_hoc_sql import answer

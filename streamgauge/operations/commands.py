@@ -6,19 +6,19 @@ from typing import Annotated
 import typer
 
 from contract.errors import StreamgaugeError
-from contract.output_format import Format, FormatOption
+from contract.output_format import FormatOption
 from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
 from contract.terminal import err, out
 
 
-def doctor(output_format: FormatOption = Format.TABLE) -> None:
+def doctor(output_format: FormatOption = "table") -> None:
     """Check the machine, the platform, topics and checkpoints, and say what to do. Exit code 1 for a problem."""
     from streamgauge.operations.doctor.examination import examine
     from streamgauge.operations.doctor.findings import as_json, as_text
 
     findings = examine(Settings.from_environment())
-    if output_format is Format.JSON:
+    if output_format == "json":
         sys.stdout.write(as_json(findings) + "\n")
     else:
         for line in as_text(findings):
