@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -33,14 +32,6 @@ class RegistryUnavailable(Unavailable):
     server = "the schema registry"
 
 
-@dataclass(frozen=True)
-class RegisteredSchema:
-    """A schema for writing values: its id, which the values contain, and the schema as JSON."""
-
-    id: int
-    text: str
-
-
 class SchemaRegistry:
     """The schema registry at `server`. Every method raises RegistryUnavailable when it does not answer."""
 
@@ -61,16 +52,15 @@ class SchemaRegistry:
         """Changes that rule."""
         self._ask(partial(self.client.set_compatibility, level=rule))
 
-    def versions(self, subject: str) -> list[RegisteredSchema]:
-        """The Avro schemas of `subject`, oldest first. Empty if the registry does not have the subject."""
+    def versions(self, subject: str) -> dict[int, str]:
+        """The Avro schemas of `subject` in JSON, by id, oldest first. Empty if the registry does not have the subject."""
         numbers = self._ask(partial(self.client.get_versions, subject)) or []
-        registered = (self._ask(partial(self.client.get_version, subject, number)) for number in numbers)
-        versions = [_avro(one.schema_id, one.schema) for one in registered if one is not None]
-        return [version for version in versions if version is not None]
+        registered = [self._ask(partial(self.client.get_version, subject, number)) for number in numbers]
+        return {one.schema_id: text for one in registered if one and one.schema_id and (text := _avro(one.schema))}
 
-    def schema(self, schema_id: int) -> RegisteredSchema | None:
-        """The Avro schema with that id, of any subject. None if the registry does not have it."""
-        return _avro(schema_id, self._ask(partial(self.client.get_schema, schema_id)))
+    def schema(self, schema_id: int) -> str | None:
+        """The Avro schema with that id, of any subject, in JSON. None if the registry does not have it."""
+        return _avro(self._ask(partial(self.client.get_schema, schema_id)))
 
     def register(self, subject: str, text: str) -> int:
         """Registers an Avro schema if necessary, and returns its id. Raises StreamgaugeError when the registry rejects it."""
@@ -134,12 +124,9 @@ def avro_rows(registry: SchemaRegistry) -> Decode:
 
 def _check_schema(registry: SchemaRegistry, value: bytes) -> None:
     """Raises ValueError for a value without a known schema, and RegistryUnavailable, which the deserializer reports like a broken value."""
-    if len(value) <= _PREFIX.size:
-        msg = f"{len(value)} bytes are too few for the Confluent wire format"
-        raise ValueError(msg)
-    magic, schema_id = _PREFIX.unpack_from(value)
+    magic, schema_id = _PREFIX.unpack_from(value) if len(value) > _PREFIX.size else (None, 0)
     if magic != 0:
-        msg = f"not in the Confluent wire format: it begins with byte {magic}, expected 0"
+        msg = "not in the Confluent wire format"
         raise ValueError(msg)
     if registry.schema(schema_id) is None:
         msg = f"the schema registry at {registry.url} has no Avro schema of id {schema_id}"
@@ -154,8 +141,6 @@ def _as_json_has_it(value: Any) -> Any:  # noqa: ANN401 - any value of Avro
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
 
 
-def _avro(schema_id: int | None, schema: Schema | None) -> RegisteredSchema | None:
-    """The schema if it is Avro. A registry omits the type for Avro schemas."""
-    if schema_id is None or schema is None or schema.schema_str is None or schema.schema_type not in {None, AVRO}:
-        return None
-    return RegisteredSchema(schema_id, schema.schema_str)
+def _avro(schema: Schema | None) -> str | None:
+    """The schema in JSON if it is Avro. A registry omits the type for Avro schemas."""
+    return schema.schema_str if schema and schema.schema_type in {None, AVRO} else None

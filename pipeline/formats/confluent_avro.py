@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-from contract.registry.client import RegisteredSchema, SchemaRegistry
+from contract.registry.client import SchemaRegistry
 from contract.storage.data_files import data_file
 from pipeline.formats.avro_schemas import reader_schema, with_fields, with_marker
 
@@ -99,8 +99,7 @@ class SchemaBook:
     def of(self, subject: Subject) -> WriterSchemas:
         """The schemas of `subject` as last fetched. Raises RegistryUnavailable if they must be fetched and the registry cannot be reached."""
         if subject not in self._known:
-            versions = self._registry.versions(subject.name)
-            self._known[subject] = WriterSchemas(subject.schema, _by_id(versions))
+            self._known[subject] = WriterSchemas(subject.schema, self._registry.versions(subject.name))
         return self._known[subject]
 
     def learn(self, subject: Subject, ids: frozenset[int]) -> None:
@@ -113,13 +112,10 @@ class SchemaBook:
         unknown = ids - known.by_id.keys() - known.absent
         if not unknown:
             return
-        versions = self._registry.versions(subject.name)
-        elsewhere = unknown - {version.id for version in versions}
-        found = [schema for number in sorted(elsewhere) if (schema := self._registry.schema(number))]
-        # The subject's own versions come last: the newest schema decides the types in the reader schema.
-        own = _by_id(versions)
-        others = {**known.by_id, **_by_id(found)}
-        by_id = {**{number: text for number, text in others.items() if number not in own}, **own}
+        own = self._registry.versions(subject.name)
+        elsewhere = {number: text for number in sorted(unknown - own.keys()) if (text := self._registry.schema(number))}
+        others = {number: text for number, text in {**known.by_id, **elsewhere}.items() if number not in own}
+        by_id = {**others, **own}  # its own versions come last: the newest schema decides the types in the reader schema
         self._known[subject] = replace(known, by_id=by_id, absent=known.absent | (unknown - by_id.keys()))
 
 
@@ -148,10 +144,6 @@ def schema_ids(values: DataFrame) -> set[int]:
 def unknown_ids(failure: str) -> set[int]:
     """The unknown schema ids that made a query fail, from its error message; empty if it failed for another reason."""
     return {int(number) for number in re.findall(rf"{re.escape(_UNKNOWN)}(\d+)", failure)}
-
-
-def _by_id(schemas: list[RegisteredSchema]) -> dict[int, str]:
-    return {schema.id: schema.text for schema in schemas}
 
 
 def _prefix(value: Column) -> Column:

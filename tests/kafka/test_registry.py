@@ -49,9 +49,9 @@ def test_ids_are_on_disk_when_they_are_given_out_and_mean_the_same_after_a_kill(
     ids = [before.register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)]
     at_the_kill = before.register("a-value", '{"type": "string"}')
     after = restarted(detached)
-    assert after.schema(at_the_kill).text == '{"type": "string"}'
+    assert after.schema(at_the_kill) == '{"type": "string"}'
     assert [after.register("wikimedia-value", text) for text in (VERSION_1, VERSION_2)] == ids
-    assert orjson.loads(after.schema(ids[1]).text)["fields"] == orjson.loads(VERSION_2)["fields"]
+    assert orjson.loads(after.schema(ids[1]))["fields"] == orjson.loads(VERSION_2)["fields"]
     assert after.register("another-value", '{"type": "int"}') not in {*ids, at_the_kill}
 
 

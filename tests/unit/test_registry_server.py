@@ -125,7 +125,7 @@ class TestARegistryThatAsks:
 
     def test_lets_every_client_of_ours_in(self, client):
         settings = client()
-        assert SchemaRegistry(settings.registry).versions("wikimedia-value") == []
+        assert SchemaRegistry(settings.registry).versions("wikimedia-value") == {}
         assert registries.answers(settings.registry)
         (found,) = servers.registry(settings)
         assert (found.level, "BACKWARD" in found.message) == ("ok", True)
