@@ -16,13 +16,3 @@ def seconds(text: str, name: str) -> float:
         msg = f'{name} is {text!r}; expected a duration above zero, such as "10 minutes" or "1 hour 30 minutes"'
         raise StreamgaugeError(msg)
     return total
-
-
-def text(length_seconds: float) -> str:
-    """Formats a duration so that `seconds` can parse it, in whole seconds: "7 days 1 hour 10 minutes"."""
-    parts, rest = [], round(length_seconds)
-    for unit, size in sorted(_SECONDS.items(), key=lambda unit: -unit[1]):
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
-    return " ".join(parts) or "0 seconds"

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from threading import Event
 
-from contract import durations
 from contract.errors import StreamgaugeError
 
 RETRY_SECONDS = 10
@@ -21,6 +20,6 @@ def repeat(work: Callable[[], None], seconds_between: float, stop: Event, say: C
             work()
         except StreamgaugeError as error:
             wait, retry = min(retry, seconds_between), retry * 2
-            say(f"error: {error}; next attempt in {durations.text(wait)}")
+            say(f"error: {error}; next attempt in {wait:.0f} s")
         else:
             retry, wait = RETRY_SECONDS, seconds_between

@@ -55,11 +55,7 @@ def retention_seconds(settings: Settings) -> float:
     window = max(MAX_FIXED_WINDOW_SECONDS, durations.seconds(settings.wikimedia_window, "STREAMGAUGE_WIKIMEDIA_WINDOW"))
     least = watermark + skew + window
     if retention <= least:
-        msg = (
-            f"STREAMGAUGE_RESULT_RETENTION is {settings.result_retention!r}; expected more than {durations.text(least)}, as a query may still change "
-            f"windows so old: the watermark ({durations.text(watermark)}), STREAMGAUGE_PARTITION_SKEW ({durations.text(skew)}) and "
-            f"a window ({durations.text(window)}) together. Choose a longer retention"
-        )
+        msg = f"STREAMGAUGE_RESULT_RETENTION is {settings.result_retention!r}; expected more than {timedelta(seconds=least)}, which is the watermark, STREAMGAUGE_PARTITION_SKEW and a window together: a query may still change windows so old. Choose a longer retention"
         raise StreamgaugeError(msg)
     return retention
 

@@ -139,7 +139,7 @@ def test_on_a_timer_it_goes_on_while_kafka_is_away_and_ends_when_told_to(own_bro
 @pytest.mark.parametrize(
     ("arguments", "variables", "message"),
     [
-        ((), {"STREAMGAUGE_RESULT_RETENTION": "2 days"}, "expected more than 7 days 1 hour 10 minutes"),
+        ((), {"STREAMGAUGE_RESULT_RETENTION": "2 days"}, "expected more than 7 days, 1:10:00"),
         (("--every", "often"), {}, "--every is 'often'; expected a duration above zero"),
         ((), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, "no Kafka answers at 127.0.0.1:9"),
     ],

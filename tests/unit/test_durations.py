@@ -3,7 +3,7 @@
 import pytest
 from messages import refused
 
-from contract.durations import seconds, text
+from contract.durations import seconds
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,3 @@ def test_a_duration_has_its_seconds(written, expected):
 def test_what_is_no_duration_is_refused_by_name(written):
     with refused(f"--watermark is {written!r}"):
         seconds(written, "--watermark")
-
-
-@pytest.mark.parametrize("length", ["7 days 1 hour 10 minutes", "1 second", "2 hours 3 seconds"])
-def test_a_length_reads_as_it_is_written(length):
-    assert text(seconds(length, "a length")) == length

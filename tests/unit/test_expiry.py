@@ -118,8 +118,7 @@ class TestRetention:
         assert retention_seconds(Settings()) == 35 * DAY
 
     def test_one_that_a_query_may_still_reach_is_refused_with_the_sum(self):
-        parts = ("10 minutes", "STREAMGAUGE_PARTITION_SKEW (7 days)", "1 hour")
-        with refused("STREAMGAUGE_RESULT_RETENTION is '7 days 1 hour 10 minutes'", "more than 7 days 1 hour 10 minutes", *parts):
+        with refused("STREAMGAUGE_RESULT_RETENTION is '7 days 1 hour 10 minutes'", "more than 7 days, 1:10:00"):
             retention_seconds(replace(Settings(), result_retention="7 days 1 hour 10 minutes"))
 
     @pytest.mark.parametrize(

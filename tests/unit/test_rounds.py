@@ -38,7 +38,7 @@ def test_a_round_comes_every_so_often():
 def test_a_round_that_failed_does_not_wait_for_the_next_and_says_when_it_tries_again():
     waits, said = waits_of([AWAY, AWAY, None, AWAY], 3600)
     assert waits == [0, 10, 20, 3600, 10]
-    assert said[:2] == ["error: no Kafka answers; next attempt in 10 seconds", "error: no Kafka answers; next attempt in 20 seconds"]
+    assert said[:2] == ["error: no Kafka answers; next attempt in 10 s", "error: no Kafka answers; next attempt in 20 s"]
 
 
 def test_what_stays_away_is_asked_no_more_often_than_rounds_come():
