@@ -21,7 +21,6 @@ from contract.topics import DEAD_LETTERS
 
 EXCERPT_BYTES = 2_048
 MAX_SHOWN_BYTES = 256 * 1024
-_HEX_WIDTH = 16
 _WIDE_COLUMNS = 110
 _ORIGIN = ("topic", "partition", "offset", "timestamp", "reason")
 
@@ -46,7 +45,7 @@ def letter_of(message: Message) -> Row:
 
 
 def readable(value: bytes | None, largest_bytes: int = MAX_SHOWN_BYTES) -> str:
-    """The first `largest_bytes` of a value: as text if they are printable UTF-8, otherwise as a hex dump with 16 bytes per line."""
+    r"""The first `largest_bytes` of a value: as text if they are printable UTF-8, otherwise as Python writes bytes: b'\xff'."""
     if value is None:
         return ""
     shown = value[:largest_bytes]
@@ -55,17 +54,7 @@ def readable(value: bytes | None, largest_bytes: int = MAX_SHOWN_BYTES) -> str:
         text = getincrementaldecoder("utf-8")().decode(shown, final=shown == value)
         if all(character.isprintable() or character in "\t\n\r" for character in text):
             return text
-    return hex_dump(shown)
-
-
-def hex_dump(value: bytes) -> str:
-    """A hex dump: offset, 16 bytes in hex, and their ASCII characters per line."""
-    lines = []
-    for start in range(0, len(value), _HEX_WIDTH):
-        part = value[start : start + _HEX_WIDTH]
-        ascii_text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)  # noqa: PLR2004 - printable ASCII
-        lines.append(f"{start:08x}  {part.hex(' '):{3 * _HEX_WIDTH}} {ascii_text}")
-    return "\n".join(lines)
+    return repr(shown)
 
 
 def newest_letters(settings: Settings, limit: int, reason: str | None) -> list[Row]:
