@@ -1,1 +1,1 @@
-"""What every program does: wait, repeat, stop."""
+"""What every program does: wait, stop."""

@@ -1,8 +1,6 @@
 """The commands for tables: query, sql, derive, maintain."""
 
 import contextlib
-import signal
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +8,6 @@ import typer
 
 from contract.errors import StreamgaugeError
 from contract.output_format import RowFormatOption
-from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
 from contract.terminal import err, out
 
@@ -19,7 +16,6 @@ if TYPE_CHECKING:  # importing Spark takes a second or more
 
     from pipeline.lake.tables import LakeTable, Table
 
-END_SECONDS = 4
 LimitOption = Annotated[int, typer.Option(min=1, help="how many rows to print at most")]
 SAFE_RETENTION_SECONDS = 7 * 86_400
 SHORT_RETENTION_BREAKS = (
@@ -84,9 +80,6 @@ def maintain(
     table: Annotated[list[str] | None, typer.Argument(help="tables by name; all without one", show_default=False)] = None,
     retain: Annotated[str, typer.Option(metavar="DURATION", help="keep files that no longer belong to a table for so long")] = "7 days",
     allow_short_retention: Annotated[bool, typer.Option("--allow-short-retention", help="allow a --retain below 7 days")] = False,  # noqa: FBT002
-    every: Annotated[
-        str | None, typer.Option(metavar="DURATION", help='continue, with a round every "1 hour", the first after an hour')
-    ] = None,
 ) -> None:
     """Compact many small files of Delta tables and delete unused ones. Safe while queries run."""
     from contract import durations
@@ -95,10 +88,6 @@ def maintain(
     if retain_seconds < SAFE_RETENTION_SECONDS and not allow_short_retention:
         msg = f"--retain {retain!r} is less than 7 days. Deleted files cannot be restored: {SHORT_RETENTION_BREAKS}. If none of this applies, add --allow-short-retention"
         raise StreamgaugeError(msg)
-    if every is not None:
-        options = ["--retain", retain, *(["--allow-short-retention"] if allow_short_retention else [])]
-        _maintain_again_and_again(durations.seconds(every, "--every"), [*(table or []), *options])
-        return
     from pipeline.lake.tables import named_tables
 
     settings = Settings.from_environment()
@@ -131,27 +120,6 @@ def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: flo
             except StreamgaugeError as error:
                 failures.append(str(error))
     return failures
-
-
-def _maintain_again_and_again(seconds_between: float, arguments: list[str]) -> None:
-    """Runs each round in its own process, so that Spark uses memory only during a round."""
-    from contract.process.rounds import repeat
-    from pipeline.lake.folders import table_folders
-
-    stop = stop_requested()
-
-    def work() -> None:
-        if not any(table_folders(Settings.from_environment().lake)):  # raises StreamgaugeError if the object store cannot be reached
-            return
-        child = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "maintain", *arguments])
-        while child.poll() is None:
-            if stop.wait(0.2):
-                child.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(END_SECONDS)
-                child.kill()
-
-    repeat(work, seconds_between, stop, err.print, at_once=False)
 
 
 def _described(table: "Table", spark: "SparkSession") -> list[str]:

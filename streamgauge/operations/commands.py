@@ -7,9 +7,8 @@ import typer
 
 from contract.errors import StreamgaugeError
 from contract.output_format import FormatOption
-from contract.process.stop_signals import stop_requested
 from contract.settings import Settings
-from contract.terminal import err, out
+from contract.terminal import out
 
 
 def doctor(output_format: FormatOption = "table") -> None:
@@ -69,22 +68,11 @@ def clean(
 
 def expire(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be deleted")] = False,  # noqa: FBT002
-    every: Annotated[str | None, typer.Option(metavar="DURATION", help='continue, with a round every "1 hour"')] = None,
 ) -> None:
     """Delete rows older than STREAMGAUGE_RESULT_RETENTION from result topics, measured from each table's newest window."""
-    from contract import durations
-    from contract.process.rounds import repeat
     from streamgauge.operations import expiry
 
     settings = Settings.from_environment()
     expiry.retention_seconds(settings)
-
-    def work() -> None:
-        for found in expiry.expire(settings, dry_run=dry_run):
-            out.print(expiry.sentence(found, dry_run=dry_run))
-
-    if every is None:
-        work()
-    else:
-        seconds_between = durations.seconds(every, "--every")
-        repeat(work, seconds_between, stop_requested(), err.print, at_once=True)
+    for found in expiry.expire(settings, dry_run=dry_run):
+        out.print(expiry.sentence(found, dry_run=dry_run))

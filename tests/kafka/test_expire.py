@@ -1,21 +1,17 @@
 """`streamgauge expire` on a real broker: what it deletes, and what readers then see."""
 
 import json
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Producer
 from plain import read_topic
-from running import environment, eventually, streamgauge, succeed
+from running import eventually, streamgauge, succeed
 
 from contract.kafka import tombstones
 from contract.kafka.result_table import read_to_end
 from dashboard.reading.reader import Follower
 from streamgauge.operations.expiry import expire
-from streamgauge.platform.kafka import EmbeddedKafka
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 GROUPS = {
@@ -114,33 +110,11 @@ def test_a_query_that_goes_on_counts_the_same_after_a_round(fresh):
     assert 0 < len(kept) < len(sightings)
 
 
-def test_on_a_timer_it_goes_on_while_kafka_is_away_and_ends_when_told_to(own_broker):
-    log, broker = own_broker.home / "expire.txt", EmbeddedKafka(own_broker)
-    write_rows(own_broker, "nest-camera-stats", range(40))
-    with log.open("w") as output:
-        command = [sys.executable, "-m", "streamgauge.cli", "expire", "--every", "0.2 seconds"]
-        process = subprocess.Popen(command, env=environment(own_broker), stdout=output, stderr=output)
-    try:
-        eventually(lambda: days_of(own_broker, "nest-camera-stats") == list(range(5, 40)), "the first round")
-        write_rows(own_broker, "nest-camera-stats", range(40, 42))
-        eventually(lambda: days_of(own_broker, "nest-camera-stats") == list(range(7, 42)), "a later round")
-        broker.stop()
-        eventually(lambda: "no Kafka answers" in log.read_text(), "a round without Kafka")
-        broker.start(detached=False)
-        write_rows(own_broker, "nest-camera-stats", range(42, 44))
-        eventually(lambda: days_of(own_broker, "nest-camera-stats") == list(range(9, 44)), "a round after Kafka came back")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 0, log.read_text()
-        broker.stop()
-
-
 @pytest.mark.usefixtures("soon_away")
 @pytest.mark.parametrize(
     ("arguments", "variables", "message"),
     [
         ((), {"STREAMGAUGE_RESULT_RETENTION": "2 days"}, "expected more than 7 days, 1:10:00"),
-        (("--every", "often"), {}, "--every is 'often'; expected a duration above zero"),
         ((), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, "no Kafka answers at 127.0.0.1:9"),
     ],
 )
