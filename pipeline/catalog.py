@@ -1,12 +1,12 @@
 """All queries: those of the domains, and those of ingested topics."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
 from contract.domains import NAMES
-from contract.errors import StreamgaugeError
+from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
 from pipeline.database.sink import in_database
@@ -28,12 +28,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     archives = [query.name for query in of_domains if isinstance(query.sink, ParquetArchive)]
     is_all = settings.delta_archives == "all" or settings.is_lake_remote  # Spark's Parquet sink is not safe in an object store
     wanted = archives if is_all else settings.delta_archives.replace(",", " ").split()
-    unknown = [name for name in wanted if name not in archives]
-    if unknown:
-        msg = (
-            f"STREAMGAUGE_DELTA_ARCHIVES names {', '.join(unknown)}; the archives are {', '.join(archives)}, and all stands for all of them"
-        )
-        raise StreamgaugeError(msg)
+    check_names("archive for STREAMGAUGE_DELTA_ARCHIVES", wanted, archives)
     chosen = tuple(in_delta(query) if query.name in wanted else query for query in of_domains)
     tables = (in_database(query) for query in chosen if isinstance(query.sink, CompactedTopic))
     return (*chosen, *tables) if settings.database_url else chosen
@@ -84,9 +79,7 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
     Raises StreamgaugeError for an unknown name.
     """
     by_name = {query.name: query for query in known(settings)}
-    unknown = [name for name in names if name not in by_name]
-    if unknown:
-        raise no_query(unknown, settings)
+    check_names("query", names, by_name)
     if not names:
         return list(queries(settings))
     # The dead letters of a version beside another are those that the other has.
@@ -100,13 +93,6 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
         for query in by_name.values()
         if query.name in names or (isinstance(query.sink, DeadLetterTopic) and (query.source.name, query.sink.reader) in readers)
     ]
-
-
-def no_query(names: Iterable[str], settings: Settings) -> StreamgaugeError:
-    """The error that there are no queries of these names."""
-    return StreamgaugeError(
-        f"no query {', '.join(names)}; there are {', '.join(one.name for one in known(settings) if not is_beside(one))}"
-    )
 
 
 def is_beside(query: Query) -> bool:

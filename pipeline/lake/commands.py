@@ -1,6 +1,5 @@
 """The commands for tables: query, sql, derive, maintain."""
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,11 +52,9 @@ def sql(limit: LimitOption = 1000) -> None:
         msg = "`streamgauge sql` needs a terminal; in a script, give each query to `streamgauge query`"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    with err.status("starting Spark"), contextlib.ExitStack() as at_end:
-        spark = at_end.enter_context(running_session(settings))
-        shell, stop = Shell(spark, settings, limit), at_end.pop_all()
-    with stop:
-        shell.run()
+    err.print("starting Spark ...")
+    with running_session(settings) as spark:
+        Shell(spark, settings, limit).run()
 
 
 def derive(

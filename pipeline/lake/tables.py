@@ -13,9 +13,7 @@ from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.lake.folders import TableFormat, table_folders
-from pipeline.spark.errors import SparkFailure, first_line
-
-_WITHOUT_COLUMNS = ("Unable to infer schema", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND")
+from pipeline.spark.errors import spark_errors
 
 
 @dataclass(frozen=True)
@@ -48,18 +46,12 @@ class LakeTable(Table):
     def rows(self, spark: SparkSession) -> DataFrame:
         """The current rows. Columns that older Parquet files lack are null.
 
-        Raises StreamgaugeError when the table has no columns yet, or cannot be read.
+        Raises StreamgaugeError when the table cannot be read, also because nothing was written to it yet.
         """
-        try:
+        with spark_errors(f"table {self.name} in {self.path} cannot be read"):
             if self.format == "delta":
                 return spark.read.format("delta").load(str(self.path))
             return spark.read.option("mergeSchema", "true").parquet(str(self.path))
-        except SparkFailure as error:  # Py4JJavaError when a file in the table's log is missing
-            if any(sign in str(error) for sign in _WITHOUT_COLUMNS):
-                msg = f"table {self.name} in {self.path} has no columns yet, because nothing was written to it; try again when its query has run"
-            else:
-                msg = f"table {self.name} in {self.path} cannot be read: {first_line(error)}"
-            raise StreamgaugeError(msg) from error
 
 
 def tables(settings: Settings) -> list[LakeTable]:

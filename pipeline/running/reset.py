@@ -9,11 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import get_args
 
+from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName, is_checkpoint, remains_of
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
-from pipeline.catalog import known, no_query
+from pipeline.catalog import known
 from pipeline.checkpoint.use import check_owner, held
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.console import on_console
@@ -22,11 +23,9 @@ from pipeline.sinks.sink import Deletion
 
 def named(name: str, settings: Settings) -> Query:
     """The query of that name, or its console variant (`<name>-console`). Raises StreamgaugeError for an unknown name."""
-    by_name = {query.name: query for query in known(settings)}
-    printing = {one.name: one for one in map(on_console, by_name.values())}
-    if name not in by_name | printing:
-        raise no_query([name], settings)
-    return (by_name | printing)[name]
+    by_name, printed = {query.name: query for query in known(settings)}, name.removesuffix("-console")
+    check_names("query", [printed], by_name)
+    return by_name[printed] if printed == name else on_console(by_name[printed])
 
 
 @contextmanager

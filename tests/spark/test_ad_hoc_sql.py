@@ -139,7 +139,7 @@ def test_a_table_without_rows_says_so(ask, settings):
     (settings.lake / "new" / "_spark_metadata").mkdir(parents=True, exist_ok=True)
     (settings.lake / "newer" / "_delta_log").mkdir(parents=True, exist_ok=True)
     for name in ("new", "newer"):
-        with pytest.raises(StreamgaugeError, match=rf"table {name} in .* has no columns yet"):
+        with pytest.raises(StreamgaugeError, match=rf"table {name} in .* cannot be read: "):
             ask(f"select * from {name}")
         for mark in (settings.lake / name).iterdir():
             mark.rmdir()
