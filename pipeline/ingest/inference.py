@@ -42,9 +42,7 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
         yield f"inferred {len(after.columns.fields)} columns from the newest record of each key"
     else:
         yield f"new in the topic: {', '.join(new)}" if new else "the schema is as it was"
-    yield from (f"kept as JSON text: {path} ({why})" for path, why in after.notes.kept_as_text.items() if path not in known)
-    if after.notes.without_column:
-        yield f"no column yet for fields that were always null so far: {', '.join(after.notes.without_column)}"
+    yield from (f"kept as JSON text: {path} ({why})" for path, why in after.kept_as_text.items() if path not in known)
     if after.ignored:
         yield f"ignored, because of STREAMGAUGE_TAKE_NEW_FIELDS=false: {', '.join(after.ignored)}"
 

@@ -5,7 +5,6 @@ object, VOID for a field that is always null, VARIANT for a field of mixed types
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from pyspark.sql import types as T  # noqa: N812
 
@@ -31,27 +30,19 @@ class AmbiguousNames(StreamgaugeError):  # noqa: N818
     """Documents have field names that clash as column names."""
 
 
-@dataclass
-class Notes:
-    """Notes on columns.
-
-    kept_as_text: by path, why a field is stored as JSON text.
-    without_column: paths of fields that have always been null so far.
-    """
-
-    kept_as_text: dict[str, str] = field(default_factory=dict)
-    without_column: list[str] = field(default_factory=list)
+KeptAsText = dict[str, str]
+"""By path, why a field is stored as JSON text."""
 
 
-def widened(columns: T.StructType, seen: T.StructType, notes: Notes) -> T.StructType:
+def widened(columns: T.StructType, seen: T.StructType, kept_as_text: KeptAsText) -> T.StructType:
     """`columns` with the new fields of `seen`, the type of documents, appended; the same object if there are none.
 
     Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; other numbers become double. Mixed types and empty objects
-    or arrays become a string with the JSON text, so that any later value fits.
+    or arrays become a string with the JSON text, so that any later value fits; this is noted in `kept_as_text`.
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
-    wider = T.StructType(list(_fields(columns, seen, "", notes, conflicts)))
+    wider = T.StructType(list(_fields(columns, seen, "", kept_as_text, conflicts)))
     if conflicts:
         msg = "; ".join(conflicts)
         raise TypeChanged(msg)
@@ -72,18 +63,18 @@ def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
             yield from paths(kind, path)
 
 
-def _fields(columns: T.StructType, seen: T.StructType, parent: str, notes: Notes, conflicts: list[str]) -> Iterator[T.StructField]:
+def _fields(
+    columns: T.StructType, seen: T.StructType, parent: str, kept_as_text: KeptAsText, conflicts: list[str]
+) -> Iterator[T.StructField]:
     known, there = ({one.name: one.dataType for one in struct} for struct in (columns, seen))
     for name in known | there:
         path = _path(parent, name)
-        kind = _type(known.get(name), there.get(name, T.NullType()), path, notes, conflicts)
-        if kind is None:
-            notes.without_column.append(path)
-        else:
+        kind = _type(known.get(name), there.get(name, T.NullType()), path, kept_as_text, conflicts)
+        if kind is not None:
             yield T.StructField(name, kind)
 
 
-def _type(column: T.DataType | None, seen: T.DataType, path: str, notes: Notes, conflicts: list[str]) -> T.DataType | None:
+def _type(column: T.DataType | None, seen: T.DataType, path: str, kept_as_text: KeptAsText, conflicts: list[str]) -> T.DataType | None:
     """The type of a column, or of a new one if `column` is None. None for a new field that is always null."""
     match column, seen:
         case (
@@ -94,15 +85,15 @@ def _type(column: T.DataType | None, seen: T.DataType, path: str, notes: Notes, 
         ):
             return column
         case None, T.VariantType() | T.StructType(fields=[]):
-            notes.kept_as_text[path] = "an object without fields" if isinstance(seen, T.StructType) else "mixed types"
+            kept_as_text[path] = "an object without fields" if isinstance(seen, T.StructType) else "mixed types"
             return T.StringType()
         case None | T.StructType(), T.StructType():
-            fields = list(_fields(column or T.StructType(), seen, path, notes, conflicts))
+            fields = list(_fields(column or T.StructType(), seen, path, kept_as_text, conflicts))
             return T.StructType(fields) if fields else None
         case None | T.ArrayType(), T.ArrayType():
-            element = _type(column and column.elementType, seen.elementType, f"{path}[]", notes, conflicts)
+            element = _type(column and column.elementType, seen.elementType, f"{path}[]", kept_as_text, conflicts)
             if element is None:
-                notes.kept_as_text[f"{path}[]"] = "an array without values"
+                kept_as_text[f"{path}[]"] = "an array without values"
             return T.ArrayType(element or T.StringType())
         case None, T.DecimalType():
             return _WHOLE if seen.scale == 0 else T.DoubleType()

@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, write_whole
-from pipeline.ingest.json_types import Notes
+from pipeline.ingest.json_types import KeptAsText
 from pipeline.lake.tables import table_name as name_in_sql
 
 SCHEMA_ENDING = ".schema.json"
@@ -76,11 +76,11 @@ def query_name(topic: str, *, debug: bool) -> str:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """A table's schema. columns: without the Kafka columns. ignored: later fields that the settings exclude."""
+    """A table's schema. columns: without the Kafka columns. kept_as_text: see json_types. ignored: later fields that the settings exclude."""
 
     topic: str
     columns: T.StructType
-    notes: Notes = field(default_factory=Notes)
+    kept_as_text: KeptAsText = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
     @classmethod
@@ -88,8 +88,7 @@ class TableSchema:
         """The schema stored at `path`; None if there is none. Raises StreamgaugeError when the file is not a valid schema."""
         try:
             kept: dict[str, Any] = json.loads(path.read_text())
-            notes = Notes(kept["kept_as_text"], kept["without_column"])
-            return cls(kept["topic"], T.StructType.fromJson(kept["columns"]), notes, tuple(kept["ignored"]))
+            return cls(kept["topic"], T.StructType.fromJson(kept["columns"]), kept["kept_as_text"], tuple(kept["ignored"]))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -98,7 +97,7 @@ class TableSchema:
 
     def write(self, path: StoragePath) -> None:
         """Stores the schema at `path`."""
-        kept = {"topic": self.topic, "columns": self.columns.jsonValue(), **vars(self.notes), "ignored": self.ignored}
+        kept = {**vars(self), "columns": self.columns.jsonValue()}
         write_whole(path, json.dumps(kept, indent=2) + "\n")
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
-from pipeline.ingest.json_types import ORIGIN, RESERVED, Notes, TypeChanged, paths, widened
+from pipeline.ingest.json_types import ORIGIN, RESERVED, TypeChanged, paths, widened
 from pipeline.ingest.location import Location, TableSchema, locations, query_name, table_name
 from pipeline.ingest.records import newest, parsed, seen_type, unusable, usable
 from pipeline.query import Query, unchanged
@@ -134,11 +134,10 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
 
 
 def _with_new(known: TableSchema, seen: T.StructType, *, take_new_fields: bool) -> TableSchema:
-    notes = Notes(dict(known.notes.kept_as_text), [])
-    wider = widened(known.columns, seen, notes)
+    kept_as_text = dict(known.kept_as_text)
+    wider = widened(known.columns, seen, kept_as_text)
     if take_new_fields:
-        notes.without_column = sorted({*known.notes.without_column, *notes.without_column} - set(paths(wider)))
-        return TableSchema(known.topic, wider, notes)
+        return TableSchema(known.topic, wider, kept_as_text)
     new = [path for path in paths(wider) if path not in set(paths(known.columns))]
     return replace(known, ignored=tuple(sorted({*known.ignored, *new})))
 

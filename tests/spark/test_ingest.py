@@ -113,8 +113,7 @@ def test_rows_have_kafkas_columns_and_the_fields(record, location):
     )
     schema = learned(found, location, take_new_fields=True)
     assert [one.name for one in schema.columns] == ["e", "m", "x.y"]
-    assert schema.notes.kept_as_text == {"e": "an object without fields", "m": "mixed types"}
-    assert schema.notes.without_column == ["none"]
+    assert schema.kept_as_text == {"e": "an object without fields", "m": "mixed types"}
     table = rows(found, schema.columns).orderBy("kafka_key")
     assert table.columns == ["kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp", "e", "m", "x.y"]
     one, other = table.collect()

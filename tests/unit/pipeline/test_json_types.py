@@ -4,7 +4,7 @@ import pytest
 from messages import refused
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.ingest.json_types import AmbiguousNames, Notes, TypeChanged, paths, widened
+from pipeline.ingest.json_types import AmbiguousNames, TypeChanged, paths, widened
 
 LONG, DOUBLE, TEXT, TRUTH, NULL, MIXED = T.LongType(), T.DoubleType(), T.StringType(), T.BooleanType(), T.NullType(), T.VariantType()
 NOTHING = T.StructType()
@@ -33,9 +33,9 @@ def named(name, kind):
     ],
 )
 def test_a_type_settles(seen, column):
-    notes = Notes()
-    assert widened(NOTHING, struct(f=seen), notes) == struct(f=column)
-    assert notes.kept_as_text == {}
+    kept_as_text = {}
+    assert widened(NOTHING, struct(f=seen), kept_as_text) == struct(f=column)
+    assert kept_as_text == {}
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,19 @@ def test_a_type_settles(seen, column):
     ],
 )
 def test_what_has_no_type_of_its_own_is_kept_as_text_and_said(seen, column, path, why):
-    notes = Notes()
-    assert widened(NOTHING, struct(f=seen), notes) == struct(f=column)
-    assert notes.kept_as_text == {path: why}
+    kept_as_text = {}
+    assert widened(NOTHING, struct(f=seen), kept_as_text) == struct(f=column)
+    assert kept_as_text == {path: why}
 
 
-def test_what_is_always_null_has_no_column_yet_and_is_said():
-    notes = Notes()
-    assert widened(NOTHING, struct(a=LONG, b=NULL, c=struct(d=NULL)), notes) == struct(a=LONG)
-    assert notes.without_column == ["b", "c.d", "c"]
+def test_what_is_always_null_has_no_column_yet():
+    assert widened(NOTHING, struct(a=LONG, b=NULL, c=struct(d=NULL)), {}) == struct(a=LONG)
 
 
 def test_new_fields_go_to_the_end_at_every_level():
     columns = struct(a=LONG, s=struct(x=LONG), l=T.ArrayType(struct(y=TEXT)))
     seen = struct(b=TEXT, a=LONG, s=struct(w=DOUBLE, x=LONG), l=T.ArrayType(struct(v=TRUTH)))
-    wider = widened(columns, seen, Notes())
+    wider = widened(columns, seen, {})
     assert wider == struct(a=LONG, s=struct(x=LONG, w=DOUBLE), l=T.ArrayType(struct(y=TEXT, v=TRUTH)), b=TEXT)
 
 
@@ -84,7 +82,7 @@ def test_new_fields_go_to_the_end_at_every_level():
 )
 def test_what_fits_changes_nothing(column, seen):
     columns = struct(f=column)
-    assert widened(columns, struct(f=seen), Notes()) is columns
+    assert widened(columns, struct(f=seen), {}) is columns
 
 
 @pytest.mark.parametrize(
@@ -101,12 +99,12 @@ def test_what_fits_changes_nothing(column, seen):
 )
 def test_what_does_not_fit_is_named_with_both_types(column, seen, path, types):
     with refused(f"field {path} ", *types, by=TypeChanged):
-        widened(struct(f=column), struct(f=seen), Notes())
+        widened(struct(f=column), struct(f=seen), {})
 
 
 def test_all_that_does_not_fit_is_named():
     with refused("field a ", "field b ", by=TypeChanged):
-        widened(struct(a=LONG, b=LONG), struct(a=TEXT, b=TEXT), Notes())
+        widened(struct(a=LONG, b=LONG), struct(a=TEXT, b=TEXT), {})
 
 
 @pytest.mark.parametrize(
@@ -119,13 +117,13 @@ def test_all_that_does_not_fit_is_named():
 )
 def test_names_that_cannot_stand_side_by_side(seen, told):
     with refused(*told, by=AmbiguousNames):
-        widened(NOTHING, seen, Notes())
+        widened(NOTHING, seen, {})
     with pytest.raises(AmbiguousNames):
-        widened(struct(other=LONG), seen, Notes())
+        widened(struct(other=LONG), seen, {})
 
 
 def test_a_nested_field_may_be_called_as_a_column_of_every_table():
-    assert widened(NOTHING, struct(a=struct(kafka_key=TEXT)), Notes()) == struct(a=struct(kafka_key=TEXT))
+    assert widened(NOTHING, struct(a=struct(kafka_key=TEXT)), {}) == struct(a=struct(kafka_key=TEXT))
 
 
 def test_paths_name_every_field_and_quote_what_is_no_plain_name():
