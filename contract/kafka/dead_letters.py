@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 from rich.table import Table
 from rich.text import Text
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import forbidden, is_about_group, is_forbidden, no_answer
+from contract.kafka.errors import is_about_group
 from contract.kafka.recent_records import Recent, RecentReader
 from contract.kafka.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
 from contract.settings import Settings
@@ -76,20 +76,16 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
     try:
         consumer.assign([TopicPartition(topic, 0, letter_offset)])
         message = consumer.poll(ANSWER_SECONDS)
-        if message is not None and is_about_group(message.error()):
+        while message is not None and is_about_group(message.error()):
             message = consumer.poll(ANSWER_SECONDS)
-        error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
-        if is_forbidden(error):
-            raise forbidden(kafka, f"read topic {topic}")
-        if message is None or error is not None or message.offset() != letter_offset:
-            why = "it is gone" if error is None else error.str()
-            msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"
-            raise StreamgaugeError(msg)
-        return message.value()
-    except KafkaException as error:
-        raise no_answer(kafka, error) from error
     finally:
         consumer.close()
+    error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
+    if message is None or error is not None or message.offset() != letter_offset:
+        why = "it is gone" if error is None else error.str()
+        msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"
+        raise StreamgaugeError(msg)
+    return message.value()
 
 
 def as_json(letters: list[Row]) -> str:
