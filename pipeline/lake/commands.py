@@ -13,7 +13,7 @@ from contract.terminal import err, out
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
-    from pipeline.lake.tables import LakeTable, Table
+    from pipeline.lake.tables import Table
 
 LimitOption = Annotated[int, typer.Option(min=1, help="how many rows to print at most")]
 SAFE_RETENTION_SECONDS = 7 * 86_400
@@ -91,32 +91,25 @@ def maintain(
     chosen = named_tables(table or [], settings)
     if retain_seconds < SAFE_RETENTION_SECONDS:
         err.print(f"warning: files are kept for {retain} only: {SHORT_RETENTION_BREAKS}")
-    failures = _maintain(chosen, settings, retain_seconds)
-    if failures:
-        raise StreamgaugeError("; ".join(failures))
-
-
-def _maintain(chosen: "list[LakeTable]", settings: Settings, retain_seconds: float) -> list[str]:
-    """Prints a line per table and returns the error messages. A table that fails does not stop the others."""
     for one in chosen:
         if one.format == "parquet":
             out.print(
                 f"{one.name} (parquet): left alone; only Delta tables are compacted, so run the archive as one: `streamgauge run <archive>-delta`",
             )
-    due = [one for one in chosen if one.format == "delta"]
+    due, failures = [one for one in chosen if one.format == "delta"], []
     if not due:
-        return []
+        return
     from pipeline.lake.maintenance import maintain_table
     from pipeline.spark.session import running_session
 
-    failures = []
     with running_session(settings) as spark:
         for one in due:
             try:
                 out.print(maintain_table(one, spark, settings, retain_seconds))
-            except StreamgaugeError as error:
+            except StreamgaugeError as error:  # the others are maintained all the same
                 failures.append(str(error))
-    return failures
+    if failures:
+        raise StreamgaugeError("; ".join(failures))
 
 
 def _described(table: "Table", spark: "SparkSession") -> list[str]:
