@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from pipeline.verification.outcome import Beside, Difference, Lateness, Outcome, RowCounts
+from pipeline.verification.outcome import Beside, Difference, Outcome, RowCounts
 
 MAX_ROW_CHARACTERS = 200
 _NO_ERRORS = {
@@ -55,7 +55,11 @@ def _lines(outcome: Outcome) -> list[str]:
     if outcome.problem is not None:
         return [f"not checked: {outcome.problem}"]
     rows = outcome.rows
-    lines = [] if outcome.lateness is None else _lateness(outcome.lateness)
+    lines = []
+    if (late := outcome.lateness) and late.late_rows:
+        lines.append(
+            f"{late.late_rows:,} of {late.rows:,} rows came too late: {late.late_events:,} of {late.events:,} events count nowhere because of it"
+        )
     lines += [f"{count:,} rows {what}" for kind, what in _NO_ERRORS.items() if (count := getattr(rows, kind))]
     lines += outcome.notes
     lines += [f"WRONG: {fault}" for fault in outcome.faults]
@@ -88,27 +92,13 @@ def _beside(beside: Beside) -> list[str]:
     ]
 
 
-def _lateness(late: Lateness) -> list[str]:
-    if not late.late_rows:
-        return []
-    lost = (
-        f"{late.late_events:,} of {late.events:,} events count nowhere because of it"
-        if late.late_events
-        else "their events have all counted by other rows"
-    )
-    return [f"{late.late_rows:,} of {late.rows:,} rows came too late: {lost}"]
-
-
 def _summary(outcomes: Sequence[Outcome]) -> str:
     by_verdict = {verdict: [outcome.query for outcome in outcomes if outcome.verdict == verdict] for verdict in _STYLES}
-    wrong, right, unchecked = by_verdict["wrong"], by_verdict["right"], by_verdict["not checked"]
-    if wrong:
+    if wrong := by_verdict["wrong"]:
         return f"WRONG: {', '.join(wrong)}: the sink does not hold what the source says."
-    if unchecked:
+    if unchecked := by_verdict["not checked"]:
         return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
-    return f"Right: {len(right)} of {len(outcomes)} queries hold exactly what their source says" + (
-        "." if len(right) == len(outcomes) else "; the others have not run."
-    )
+    return f"Right: {len(by_verdict['right'])} of {len(outcomes)} queries hold exactly what their source says."
 
 
 def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401 - rows, or words on why there is none
