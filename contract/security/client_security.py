@@ -92,11 +92,12 @@ def spark_options(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
 
 
 def _for_java(properties: PropertiesFile, name: str) -> str:
+    text = properties.texts.get(name, "")
     if name not in _SECRETS:
-        return properties.texts[name]
-    if properties.has_reference(name):
+        return text
+    if REFERENCE.search(text):
         _check_for_plain_secrets(properties, name)
-        return properties.texts[name]
+        return text
     if re.search(r"[:}]", str(properties.path)):
         msg = "its path contains : or }, which Kafka's references cannot contain; move it"
         raise properties.error(msg)

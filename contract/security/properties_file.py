@@ -49,10 +49,6 @@ class PropertiesFile:
         """
         return REFERENCE.sub(lambda found: self._followed(name, found), self.texts[name]) if name in self.texts else None
 
-    def has_reference(self, name: str) -> bool:
-        """Whether the value of a property contains a reference."""
-        return REFERENCE.search(self.texts.get(name, "")) is not None
-
     def error(self, found: str) -> StreamgaugeError:
         """An error about this file."""
         return StreamgaugeError(f"{self.path}: {found}")

@@ -7,6 +7,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract import durations
 from contract.errors import StreamgaugeError
 from contract.windows import window_of
 from pipeline.checkpoint.contents import Checkpoint
@@ -57,8 +58,8 @@ class Expectation:
         watermark_ms = after.watermark_ms if after else Checkpoint(self._check.place.folder).watermark_after(last.number)
         if watermark_ms is None:
             return None
-        sum_of = f"unix_millis(timestamp_millis({watermark_ms}) + interval {self._delay} + interval {skew})"
-        return int(self._check.spark.range(1).selectExpr(sum_of).collect()[0][0])
+        delay_and_skew = durations.seconds(self._delay, "watermark") + durations.seconds(skew, "STREAMGAUGE_PARTITION_SKEW")
+        return watermark_ms + round(delay_and_skew * 1000)
 
     @cached_property
     def _flagged(self) -> DataFrame | None:
