@@ -36,12 +36,7 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
     after = learned(found, location, take_new_fields=settings.take_new_fields)
     known = set() if before is None else set(paths(before.columns))
     new = [path for path in paths(after.columns) if path not in known]
-    if not after.columns.fields:
-        yield f"topic {location.topic} has no records yet to infer fields from; the first ones will determine them"
-    elif before is None:
-        yield f"inferred {len(after.columns.fields)} columns from the newest record of each key"
-    else:
-        yield f"new in the topic: {', '.join(new)}" if new else "the schema is as it was"
+    yield f"new in the topic: {', '.join(new) or 'no field'}"
     yield from (f"kept as JSON text: {path} ({why})" for path, why in after.kept_as_text.items() if path not in known)
     if after.ignored:
         yield f"ignored, because of STREAMGAUGE_TAKE_NEW_FIELDS=false: {', '.join(after.ignored)}"
