@@ -92,24 +92,14 @@ def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, 
     """Raises StreamgaugeError when none of `queries` has run or, if they were named explicitly, when one of them has not."""
     have_not = [query for query in queries if not Checkpoint(query.checkpoint_name.folder(settings)).planned]
     if have_not and (are_named or len(have_not) == len(queries)):
-        one = have_not[0]
-        what = f"query {one.name} has not run in mode {one.mode}" if are_named else "no query has run"
-        other = f"; {notes[0]}" if are_named and (notes := _other_checkpoints(one, settings)) else ""
-        msg = (
-            f"{what} with STREAMGAUGE_HOME {settings.home}: there is nothing to compare{other}. Run the query first, with `streamgauge run`"
-        )
+        msg = f"{have_not[0].checkpoint_name} has not run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run the query first, with `streamgauge run`"
         raise StreamgaugeError(msg)
 
 
 def _other_checkpoints(query: Query, settings: Settings) -> list[str]:
     """A line if the query has also run in another mode or version with the same sink."""
-    others = [place for place in others_of_query(query.checkpoint_name, settings) if Checkpoint(place.folder).last_committed >= 0]
-    names = [str(place.name).removeprefix(f"{query.name}-") for place in others]
-    return (
-        [f"it has also run as {', '.join(names)}, into the same {query.sink.place}; compared is v{query.version}-{query.mode}"]
-        if names
-        else []
-    )
+    others = [str(place.name) for place in others_of_query(query.checkpoint_name, settings) if Checkpoint(place.folder).last_committed >= 0]
+    return [f"it has also run as {', '.join(others)}, into the same {query.sink.place}"] if others else []
 
 
 def keep_verdicts(settings: Settings, outcomes: Sequence[Outcome]) -> None:

@@ -175,8 +175,8 @@ def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark
         (("nest-camera-stat",), "no query nest-camera-stat; there are nest-camera-stats"),
         (("--mode", "complete"), "--mode requires the names of queries"),
         ((STATS, "--mode", "often"), "'often' is not one of 'append', 'update', 'complete'"),
-        ((STATS,), "query nest-camera-stats has not run in mode update"),
-        ((), "no query has run"),
+        ((STATS,), "nest-camera-stats-v1-update has not run"),
+        ((), "nest-camera-stats-v1-update has not run"),
     ],
 )
 def test_a_wrong_word_gets_one_clear_line(settings, tmp_path, arguments, message):
