@@ -17,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName, others_of_query
+from contract.storage.checkpoint_names import CheckpointName
 from contract.storage.paths import names_in
 from contract.storage.removal import bytes_on_disk
 from pipeline.checkpoint.contents import Checkpoint
@@ -54,16 +54,13 @@ def readable_batches(name: CheckpointName, settings: Settings, wanted: Sequence[
     folder = name.folder(settings)
     batches = Checkpoint(folder).committed
     if not batches:
-        others = [str(place.name) for place in others_of_query(name, settings)]
-        hint = f"there is `streamgauge state {others[0]}`" if others else f"start it with `streamgauge run {name.query}`"
-        msg = f"no state of {name.query}: it has not finished a batch as v{name.version}-{name.mode} with STREAMGAUGE_HOME {settings.home}; {hint}"
+        msg = f"no state of {name}: it has not finished a batch with STREAMGAUGE_HOME {settings.home}; start it with `streamgauge run {name.query}`"
         raise StreamgaugeError(msg)
     if not names_in(folder / "state"):
         msg = f"{name.query} keeps no state: it handles each record by itself, without aggregation, deduplication or sessions"
         raise StreamgaugeError(msg)
     if lacking := [batch for batch in wanted if batch not in batches]:
-        why = "Spark has deleted that of older ones" if lacking[0] < batches[0] else "later ones are not finished"
-        msg = f"no state of {name.query} after batch {lacking[0]}; that of batches {batches[0]} to {batches[-1]} can be read, {why}"
+        msg = f"no state of {name.query} after batch {lacking[0]}; that of batches {batches[0]} to {batches[-1]} can be read"
         raise StreamgaugeError(msg)
     return batches
 
