@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 StoragePath: TypeAlias = Union[Path, "UPath"]
 """Both types behave like pathlib. str() gives the path for Spark: a local path, or s3a://bucket/folder."""
 
-OBJECT_STORES = {"s3a": "s3fs", "abfss": "adlfs", "gs": "gcsfs"}
-"""URI scheme to the Python package that reads it."""
+OBJECT_STORES = ("s3a", "abfss", "gs")
+"""URI schemes. universal-pathlib reads them with the packages s3fs, adlfs and gcsfs."""
 
 
 class StoreUnavailable(Unavailable):
@@ -33,17 +33,11 @@ def remote_folder(variable: str, uri: str, endpoint_url: str) -> "UPath":
     """
     from upath import UPath
 
-    scheme = uri.partition("://")[0]
-    package = OBJECT_STORES[scheme]
     try:
         folder = UPath(uri, use_listings_cache=False, **({"endpoint_url": endpoint_url} if endpoint_url else {}))
         folder.fs.exists(folder.path)
-    except ImportError as error:
-        extra = "'streamgauge[s3]'" if scheme == "s3a" else package
-        msg = f"{variable}={uri} is read with the Python package {package}, which is not installed: `pip install {extra}`"
-        raise StreamgaugeError(msg) from error
-    except Exception as error:  # stores have no common error class
-        msg = f"{variable}={uri} cannot be reached{f' at {endpoint_url}' if endpoint_url else ''}: {type(error).__name__}: {error}; check the address, and that the environment has the credentials (docs/object-stores.md)"
+    except Exception as error:  # stores have no common error class, and a missing package says its name
+        msg = f"{variable}={uri} cannot be reached{f' at {endpoint_url}' if endpoint_url else ''}: {type(error).__name__}: {error}; check the address, and that the environment has the credentials and the package for it (docs/object-stores.md)"
         raise StreamgaugeError(msg) from error
     return folder
 
