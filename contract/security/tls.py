@@ -1,6 +1,7 @@
 """TLS settings from Kafka's ssl.* properties: trusted authorities and the client's own certificate."""
 
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -81,7 +82,6 @@ class Tls:
         return store.cert.certificate
 
     def _check_keystore(self, properties: PropertiesFile) -> None:
-        _content(properties, "keystore", self.keystore)
         try:
             self.own_certificate()
             self.context()
@@ -103,30 +103,20 @@ def _type(properties: PropertiesFile, store: str, location: str) -> str:
     return found
 
 
-def _content(properties: PropertiesFile, store: str, location: str) -> bytes:
-    try:
-        return Path(location).read_bytes()
-    except OSError as error:
-        msg = f"ssl.{store}.location={location} cannot be read ({error.strerror}); correct it"
-        raise properties.error(msg) from error
-
-
 def _trusted(properties: PropertiesFile, location: str) -> str:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 
-    store_type, content = _type(properties, "truststore", location), _content(properties, "truststore", location)
-    try:
+    store_type = _type(properties, "truststore", location)
+    found: list[x509.Certificate] = []
+    with suppress(ValueError, OSError):
+        content = Path(location).read_bytes()
         if store_type == PEM:
             found = x509.load_pem_x509_certificates(content)
         else:
             store = pkcs12.load_pkcs12(content, (properties.value("ssl.truststore.password") or "").encode())
             found = [one.certificate for one in store.additional_certs]
-    except ValueError as error:
-        wrong = "holds no PEM certificate" if store_type == PEM else "is not a PKCS12 store, or ssl.truststore.password is not its password"
-        msg = f"ssl.truststore.location={location} {wrong}"
-        raise properties.error(msg) from error
     if not found:
-        msg = f"ssl.truststore.location={location} contains no CA certificate"
+        msg = f"ssl.truststore.location={location} cannot be opened; expected certificates in {store_type}, and ssl.truststore.password if they have one"
         raise properties.error(msg)
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)
