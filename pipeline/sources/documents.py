@@ -40,14 +40,14 @@ def lines_of(path: Path) -> Iterator[Line]:
     try:
         if path.stat().st_size == 0:  # Spark's file source skips empty files
             return
-        with _opened(path) as file:  # before any line of it is used
-            while file.read(_CHUNK_BYTES):
-                pass
         with _opened(path) as file:
+            while file.read(_CHUNK_BYTES):  # before any line of it is used
+                pass
+            file.seek(0)
             if (single := _single_document(file)) is not None:
                 yield Line(1, single)
                 return
-        with _opened(path) as file:
+            file.seek(0)
             lines = _lines(file)
             yield next(lines, Line(0, b"", "there is no document in the file"))
             yield from lines
