@@ -66,9 +66,7 @@ class Alerts:
         # Only the host is named, because the path of a webhook is often its secret.
         host = urlsplit(self._webhook).hostname
         try:
-            answer = session.post(self._webhook, alert, headers={"Content-Type": "application/json"}, timeout=ANSWER_SECONDS)
+            session.post(self._webhook, alert, headers={"Content-Type": "application/json"}, timeout=ANSWER_SECONDS).raise_for_status()
         except requests.RequestException as error:
-            self._say(f"an alert did not reach ALERT_WEBHOOK_URL at {host}, tried {TRIES} times: {type(error).__name__}")
-        else:
-            if not answer.ok:
-                self._say(f"an alert did not reach ALERT_WEBHOOK_URL at {host}: it answered {answer.status_code}")
+            reason = type(error).__name__ if error.response is None else f"HTTP {error.response.status_code}"
+            self._say(f"an alert did not reach ALERT_WEBHOOK_URL at {host}: {reason}")
