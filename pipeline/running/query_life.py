@@ -32,11 +32,7 @@ from py4j.protocol import Py4JJavaError
 
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import KafkaUnavailable, TopicMissing
-from contract.registry.client import RegistryUnavailable
 from contract.settings import Settings
-from contract.storage.paths import StoreUnavailable
-from pipeline.database.connection import DatabaseUnavailable
-from pipeline.database.sink import DatabaseTable
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.measures import Failure, failure_of
@@ -132,10 +128,7 @@ class QueryLife:
             self._unless_unavailable(self._give_up, Failure(f"it cannot be started: {failure.error}", failure.detail))
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, frozenset()
-            uses_registry, uses_database = self.query.subject is not None, isinstance(self.query.sink, DatabaseTable)
-            used = {KafkaUnavailable: True, StoreUnavailable: True, RegistryUnavailable: uses_registry, DatabaseUnavailable: uses_database}
-            for kind in (kind for kind, is_used in used.items() if is_used):
-                self._around.unavailable_since.pop(kind, None)
+            self._around.unavailable_since.clear()  # a query that still waits for another server says so again
             self._around.say(f"{self.name} runs")
             run.call_at_end(lambda: self._around.call(self.end))
 
