@@ -17,9 +17,6 @@ if TYPE_CHECKING:  # importing Spark takes a second or more
 
 LimitOption = Annotated[int, typer.Option(min=1, help="how many rows to print at most")]
 SAFE_RETENTION_SECONDS = 7 * 86_400
-SHORT_RETENTION_BREAKS = (
-    "time travel further back fails, and so do queries that began before and streams that read the table and are further behind"
-)
 
 
 def query(
@@ -83,14 +80,12 @@ def maintain(
 
     retain_seconds = durations.seconds(retain, "--retain")
     if retain_seconds < SAFE_RETENTION_SECONDS and not allow_short_retention:
-        msg = f"--retain {retain!r} is less than 7 days. Deleted files cannot be restored: {SHORT_RETENTION_BREAKS}. If none of this applies, add --allow-short-retention"
+        msg = f"--retain {retain!r} is less than 7 days. Deleted files cannot be restored: time travel further back fails, and so do queries that began before and streams that read the table and are further behind. If none of this applies, add --allow-short-retention"
         raise StreamgaugeError(msg)
     from pipeline.lake.tables import named_tables
 
     settings = Settings.from_environment()
     chosen = named_tables(table or [], settings)
-    if retain_seconds < SAFE_RETENTION_SECONDS:
-        err.print(f"warning: files are kept for {retain} only: {SHORT_RETENTION_BREAKS}")
     for one in chosen:
         if one.format == "parquet":
             out.print(
