@@ -123,12 +123,9 @@ def avro_rows(registry: SchemaRegistry) -> Decode:
 
 
 def _check_schema(registry: SchemaRegistry, value: bytes) -> None:
-    """Raises ValueError for a value without a known schema, and RegistryUnavailable, which the deserializer reports like a broken value."""
+    """Raises ValueError for an unknown schema, and RegistryUnavailable, which the deserializer reports like a broken value."""
     magic, schema_id = _PREFIX.unpack_from(value) if len(value) > _PREFIX.size else (None, 0)
-    if magic != 0:
-        msg = "not in the Confluent wire format"
-        raise ValueError(msg)
-    if registry.schema(schema_id) is None:
+    if magic == 0 and registry.schema(schema_id) is None:
         msg = f"the schema registry at {registry.url} has no Avro schema of id {schema_id}"
         raise ValueError(msg)
 

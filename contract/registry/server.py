@@ -43,10 +43,7 @@ class RegistryServer:
         if unknown := sorted(set(properties.texts) - _KNOWN):
             msg = f"{', '.join(unknown)} is not supported; the supported properties are {', '.join(sorted(_KNOWN))}"
             raise properties.error(msg)
-        source, user_info = properties.value("basic.auth.credentials.source"), properties.value(_USER_INFO) or ""
-        if source not in {None, "USER_INFO"}:
-            msg = f"basic.auth.credentials.source is {source}; expected USER_INFO, with {_USER_INFO}"
-            raise properties.error(msg)
+        user_info = properties.value(_USER_INFO) or ""
         if user_info and ":" not in user_info:
             msg = f"{_USER_INFO} has no colon; expected name:password"
             raise properties.error(msg)

@@ -51,7 +51,6 @@ def test_user_and_certificates_in_the_names_of_its_client(read, authority, tmp_p
     [
         ("acks=all", ["acks", "basic.auth.credentials.source, "]),
         ("basic.auth.user.info=app", ["basic.auth.user.info", "name:password"]),
-        ("basic.auth.credentials.source=URL", ["basic.auth.credentials.source is URL", "USER_INFO"]),
         ("ssl.truststore.location=/ca.jks", ["ssl.truststore.type is JKS", "PEM"]),
     ],
 )
