@@ -14,7 +14,6 @@ from contract.security.properties_file import PROVIDERS, REFERENCE, PropertiesFi
 from contract.security.tls import Tls
 
 VARIABLE = "KAFKA_CLIENT_PROPERTIES"
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _JAAS = "sasl.jaas.config"
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -64,7 +63,7 @@ class ClientSecurity:
         """
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
         _check_names(properties)
-        protocol, mechanism = _protocol(properties), ""
+        protocol, mechanism = (properties.value("security.protocol") or "PLAINTEXT").upper(), ""
         librdkafka, user, tls = {"security.protocol": protocol}, "", Tls()
         if protocol.startswith("SASL_"):
             mechanism = _mechanism(properties)
@@ -98,9 +97,6 @@ def _for_java(properties: PropertiesFile, name: str) -> str:
     if REFERENCE.search(text):
         _check_for_plain_secrets(properties, name)
         return text
-    if re.search(r"[:}]", str(properties.path)):
-        msg = "its path contains : or }, which Kafka's references cannot contain; move it"
-        raise properties.error(msg)
     return f"${{file:{properties.path}:{name}}}"
 
 
@@ -119,14 +115,6 @@ def _check_names(properties: PropertiesFile) -> None:
     if unknown:
         msg = f"{', '.join(unknown)} is not supported; the supported properties are {', '.join(sorted(_SECRETS | _OPEN))}"
         raise properties.error(msg)
-
-
-def _protocol(properties: PropertiesFile) -> str:
-    protocol = (properties.value("security.protocol") or "PLAINTEXT").upper()
-    if protocol not in PROTOCOLS:
-        msg = f"security.protocol is {protocol}; expected one of {', '.join(PROTOCOLS)}"
-        raise properties.error(msg)
-    return protocol
 
 
 def _mechanism(properties: PropertiesFile) -> str:

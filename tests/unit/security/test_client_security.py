@@ -114,7 +114,6 @@ def test_kerberos_from_a_keytab(read):
 def test_one_clear_line_for_what_cannot_be_followed(read):
     scram = "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
     is_refused(read, "acks=all", "acks", "sasl.jaas.config, ")
-    is_refused(read, "security.protocol=TLS", "security.protocol is TLS", "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL")
     is_refused(read, "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER", "sasl.mechanism is OAUTHBEARER", "PLAIN, ")
     is_refused(read, scram, "sasl.jaas.config", "sasl.username", "sasl.password")
     is_refused(read, f'{scram}sasl.username=a\nsasl.password={SECRET}\\"', "sasl.username", "sasl.password", '"')
