@@ -95,12 +95,9 @@ def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
 
 def refuse_folders_of_one_machine(settings: Settings) -> None:
     """Raises StreamgaugeError unless the settings declare the folders as shared, or all of them are in an object store."""
-    in_home = not (settings.checkpoint_uri and settings.lake_uri)
-    lake_elsewhere = bool(settings.lake_uri) and not settings.is_lake_remote
-    if not settings.shared_home and (in_home or lake_elsewhere):
-        local_folders = ((in_home, f"STREAMGAUGE_HOME={settings.home.absolute()}"), (lake_elsewhere, f"LAKE_URI={settings.lake_uri}"))
-        folders = " and ".join(folder for is_used, folder in local_folders if is_used)
-        msg = f"SPARK_MASTER={settings.spark_master} runs tasks on workers, which may not have {folders} under the same path; share it (a network file system, a volume) and set STREAMGAUGE_SHARED_HOME=true, or use an object store (CHECKPOINT_URI, LAKE_URI), or SPARK_MASTER=local[*]"
+    if not settings.shared_home and not (settings.checkpoint_uri and settings.is_lake_remote):
+        folders = f"STREAMGAUGE_HOME={settings.home.absolute()} and LAKE_URI={settings.lake_uri}"
+        msg = f"SPARK_MASTER={settings.spark_master} runs tasks on workers, which may not have the folders of {folders} under the same path; share them (a network file system, a volume) and set STREAMGAUGE_SHARED_HOME=true, or use an object store for both (CHECKPOINT_URI, LAKE_URI), or SPARK_MASTER=local[*]"
         raise StreamgaugeError(msg)
 
 
