@@ -128,14 +128,10 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:
     """Topic and number of each partition of `topic`, or of the topics that match `pattern`.
 
-    Raises KafkaUnavailable when it cannot reach Kafka, KafkaRefuses when Kafka denies access, TopicMissing when `topic` does not exist, and
-    StreamgaugeError when no topic matches `pattern`.
+    Raises KafkaUnavailable when it cannot reach Kafka, KafkaRefuses when Kafka denies access, and TopicMissing when there is none.
     """
     topics = partitions_by_topic(settings.kafka)
     chosen = sorted(name for name in topics if (re.fullmatch(pattern, name) if pattern else name == topic))
-    if not chosen and pattern is None:
-        raise no_topic(settings.kafka, topic, METADATA_SECONDS)
     if not chosen:
-        msg = f"no topic matches {pattern!r} at {settings.kafka}; create the topics with `streamgauge up`"
-        raise StreamgaugeError(msg)
+        raise no_topic(settings.kafka, pattern or topic, METADATA_SECONDS)
     return [(name, number) for name in chosen for number in topics[name]]

@@ -114,9 +114,8 @@ def test_timers_and_values_of_a_processor_are_read(stream, state_of):
     assert [one["at_ms"] for one in value["waiting"]] == [at("10:11").timestamp() * 1000]
 
 
-def test_a_query_without_timers_says_so(camera_stats, state_of):
-    with pytest.raises(StreamgaugeError, match="no timers"):
-        state_of(camera_stats).timers(2, [], limit=9)
+def test_a_query_without_timers_has_none(camera_stats, state_of):
+    assert state_of(camera_stats).timers(2, [], limit=9).rows == []
 
 
 def test_a_state_that_spark_cannot_read_is_one_line(camera_stats, spark, tmp_path):
