@@ -3,26 +3,16 @@
 from contract.errors import StreamgaugeError
 
 VARIABLE = "STREAMGAUGE_KAFKA_OPTIONS"
-_SECURITY = "which KAFKA_CLIENT_PROPERTIES is for: an option of a query is shown in plans and logs"
-_SPARK = "which Spark sets itself"
-_ONCE = "without whose value Kafka may store a record twice, lose it or reorder it"
-_PARTITION = "and all records of a key must be in one partition"
 _REFUSED = {
-    "bootstrap.servers": "which KAFKA_BOOTSTRAP_SERVERS is for",
-    "acks": _ONCE,
-    "enable.idempotence": _ONCE,
-    "max.in.flight.requests.per.connection": _ONCE,
-    "retries": _ONCE,
-    "transactional.id": "and Spark's sink writes without transactions",
-    "partitioner.class": _PARTITION,
-    "partitioner.ignore.keys": _PARTITION,
-    "max.request.size": "without whose value a large dead letter cannot be written",
-    "group.id": "and queries in one group take each other's records",
-    "auto.offset.reset": "which STREAMGAUGE_STARTING_OFFSETS is for",
-    "enable.auto.commit": _SPARK,
-    "interceptor.classes": "which can change records unseen",
-    **dict.fromkeys(("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"), _SPARK),
+    # Without their values, a record may be stored twice, lost or reordered, or a large dead letter cannot be written.
+    *("acks", "enable.idempotence", "max.in.flight.requests.per.connection", "retries", "transactional.id", "max.request.size"),
+    # All records of a key must be in one partition.
+    *("partitioner.class", "partitioner.ignore.keys"),
+    # Set by Spark, or by other settings.
+    *("bootstrap.servers", "group.id", "auto.offset.reset", "enable.auto.commit", "interceptor.classes"),
+    *("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"),
 }
+# An option of a query is shown in plans and logs.
 _REFUSED_PREFIXES = ("sasl.", "ssl.", "security.", "config.providers")
 
 
@@ -37,9 +27,8 @@ def client_options(text: str) -> dict[str, str]:
         name = name.removeprefix("kafka.")
         if not (name and equals and value) or name in options:
             raise ValueError(one)
-        reason = _SECURITY if name.startswith(_REFUSED_PREFIXES) else _REFUSED.get(name)
-        if reason is not None:
-            msg = f"{VARIABLE} holds {name}, {reason}; leave it out"
+        if name in _REFUSED or name.startswith(_REFUSED_PREFIXES):
+            msg = f"{VARIABLE} holds {name}, which Spark or another setting sets, or which would break a guarantee (docs/inside.md says why); leave it out"
             raise StreamgaugeError(msg)
         options[name] = value
     return options
