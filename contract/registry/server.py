@@ -40,9 +40,7 @@ class RegistryServer:
         properties = PropertiesFile(
             properties.path, {name.removeprefix(_PREFIX): text for name, text in properties.texts.items()}, environment
         )
-        if unknown := sorted(set(properties.texts) - _KNOWN):
-            msg = f"{', '.join(unknown)} is not supported; the supported properties are {', '.join(sorted(_KNOWN))}"
-            raise properties.error(msg)
+        properties.check_names(_KNOWN)
         user_info = properties.value(_USER_INFO) or ""
         if user_info and ":" not in user_info:
             msg = f"{_USER_INFO} has no colon; expected name:password"

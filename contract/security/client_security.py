@@ -62,7 +62,7 @@ class ClientSecurity:
         Raises StreamgaugeError for an unknown property, and for one that not all clients support. The message contains no secrets.
         """
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
-        _check_names(properties)
+        properties.check_names(_SECRETS | _OPEN)
         protocol, mechanism = (properties.value("security.protocol") or "PLAINTEXT").upper(), ""
         librdkafka, user, tls = {"security.protocol": protocol}, "", Tls()
         if protocol.startswith("SASL_"):
@@ -107,13 +107,6 @@ def _check_for_plain_secrets(properties: PropertiesFile, name: str) -> None:
     secrets = [] if module is None else [value for option, value in module.options.items() if re.search("pass|secret", option.lower())]
     if module is None or any(REFERENCE.sub("", secret) for secret in secrets):
         msg = f"{name} contains a reference, but its password is not one; make the whole password a reference, or use none"
-        raise properties.error(msg)
-
-
-def _check_names(properties: PropertiesFile) -> None:
-    unknown = sorted(set(properties.texts) - _SECRETS - _OPEN)
-    if unknown:
-        msg = f"{', '.join(unknown)} is not supported; the supported properties are {', '.join(sorted(_SECRETS | _OPEN))}"
         raise properties.error(msg)
 
 

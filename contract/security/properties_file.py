@@ -5,12 +5,12 @@ properties file, `${directory:/path:name}` (or `dir`) for the content of a file.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, check_names
 
 _PROVIDERS = "org.apache.kafka.common.config.provider"
 PROVIDERS = {
@@ -48,6 +48,10 @@ class PropertiesFile:
         Raises StreamgaugeError for a reference that cannot be resolved. The message contains no values.
         """
         return REFERENCE.sub(lambda found: self._followed(name, found), self.texts[name]) if name in self.texts else None
+
+    def check_names(self, known: Collection[str]) -> None:
+        """Raises StreamgaugeError if the file has a property that is not in `known`."""
+        check_names(f"supported property in {self.path}:", self.texts, sorted(known))
 
     def error(self, found: str) -> StreamgaugeError:
         """An error about this file."""
