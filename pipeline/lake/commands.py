@@ -59,12 +59,12 @@ def derive(
     check: Annotated[bool, typer.Option("--check", help="only compare each table with its query")] = False,  # noqa: FBT002 - an option
 ) -> None:
     """Write the tables that data/tables/*.sql derives from other tables. Exit code 1 if --check finds a difference."""
-    from pipeline.lake.derived_tables import derived_tables
+    from pipeline.lake import derived_tables
     from pipeline.spark.session import running_session
 
-    settings, chosen = Settings.from_environment(), derived_tables(name or [])
+    settings, chosen = Settings.from_environment(), derived_tables.queries(name or [])
     with running_session(settings) as spark:
-        found = {one.name: one.derive(spark, settings, only_compare=check) for one in chosen}
+        found = {one: derived_tables.derive(one, sql, spark, settings, only_compare=check) for one, sql in chosen.items()}
     for one, what in found.items():
         out.print(f"derived_{one}: {what}")
     raise typer.Exit("different" in found.values())

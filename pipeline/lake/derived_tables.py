@@ -3,7 +3,6 @@
 A table is replaced as a whole, by one commit of Delta: joins, averages and the rows that `expire` deletes cannot be followed by changes alone.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from delta.tables import DeltaTable
@@ -12,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.data_files import data_file
-from contract.storage.paths import StoragePath
 from pipeline.lake.ad_hoc_sql import query_result
 from pipeline.lake.sql_tables import sql_tables
 
@@ -21,44 +19,33 @@ FOLDER = "derived"
 Found = Literal["created", "unchanged", "replaced", "different"]
 
 
-@dataclass(frozen=True)
-class DerivedTable:
-    """The result of the query `sql` as a Delta table."""
+def derive(name: str, sql: str, spark: SparkSession, settings: Settings, *, only_compare: bool = False) -> Found:
+    """Replaces the table of that name if the query `sql` now returns other rows; otherwise writes nothing.
 
-    name: str
-    sql: str
-
-    def folder(self, settings: Settings) -> StoragePath:
-        """The folder of the table."""
-        return settings.lake / FOLDER / self.name
-
-    def derive(self, spark: SparkSession, settings: Settings, *, only_compare: bool = False) -> Found:
-        """Replaces the table if its query now returns other rows; otherwise writes nothing.
-
-        only_compare: writes nothing in any case. Raises StreamgaugeError as `query_result`.
-        """
-        path = str(self.folder(settings))
-        # No table is derived from derived ones: their order would be a matter of their names.
-        sources = [table for table in sql_tables(settings) if not table.name.startswith(f"{FOLDER}_")]
-        with query_result(spark, self.sql, sources) as result:
-            fresh = result.persist()
-            try:
-                is_there = DeltaTable.isDeltaTable(spark, path)
-                if is_there and _are_equal(fresh, spark.read.format("delta").load(path)):
-                    return "unchanged"
-                if only_compare:
-                    return "different"
-                fresh.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
-                return "replaced" if is_there else "created"
-            finally:
-                fresh.unpersist()
+    only_compare: writes nothing in any case. Raises StreamgaugeError as `query_result`.
+    """
+    path = str(settings.lake / FOLDER / name)
+    # No table is derived from derived ones: their order would be a matter of their names.
+    sources = [table for table in sql_tables(settings) if not table.name.startswith(f"{FOLDER}_")]
+    with query_result(spark, sql, sources) as result:
+        fresh = result.persist()
+        try:
+            is_there = DeltaTable.isDeltaTable(spark, path)
+            if is_there and _are_equal(fresh, spark.read.format("delta").load(path)):
+                return "unchanged"
+            if only_compare:
+                return "different"
+            fresh.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+            return "replaced" if is_there else "created"
+        finally:
+            fresh.unpersist()
 
 
-def derived_tables(names: list[str]) -> list[DerivedTable]:
-    """The tables of that name, or all. Raises StreamgaugeError for an unknown name."""
+def queries(names: list[str]) -> dict[str, str]:
+    """The queries of the tables of these names, or of all, by name. Raises StreamgaugeError for an unknown name."""
     known = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
     check_names("derived table", names, known)
-    return [DerivedTable(name, known[name].read_text()) for name in names or known]
+    return {name: known[name].read_text() for name in names or known}
 
 
 def _are_equal(some: DataFrame, others: DataFrame) -> bool:

@@ -8,9 +8,9 @@ from messages import refused
 from plain import write_counts
 from running import one_line_error, streamgauge, succeed
 
-from pipeline.lake.derived_tables import DerivedTable
+from pipeline.lake.derived_tables import derive
 
-PEOPLE = DerivedTable("people", "select hour(window.start) as hour, sum(count) as people from live_nest_camera_stats group by all")
+PEOPLE = ("people", "select hour(window.start) as hour, sum(count) as people from live_nest_camera_stats group by all")
 
 
 def derived(settings, *options, code=0):
@@ -40,13 +40,13 @@ def test_the_example_is_derived_from_an_archive_and_a_topic(fresh):
 
 def test_the_same_rows_are_not_written_again_and_others_replace_them(fresh, spark):
     def versions():
-        return DeltaTable.forPath(spark, str(PEOPLE.folder(fresh))).history().count()
+        return DeltaTable.forPath(spark, str(fresh.lake / "derived" / "people")).history().count()
 
     write_counts(fresh, {12: 2})
-    assert [PEOPLE.derive(spark, fresh) for _ in range(2)] == ["created", "unchanged"]
+    assert [derive(*PEOPLE, spark, fresh) for _ in range(2)] == ["created", "unchanged"]
     assert versions() == 1
     write_counts(fresh, {13: 2})
-    assert PEOPLE.derive(spark, fresh) == "replaced"
+    assert derive(*PEOPLE, spark, fresh) == "replaced"
     assert held(fresh, "derived_people") == [{"hour": 12, "people": 2}, {"hour": 13, "people": 2}]
 
 
@@ -55,4 +55,4 @@ def test_the_same_rows_are_not_written_again_and_others_replace_them(fresh, spar
 )
 def test_what_is_not_a_query_over_source_tables_is_refused(settings, spark, sql, reason):
     with refused(reason):
-        DerivedTable("bad", sql).derive(spark, settings)
+        derive("bad", sql, spark, settings)
