@@ -33,11 +33,6 @@ class CheckpointName:
         found = _NAME.fullmatch(file_name)
         return cls(found["query"], int(found["version"]), found["mode"]) if found else None
 
-    @property
-    def is_real_time(self) -> bool:
-        """Whether the query runs in Spark's real-time mode."""
-        return self.mode == REAL_TIME
-
     def __str__(self) -> str:
         return f"{self.query}-v{self.version}-{self.mode}"
 

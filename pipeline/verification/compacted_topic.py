@@ -14,7 +14,7 @@ from pipeline.verification.check import Check
 from pipeline.verification.expectation import Expectation
 from pipeline.verification.outcome import Beside, Difference, Lateness, Outcome, RowCounts
 from pipeline.verification.prefix import Prefix, between_batches
-from pipeline.verification.tables import Excuses, Row, Rows, Tables, json_row, own_rows
+from pipeline.verification.tables import Row, Rows, Tables, json_row, own_rows
 from pipeline.verification.topic_table import TopicTable, ends_of, read_table
 
 ATTEMPTS = 3
@@ -54,7 +54,13 @@ def _compare(
     expectation = Expectation(check, prefix)
     try:
         lateness = expectation.lateness()
-        excuses = Excuses(
+        expected = expectation.rows()
+        tables = Tables(
+            expected,
+            own_rows(found.values, expected, sink.key) if isinstance(sink, AlertsTopic) else found.values,
+            decode=decode,
+            decode_expected=orjson.loads if isinstance(sink, CompactedAvroTopic) else json_row,
+            expected_ahead=(lambda: expectation.rows(ahead=True)) if prefix.planned > prefix.committed else None,
             unknown_lateness=expectation.keys_of_unknown_lateness() if lateness and lateness.unknown_rows else frozenset(),
             is_cut=prefix.is_cut,
             newest_cut_ms=expectation.newest_cut_ms,
@@ -62,15 +68,6 @@ def _compare(
             kept_for=timedelta(seconds=durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
             session_gap=timedelta(seconds=durations.seconds(query.session_gap, "session_gap")) if query.session_gap else None,
             is_real_time=query.real_time is not None,
-        )
-        expected = expectation.rows()
-        tables = Tables(
-            expected,
-            own_rows(found.values, expected, sink.key) if isinstance(sink, AlertsTopic) else found.values,
-            excuses,
-            decode=decode,
-            decode_expected=orjson.loads if isinstance(sink, CompactedAvroTopic) else json_row,
-            expected_ahead=(lambda: expectation.rows(ahead=True)) if prefix.planned > prefix.committed else None,
         )
         return lateness, tables.compare()
     finally:

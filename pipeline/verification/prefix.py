@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointPlace
+from contract.storage.checkpoint_names import REAL_TIME, CheckpointPlace
 from contract.storage.paths import StoragePath
 from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets
 from pipeline.checkpoint.journal import known_batches
@@ -79,7 +79,7 @@ class SourceRecords:
         """
         place = self.place
         batches = tuple(batch for batch in known_batches(place) if batch.number <= planned)
-        if place.name.is_real_time:
+        if place.name.mode == REAL_TIME:
             planned, batches = self._with_the_rest(batches, committed)
         if any(FILES in batch.ends for batch in batches):
             msg = "the query has read files, not a topic; set STREAMGAUGE_NEST_SOURCE to the value of that run"

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -27,10 +27,14 @@ def json_row(value: bytes) -> Row:
     return row
 
 
-@dataclass(frozen=True)
-class Excuses:
-    """The accepted reasons for a row to differ.
+@dataclass
+class Tables:
+    """The two sides of a comparison.
 
+    expected: the rows of the committed prefix, as JSON. found: the topic's rows, read by `decode`. expected_ahead: returns the rows of the
+    planned prefix while a batch is running; called only if something differs.
+
+    The others are accepted reasons for a row to differ.
     unknown_lateness: keys of rows that depend on records whose lateness is unknown. is_cut: whether the source has lost records.
     newest_cut_ms: an upper bound of their event times; None if unknown. growing: columns that additional records can only increase.
     kept_for: windows that ended at least this long before the newest one may have been deleted.
@@ -38,6 +42,11 @@ class Excuses:
     is_real_time: whether a row may be ahead of the last committed batch by any part of the next one.
     """
 
+    expected: Rows
+    found: Rows
+    decode: Callable[[bytes], Row] = json_row
+    decode_expected: Callable[[bytes], Row] = json_row
+    expected_ahead: Callable[[], Rows] | None = None
     unknown_lateness: AbstractSet[bytes] = frozenset()
     is_cut: bool = False
     newest_cut_ms: int | None = None
@@ -45,22 +54,6 @@ class Excuses:
     kept_for: timedelta | None = None
     session_gap: timedelta | None = None
     is_real_time: bool = False
-
-
-@dataclass
-class Tables:
-    """The two sides of a comparison.
-
-    expected: the rows of the committed prefix, as JSON. found: the topic's rows, read by `decode`. expected_ahead: returns the rows of the
-    planned prefix while a batch is running; called only if something differs.
-    """
-
-    expected: Rows
-    found: Rows
-    excuses: Excuses = field(default_factory=Excuses)
-    decode: Callable[[bytes], Row] = json_row
-    decode_expected: Callable[[bytes], Row] = json_row
-    expected_ahead: Callable[[], Rows] | None = None
 
     def compare(self) -> tuple[RowCounts, list[Difference]]:
         """Compares every key. Returns the counts, and the first differences."""
@@ -78,11 +71,11 @@ class Tables:
         """The field of RowCounts that counts the row."""
         if key in self.found and (self._is_equal(key, self.expected) or self._is_equal(key, self._ahead)):
             return "equal"
-        if self.excuses.is_real_time and self._is_between(key):
+        if self.is_real_time and self._is_between(key):
             return "ahead"
         if key not in self.found and self._has_expired(key):
             return "expired"
-        if key in self.excuses.unknown_lateness:
+        if key in self.unknown_lateness:
             return "unknown_lateness"
         if self._may_be_cut(key) or self._is_of_cut_history(key):
             return "not_checkable"
@@ -93,7 +86,7 @@ class Tables:
 
     def _is_between(self, key: bytes) -> bool:
         """Whether the row's growing columns are between those of the two expected rows, and it has the later one's columns."""
-        row, most, growing = self._found_row(key), self._expected_row(key, self._ahead), self.excuses.growing
+        row, most, growing = self._found_row(key), self._expected_row(key, self._ahead), self.growing
         if most is None or not isinstance(row, dict):
             return False
         least = self._expected_row(key, self.expected) or dict.fromkeys(growing, 0)
@@ -115,9 +108,9 @@ class Tables:
         return Difference(cast("Kind", kind), key.decode(errors="replace"), expected, self._found_row(key))
 
     def _may_be_cut(self, key: bytes) -> bool:
-        if not self.excuses.is_cut:
+        if not self.is_cut:
             return False
-        window, row, gap, cut_ms = window_of(key), self._found_row(key), self.excuses.session_gap, self.excuses.newest_cut_ms
+        window, row, gap, cut_ms = window_of(key), self._found_row(key), self.session_gap, self.newest_cut_ms
         if window is None or not isinstance(row, dict | None):
             return False
         if cut_ms is not None and window.start > datetime.fromtimestamp(cut_ms / 1000, UTC) + (gap or timedelta()):
@@ -125,13 +118,13 @@ class Tables:
         if row is None:  # with its first events, a session has lost its key
             return gap is not None
         least = self._expected_row(key, self.expected)
-        return least is None or _is_at_least(row, least, self.excuses.growing)
+        return least is None or _is_at_least(row, least, self.growing)
 
     def _is_of_cut_history(self, key: bytes) -> bool:
         """Whether the row has no window, as that of a camera's state, and one of its times is among those of the lost records."""
-        if not self.excuses.is_cut or window_of(key) is not None:
+        if not self.is_cut or window_of(key) is not None:
             return False
-        rows, cut_ms = (self._found_row(key), self._expected_row(key, self.expected)), self.excuses.newest_cut_ms
+        rows, cut_ms = (self._found_row(key), self._expected_row(key, self.expected)), self.newest_cut_ms
         times = [time for row in rows if isinstance(row, dict) for time in map(_time, row.values()) if time is not None]
         return cut_ms is None or any(time.timestamp() * 1000 <= cut_ms for time in times)
 
@@ -142,7 +135,7 @@ class Tables:
         return max((of.end for one in keys if (of := window_of(one))), default=None)
 
     def _has_expired(self, key: bytes) -> bool:
-        window, kept_for = window_of(key), self.excuses.kept_for
+        window, kept_for = window_of(key), self.kept_for
         return bool(window and kept_for and self._newest_end and window.end <= self._newest_end - kept_for)
 
 

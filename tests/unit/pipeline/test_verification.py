@@ -10,9 +10,10 @@ from pipeline.checkpoint.contents import Batch
 from pipeline.verification.lateness import OffsetRange, offset_ranges
 from pipeline.verification.outcome import Lateness, Outcome, RowCounts
 from pipeline.verification.show import as_json
-from pipeline.verification.tables import Excuses, Tables, own_rows
+from pipeline.verification.tables import Tables, own_rows
 
 A, B, C = ("topic", 0), ("topic", 1), ("topic", 2)
+CUT = {"is_cut": True, "growing": ("count",), "newest_cut_ms": 1767243600000}  # 2026-01-01T05:00:00Z
 
 
 def key(hour, zip_code="94301"):
@@ -28,8 +29,8 @@ def rows(**by_hour):
     return {key(int(hour[1:])): row(count) for hour, count in by_hour.items()}
 
 
-def compared(expected, found, excuses=None, **more):
-    counts, differences = Tables(expected, found, excuses or Excuses(), **more).compare()
+def compared(expected, found, **more):
+    counts, differences = Tables(expected, found, **more).compare()
     return SimpleNamespace(counts=counts, differences=differences)
 
 
@@ -82,9 +83,9 @@ class TestTables:
         assert compared(rows(h1=1), {}, expected_ahead=lambda: rows(h1=2)).counts == RowCounts(missing=1)
 
     def test_in_real_time_mode_a_row_may_lie_between_the_two_batches_but_not_outside(self):
-        excuses = Excuses(is_real_time=True, growing=("count",))
+        excuses = {"is_real_time": True, "growing": ("count",)}
         expected, ahead = rows(h1=1, h2=2, h3=2, h4=2), rows(h1=1, h2=5, h3=5, h4=5, h5=5)
-        found = compared(expected, rows(h1=1, h2=3, h3=6, h4=1, h5=4, h6=1), excuses, expected_ahead=lambda: ahead)
+        found = compared(expected, rows(h1=1, h2=3, h3=6, h4=1, h5=4, h6=1), **excuses, expected_ahead=lambda: ahead)
         assert found.counts == RowCounts(equal=1, ahead=2, different=2, extra=1)
 
     def test_the_batch_under_way_is_counted_only_when_something_differs(self):
@@ -94,55 +95,53 @@ class TestTables:
         assert compared(rows(h1=1), rows(h1=1), expected_ahead=never).counts == RowCounts(equal=1)
 
     def test_windows_may_expire_that_ended_long_before_the_newest(self):
-        found = compared(rows(h3=1, h4=1, h5=1, h8=1), rows(h8=1), Excuses(kept_for=timedelta(hours=4)))
+        found = compared(rows(h3=1, h4=1, h5=1, h8=1), rows(h8=1), kept_for=timedelta(hours=4))
         assert found.counts == RowCounts(equal=1, expired=2, missing=1)
 
     def test_the_newest_window_may_be_of_the_batch_under_way(self):
         ahead = rows(h4=1, h5=1, h8=1, h9=1)
-        found = compared(rows(h4=1, h5=1, h8=1), rows(h8=1, h9=1), Excuses(kept_for=timedelta(hours=4)), expected_ahead=lambda: ahead)
+        found = compared(rows(h4=1, h5=1, h8=1), rows(h8=1, h9=1), kept_for=timedelta(hours=4), expected_ahead=lambda: ahead)
         assert found.counts == RowCounts(equal=2, expired=2)
 
     def test_a_row_that_should_not_be_there_lets_no_other_expire(self):
-        found = compared(rows(h1=1, h2=1), rows(h2=1, h20=1), Excuses(kept_for=timedelta(hours=4)))
+        found = compared(rows(h1=1, h2=1), rows(h2=1, h20=1), kept_for=timedelta(hours=4))
         assert found.counts == RowCounts(equal=1, missing=1, extra=1)
 
     def test_an_expired_row_that_is_there_must_be_right(self):
-        found = compared(rows(h1=1, h8=1), rows(h1=2, h8=1), Excuses(kept_for=timedelta(hours=4)))
+        found = compared(rows(h1=1, h8=1), rows(h1=2, h8=1), kept_for=timedelta(hours=4))
         assert found.counts == RowCounts(equal=1, different=1)
 
     def test_rows_that_may_have_been_late_are_counted_apart_if_they_differ(self):
-        found = compared(rows(h1=1, h2=2, h3=3), rows(h1=1, h2=1, h3=1), Excuses(unknown_lateness={key(1), key(2)}))
+        found = compared(rows(h1=1, h2=2, h3=3), rows(h1=1, h2=1, h3=1), unknown_lateness={key(1), key(2)})
         assert found.counts == RowCounts(equal=1, unknown_lateness=1, different=1)
 
 
 class TestRetention:
-    CUT = Excuses(is_cut=True, growing=("count",), newest_cut_ms=1767243600000)  # 2026-01-01T05:00:00Z
-
     @pytest.mark.parametrize(("hour", "kind"), [("04", "not_checkable"), ("06", "different")])
     def test_a_row_without_a_window_is_not_checkable_if_one_of_its_times_is_before_the_cut(self, hour, kind):
         key, value = b'{"device_id":"cam-1"}', '{"state": "%s", "since": "2026-01-01T%s:00:00Z", "last_seen": "2026-01-01T09:00:00Z"}'
         expected, found = {key: (value % ("online", "09")).encode()}, {key: (value % ("offline", hour)).encode()}
-        assert compared(expected, found, self.CUT).counts == RowCounts(**{kind: 1})
+        assert compared(expected, found, **CUT).counts == RowCounts(**{kind: 1})
         assert compared(expected, found).counts == RowCounts(different=1)
 
     def test_the_sink_may_hold_more_than_is_left_but_not_less(self):
-        found = compared(rows(h1=1, h2=5, h3=3), rows(h1=3, h2=2, h4=1), self.CUT)
+        found = compared(rows(h1=1, h2=5, h3=3), rows(h1=3, h2=2, h4=1), **CUT)
         assert found.counts == RowCounts(not_checkable=2, different=1, missing=1)
 
     def test_windows_that_began_after_the_last_lost_event_must_be_right(self):
-        found = compared(rows(h5=1, h6=1), rows(h5=2, h6=2, h7=1), self.CUT)
+        found = compared(rows(h5=1, h6=1), rows(h5=2, h6=2, h7=1), **CUT)
         assert found.counts == RowCounts(not_checkable=1, different=1, extra=1)
 
     def test_a_session_that_lost_events_may_begin_earlier_and_end_later_than_what_is_left_of_it(self):
         at_3 = 1767236400_000
-        excuses = Excuses(is_cut=True, newest_cut_ms=at_3, session_gap=timedelta(hours=1))
-        assert compared(rows(h4=1), rows(h2=2), excuses).counts == RowCounts(not_checkable=2)
-        assert compared(rows(h5=1), rows(h5=2), excuses).counts == RowCounts(different=1)
-        assert compared(rows(h4=1, h5=1), {}, excuses).counts == RowCounts(not_checkable=1, missing=1)
-        assert compared(rows(h4=1), {}, Excuses(is_cut=True, newest_cut_ms=at_3)).counts == RowCounts(missing=1), "windows keep their keys"
+        excuses = {"is_cut": True, "newest_cut_ms": at_3, "session_gap": timedelta(hours=1)}
+        assert compared(rows(h4=1), rows(h2=2), **excuses).counts == RowCounts(not_checkable=2)
+        assert compared(rows(h5=1), rows(h5=2), **excuses).counts == RowCounts(different=1)
+        assert compared(rows(h4=1, h5=1), {}, **excuses).counts == RowCounts(not_checkable=1, missing=1)
+        assert compared(rows(h4=1), {}, is_cut=True, newest_cut_ms=at_3).counts == RowCounts(missing=1), "windows keep their keys"
 
     def test_a_value_that_cannot_be_read_is_not_excused(self):
-        assert compared(rows(h1=1), {key(1): b"x", key(2): b"x"}, self.CUT).counts == RowCounts(different=1, extra=1)
+        assert compared(rows(h1=1), {key(1): b"x", key(2): b"x"}, **CUT).counts == RowCounts(different=1, extra=1)
 
 
 def batch(number, watermark_ms=0, **ends):
