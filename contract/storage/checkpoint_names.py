@@ -16,7 +16,7 @@ from contract.settings import Settings
 from contract.storage.paths import StoragePath, names_in
 
 REAL_TIME = "real-time"
-_NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|complete|" + REAL_TIME + r")(?P<ending>\..+)?")
+_NAME = re.compile(r"(?P<query>.+)-v(?P<version>\d+)-(?P<mode>append|update|complete|" + REAL_TIME + r")(\..+)?")
 
 
 @dataclass(frozen=True, order=True)
@@ -82,14 +82,8 @@ class CheckpointPlace:
 
 def checkpoints(settings: Settings) -> list[CheckpointPlace]:
     """All checkpoints, sorted by name. Raises StoreUnavailable when they are in an object store that does not answer."""
-    names = (name for entry in names_in(settings.checkpoints) if is_checkpoint(entry) and (name := CheckpointName.of(entry)))
+    names = {name for entry in names_in(settings.checkpoints) if (name := CheckpointName.of(entry)) and str(name) == entry}
     return [name.place(settings) for name in sorted(names)]
-
-
-def is_checkpoint(file_name: str) -> bool:
-    """Whether the name is that of a checkpoint folder, not of one of its files."""
-    found = _NAME.fullmatch(file_name)
-    return found is not None and found["ending"] is None
 
 
 def remains_of(query: str, settings: Settings) -> list[StoragePath]:

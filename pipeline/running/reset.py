@@ -11,7 +11,7 @@ from typing import get_args
 
 from contract.errors import check_names
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName, is_checkpoint, remains_of
+from contract.storage.checkpoint_names import CheckpointName, remains_of
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known
@@ -47,7 +47,7 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
     """
     # Lock files stay: an unlinked lock file locks nobody out, because another process would lock a new file of the same name.
     found = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
-    shown = ", ".join(path.name for path in found if is_checkpoint(path.name)) or ", ".join(path.name for path in found)
+    shown = ", ".join(sorted({str(CheckpointName.of(path.name)) for path in found}))
     size = size_text(sum(map(bytes_on_disk, found)))
 
     def remove_all() -> None:
