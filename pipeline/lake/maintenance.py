@@ -31,8 +31,14 @@ def maintain_table(table: LakeTable, spark: SparkSession, settings: Settings, re
     Raises StreamgaugeError on failure.
     """
     with contextlib.ExitStack() as held:
-        if settings.is_lake_remote and (problem := _hold_writer(table, settings, held)):
-            return f"{table.name} ({table.format}): skipped: {problem}"
+        if settings.is_lake_remote:
+            writers = [one for one in known(settings) if one.sink.delta_table(settings) == table.path]
+            if not writers:
+                return f"{table.name} ({table.format}): skipped: no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
+            try:
+                held.enter_context(locked_checkpoints(writers[0], settings))
+            except StreamgaugeError as error:
+                return f"{table.name} ({table.format}): skipped: {error}"
         deletions = settings.lake / DELETIONS / table.path.name
         if deletions.exists():  # the same batches write it, so it has as many small files
             maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
@@ -51,18 +57,6 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
         with session_config(spark, {_CHECK: str(retain_seconds >= DELTA_RETENTION_SECONDS).lower(), **_UNLOGGED}):
             spark.sql(f"VACUUM {_sql_name(table)} RETAIN {retain_seconds / 3600:.6f} HOURS")
         return f"{table.name} ({table.format}): current files {before} -> {_current_files(table, spark)}"
-
-
-def _hold_writer(table: LakeTable, settings: Settings, held: contextlib.ExitStack) -> str | None:
-    """Prevents the query that writes the table from starting until `held` closes. Returns why that is not possible, or None."""
-    writer = next((one for one in known(settings) if one.sink.delta_table(settings) == table.path), None)
-    if writer is None:
-        return "no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
-    try:
-        held.enter_context(locked_checkpoints(writer, settings))
-    except StreamgaugeError:
-        return f"query {writer.name} is running, and a table in an object store is compacted only while its query is stopped"
-    return None
 
 
 def _optimize(table: LakeTable, spark: SparkSession) -> None:
