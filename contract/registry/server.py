@@ -1,7 +1,7 @@
 """The schema registry that all programs use: its address, TLS and credentials."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -37,9 +37,7 @@ class RegistryServer:
         """The registry at `url` with the properties file at `path`, in Confluent's names. Raises StreamgaugeError if they are invalid."""
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
         # Confluent's clients use the prefix in files that also hold other properties.
-        properties = PropertiesFile(
-            properties.path, {name.removeprefix(_PREFIX): text for name, text in properties.texts.items()}, environment
-        )
+        properties = replace(properties, texts={name.removeprefix(_PREFIX): text for name, text in properties.texts.items()})
         properties.check_names(_KNOWN)
         user_info = properties.value(_USER_INFO) or ""
         if user_info and ":" not in user_info:
