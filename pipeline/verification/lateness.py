@@ -1,7 +1,7 @@
 """Determines which rows of a prefix the stream dropped as late."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
@@ -34,12 +34,12 @@ class OffsetRange:
 
 
 def offset_ranges(first: Offsets, batches: Sequence[Batch], committed: int) -> list[OffsetRange]:
-    """The offset ranges of all records from `first` to the end of the last batch, ordered by partition and offset.
+    """The offset ranges of all records from `first` to the end of the last batch, one for each batch and partition.
 
     first: where the query started; 0 for partitions that are not in it. batches: the known batches, in order. committed: the last committed
     batch.
     """
-    found: dict[Partition, list[OffsetRange]] = {}
+    found = []
     before = Batch(-1, first, 0)
     ends = dict(first)
     for batch in batches:
@@ -48,19 +48,10 @@ def offset_ranges(first: Offsets, batches: Sequence[Batch], committed: int) -> l
         for which, end in batch.ends.items():
             start = ends.get(which, 0)
             if end > start:
-                one_range = OffsetRange(which, start, end, late_until, in_time_after, batch.number > committed)
-                _add(found.setdefault(which, []), one_range)
+                found.append(OffsetRange(which, start, end, late_until, in_time_after, batch.number > committed))
                 ends[which] = end
         before = batch
-    return [one_range for which in sorted(found) for one_range in found[which]]
-
-
-def _add(known: list[OffsetRange], new: OffsetRange) -> None:
-    last = known[-1] if known else None
-    if last is not None and replace(last, start=new.start, end=new.end) == new:
-        known[-1] = replace(last, end=new.end)
-    else:
-        known.append(new)
+    return found
 
 
 def with_lateness(rows: DataFrame, event_time: str, known: Iterable[OffsetRange]) -> DataFrame:

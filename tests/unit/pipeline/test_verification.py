@@ -151,7 +151,11 @@ def batch(number, watermark_ms=0, **ends):
 class TestStretches:
     def test_a_record_is_late_by_the_watermark_of_the_batch_before_its_own(self):
         batches = [batch(0, 0, p0=10), batch(1, 500, p0=20), batch(2, 900, p0=30)]
-        assert offset_ranges({A: 0}, batches, committed=2) == [OffsetRange(A, 0, 20, 0, 0), OffsetRange(A, 20, 30, 500, 500)]
+        assert offset_ranges({A: 0}, batches, committed=2) == [
+            OffsetRange(A, 0, 10, 0, 0),
+            OffsetRange(A, 10, 20, 0, 0),
+            OffsetRange(A, 20, 30, 500, 500),
+        ]
 
     def test_a_batch_without_records_moves_the_watermark_too(self):
         batches = [batch(0, 0, p0=10), batch(1, 500, p0=10), batch(2, 500, p0=20)]
