@@ -81,7 +81,7 @@ class Promotion:
         new, current = cast("CompactedTopic", self.new.sink), cast("CompactedTopic", self.current.sink)
         found = {}
         for source, target in zip(new.topics, current.topics, strict=True):
-            here, there = (read_table(self.settings, ends_of([topic], self.settings)).values for topic in (source, target))
+            here, there = (read_table(self.settings, ends_of([topic], self.settings)) for topic in (source, target))
             written = {key: value for key, value in here.items() if there.get(key) != value}
             found[target.name] = {**written, **dict.fromkeys(there.keys() - here.keys())}
         return found

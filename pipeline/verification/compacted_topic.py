@@ -15,7 +15,7 @@ from pipeline.verification.expectation import Expectation
 from pipeline.verification.outcome import Beside, Difference, Lateness, Outcome, RowCounts
 from pipeline.verification.prefix import Prefix, between_batches
 from pipeline.verification.tables import Row, Rows, Tables, json_row, own_rows
-from pipeline.verification.topic_table import TopicTable, ends_of, read_table
+from pipeline.verification.topic_table import ends_of, read_table
 
 ATTEMPTS = 3
 Decode = Callable[[bytes], Row]
@@ -33,7 +33,7 @@ def verify(check: Check, sink: CompactedTopic | AlertsTopic) -> Outcome:
         # Kafka may have compacted away a record below the limits because of a newer one above.
         if not rows.wrong or ends_of(sink.topics, settings) == limits:
             break
-    faults = [f"{table.keyless} records without a key, which belong to no row"] if table.keyless else []
+    faults = ["the topic has a record without a key, which belongs to no row"] if b"" in table else []
     if lateness is not None and lateness.wrongly_late_events:
         faults.append(
             f"{lateness.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {check.query.name}`"
@@ -43,12 +43,12 @@ def verify(check: Check, sink: CompactedTopic | AlertsTopic) -> Outcome:
         notes.append(
             f"some batches are not in the journal: of {lateness.unknown_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
         )
-    beside = None if sink.current is None else _beside(sink.current, table.values, decode, settings)
+    beside = None if sink.current is None else _beside(sink.current, table, decode, settings)
     return check.found(prefix, lateness=lateness, rows=rows, differences=differences, faults=faults, notes=notes, beside=beside)
 
 
 def _compare(
-    check: Check, prefix: Prefix, sink: CompactedTopic | AlertsTopic, found: TopicTable, decode: Decode
+    check: Check, prefix: Prefix, sink: CompactedTopic | AlertsTopic, found: Rows, decode: Decode
 ) -> tuple[Lateness | None, tuple[RowCounts, list[Difference]]]:
     query, settings = check.query, check.settings
     expectation = Expectation(check, prefix)
@@ -57,7 +57,7 @@ def _compare(
         expected = expectation.rows()
         tables = Tables(
             expected,
-            own_rows(found.values, expected, sink.key) if isinstance(sink, AlertsTopic) else found.values,
+            own_rows(found, expected, sink.key) if isinstance(sink, AlertsTopic) else found,
             decode=decode,
             decode_expected=orjson.loads if isinstance(sink, CompactedAvroTopic) else json_row,
             expected_ahead=(lambda: expectation.rows(ahead=True)) if prefix.planned > prefix.committed else None,
@@ -80,7 +80,7 @@ def _beside(current: CompactedTopic, found: Rows, decode: Decode, settings: Sett
     found: the new version's rows. Of rows with windows, only those count whose windows both versions have begun and passed: between the
     later of the first windows and the earlier of the newest ones.
     """
-    there = read_table(settings, ends_of(current.topics, settings)).values
+    there = read_table(settings, ends_of(current.topics, settings))
     until = None
     windows = [spans for rows in (there, found) if (spans := [window for key in rows if (window := window_of(key))])]
     if len(windows) == 2:  # noqa: PLR2004 - both versions

@@ -1,7 +1,6 @@
 """The table in a compacted topic up to given offsets, as raw bytes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from confluent_kafka import Message
 
@@ -13,31 +12,16 @@ from pipeline.checkpoint.contents import Offsets
 from pipeline.sources.kafka import first_and_end_offsets, source_partitions
 
 
-@dataclass
-class TopicTable:
-    """The last value of each key below the limits. A key whose last record is a tombstone is absent. keyless: number of records without a key."""
-
-    values: dict[bytes, bytes] = field(default_factory=dict)
-    keyless: int = 0
-
-
 class _LimitedReader(TableReader):
-    """Reads a topic into a TopicTable."""
+    """Reads the values below `limits` into `found`, a tombstone as None."""
 
-    def __init__(self, kafka: KafkaCluster, topic: str, limits: Offsets, found: TopicTable) -> None:
+    def __init__(self, kafka: KafkaCluster, topic: str, limits: Offsets, found: dict[bytes, bytes | None]) -> None:
         super().__init__(kafka, topic)
         self._limits, self._found = limits, found
 
     def _apply(self, message: Message) -> None:
-        key, value, found = message.key(), message.value(), self._found
-        if (message.offset() or 0) >= self._limits.get((self._topic, message.partition() or 0), 0):
-            return
-        if key is None:
-            found.keyless += 1
-        elif value is None:
-            found.values.pop(key, None)
-        else:
-            found.values[key] = value
+        if (message.offset() or 0) < self._limits.get((self._topic, message.partition() or 0), 0):
+            self._found[message.key() or b""] = message.value()
 
 
 def ends_of(topics: Iterable[Topic], settings: Settings) -> Offsets:
@@ -46,13 +30,13 @@ def ends_of(topics: Iterable[Topic], settings: Settings) -> Offsets:
     return {which: end for which, (_, end) in first_and_end_offsets(settings, partitions).items()}
 
 
-def read_table(settings: Settings, limits: Offsets) -> TopicTable:
-    """Reads each partition of `limits` from its beginning to the limit.
+def read_table(settings: Settings, limits: Offsets) -> dict[bytes, bytes]:
+    """The last value of each key below the limits. A record without a key, which belongs to no row, has an empty one here.
 
     Raises StreamgaugeError as TableReader.read_to_end.
     """
-    found = TopicTable()
+    found: dict[bytes, bytes | None] = {}
     for topic in sorted({topic for topic, _ in limits}):
         with _LimitedReader(settings.kafka, topic, limits, found).opened() as reader:
             reader.read_to_end()
-    return found
+    return {key: value for key, value in found.items() if value is not None}
