@@ -123,7 +123,9 @@ def reset(
             return
         for deletion in found:
             out.print(deletion.what)
-        for note in (*chosen.sink.reset_notes(), *chosen.source.reset_notes(settings)):
+        if chosen.sink.is_kept:
+            out.print(f"note: what is in {chosen.sink.place} stays; the next run writes it again, with the same keys")
+        for note in chosen.source.reset_notes(settings):
             out.print(f"note: {note}")
         confirm(f"delete this, so that {query} recounts from the start at its next run?", yes=yes)
         for deletion in found:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -35,7 +36,9 @@ def deletion_of_table(folder: StoragePath) -> list[Deletion]:
 
 
 class Sink(ABC):
-    """Where result rows go."""
+    """Where result rows go. is_kept: whether a reset leaves them there, for the next run to write them again with the same keys."""
+
+    is_kept: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -51,10 +54,6 @@ class Sink(ABC):
 
     def deletions(self, settings: Settings) -> list[Deletion]:  # noqa: ARG002 - of a sink that keeps nothing
         """What a reset deletes; empty if there is nothing to delete. Raises StreamgaugeError when the sink cannot be reached."""
-        return []
-
-    def reset_notes(self) -> list[str]:
-        """Notes for the user before a reset."""
         return []
 
     def delta_table(self, settings: Settings) -> StoragePath | None:  # noqa: ARG002 - of a sink without one

@@ -178,6 +178,7 @@ class AlertsTopic(TopicSink):
     key: the columns of the key, `window` among them. The value has the form of every alert: the columns ALERT.
     """
 
+    is_kept: ClassVar[bool] = True
     topic: Topic = ALERTS
     key: tuple[str, ...] = field(kw_only=True)
     current: ClassVar[None] = None
@@ -187,10 +188,6 @@ class AlertsTopic(TopicSink):
         """Key: canonical JSON of the columns `key`. Value: JSON of the columns ALERT."""
         return rows.select(canonical_json(*self.key).alias("key"), row_json(*ALERT).alias("value"))
 
-    def reset_notes(self) -> list[str]:
-        """Notes that a reset keeps the alerts."""
-        return [f"the alerts stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
-
 
 @dataclass(frozen=True)
 class DeadLetterTopic(TopicSink):
@@ -199,16 +196,13 @@ class DeadLetterTopic(TopicSink):
     reader: the query that could not use the records, if that is part of the key.
     """
 
+    is_kept: ClassVar[bool] = True
     topic: Topic = DEAD_LETTERS
     reader: str = ""
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Key, value and headers, unchanged."""
         return rows
-
-    def reset_notes(self) -> list[str]:
-        """Notes that a reset keeps the dead letters."""
-        return [f"the dead letters stay in topic {self.topic.name}; the next run writes them again, with the same keys"]
 
 
 def _with_ending(topic: Topic, ending: str) -> Topic:

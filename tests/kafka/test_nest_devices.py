@@ -123,5 +123,5 @@ def test_an_alert_that_somebody_changed_or_made_up_is_named_and_a_reset_leaves_a
 
     before = folded(fresh, "alerts")
     done = succeed("reset", "nest-alarms", "--yes", settings=fresh)
-    assert "the alerts stay in topic alerts" in done.stdout + done.stderr
+    assert "what is in topic alerts stays" in done.stdout + done.stderr
     assert folded(fresh, "alerts") == before

@@ -62,7 +62,7 @@ def test_of_one_domain_all_kinds_of_results_are_made_again_as_at_first_and_those
     for query, what in {
         "nest-camera-stats": f"topic nest-camera-stats: its {len(counted)} rows, by null values",
         "nest-archive": f"table {fresh.lake / 'nest' / 'cameras'}, ",
-        "nest-dead-letters": "note: the dead letters stay in topic dead-letters; the next run writes them again, with the same keys",
+        "nest-dead-letters": "note: what is in topic dead-letters stays; the next run writes it again, with the same keys",
     }.items():
         done = ok(streamgauge("reset", query, "--yes", settings=fresh))
         assert what in done.stdout
