@@ -8,7 +8,7 @@ import pytest
 from letters import reasons
 
 from pipeline.domains import nest
-from pipeline.domains.nest import camera_stats, cameras, sightings, unusable
+from pipeline.domains.nest import camera_stats, cameras, reports, sightings, unusable
 
 sightings_of, letters_of = partial(sightings, future="10 minutes"), partial(unusable, future="10 minutes")
 
@@ -129,6 +129,8 @@ class TestUnusable:
         assert [row.device_id for row in sightings_of(records(value)).collect()] == ["cam-1"]
         assert reasons(letters_of(records(value))) == {0: "start_time is in the future; the rest was used"}
         assert cameras(records(value)).count() == 3
+        sighted = {row.device_id: row.sighting is not None for row in reports(records(value), future="10 minutes").collect()}
+        assert sighted == {"cam-1": True, "cam-2": False, "cam-3": False}
 
     def test_a_dead_letter_names_its_record_and_keeps_its_bytes(self, records):
         row = letters_of(records(document(), b"\xff\x00rubbish")).collect()
