@@ -15,11 +15,12 @@ from typing import Any
 import orjson
 import psutil
 from confluent_kafka import Message, TopicPartition
-from running import settings_on_free_ports
+from running import running_broker, settings_on_free_ports
 
 from contract.settings import Settings
 from contract.topics import STREAMING_METRICS
-from streamgauge.platform.platform import Platform
+from streamgauge.platform.registry import EmbeddedRegistry
+from streamgauge.platform.server import EmbeddedServer
 
 ME = [sys.executable, "-m", "streamgauge.cli"]
 MIB = 2**20
@@ -101,12 +102,15 @@ def fresh_platform(*, with_registry: bool = False) -> Iterator[Settings]:
     """A broker of its own, and a schema registry if asked for, in a folder that is thrown away."""
     with tempfile.TemporaryDirectory() as home:
         settings = own_settings(Path(home))
-        broker = Platform(settings, with_registry=with_registry)
+        servers: list[EmbeddedServer] = [running_broker(settings)]
         try:
-            broker.start(detached=False)
+            if with_registry:
+                servers.append(EmbeddedRegistry(settings))
+                servers[-1].start(detached=False)
             yield settings
         finally:
-            broker.stop_guarded()
+            for server in servers:
+                server.stop()
 
 
 def say(line: str) -> None:

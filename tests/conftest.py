@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from running import (
     OBJECT_STORE,
     forget_surroundings,
+    running_broker,
     running_platform,
     running_registry,
     settings_on_free_ports,
@@ -25,7 +26,6 @@ from topic_reset import delete_subjects, empty_topics
 from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.platform import Platform
 
 LONGEST = (
     "e2e/test_kills.py",
@@ -116,7 +116,7 @@ def second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings
 @pytest.fixture
 def own_broker(second_broker: Settings) -> Settings:
     """The worker's second broker, for a test that stops or kills it: it runs, with every topic empty and nothing but its data in its home."""
-    Platform(second_broker, with_registry=False).start(detached=False)
+    running_broker(second_broker)
     empty_topics(second_broker.kafka)
     for folder in (second_broker.checkpoints, second_broker.lake):
         shutil.rmtree(folder, ignore_errors=True)

@@ -21,10 +21,11 @@ import psutil
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 
+from contract.kafka.create_topics import create_topics
 from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
-from streamgauge.platform.platform import Platform
+from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
 
 if TYPE_CHECKING:
@@ -97,10 +98,17 @@ def settings_on_free_ports(home: Path) -> Settings:
 def running_platform(home: Path) -> Iterator[Settings]:
     """Settings of a broker of its own that runs, with every topic."""
     chosen = settings_on_free_ports(home)
-    platform = Platform(chosen, with_registry=False)
-    platform.start(detached=False)
+    broker = running_broker(chosen)
     yield chosen
-    platform.stop_guarded()
+    broker.stop()
+
+
+def running_broker(settings: Settings) -> EmbeddedKafka:
+    """The broker of `settings`, which runs from now on, with every topic."""
+    broker = EmbeddedKafka(settings)
+    broker.start(detached=False)
+    create_topics(settings.kafka)
+    return broker
 
 
 def running_registry(settings: Settings) -> Iterator[Settings]:

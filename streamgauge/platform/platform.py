@@ -20,19 +20,15 @@ NAME_WIDTH = 18
 
 @dataclass
 class Platform:
-    """The servers that `up` starts and `down` stops. say: called with a line during long waits.
-
-    with_registry: False starts the broker only, without Avro.
-    """
+    """The servers that `up` starts and `down` stops. say: called with a line during long waits."""
 
     settings: Settings
-    with_registry: bool = True
     say: Say = lambda _: None
 
     def __post_init__(self) -> None:
         self._was_started: dict[str, bool] = {}
         self._kafka = None if self.settings.kafka_bootstrap_servers else EmbeddedKafka(self.settings)
-        self._registry = EmbeddedRegistry(self.settings) if self.with_registry and not self.settings.schema_registry_url else None
+        self._registry = None if self.settings.schema_registry_url else EmbeddedRegistry(self.settings)
 
     @property
     def servers(self) -> list[EmbeddedServer]:
@@ -66,7 +62,7 @@ class Platform:
             self._kafka.wait_until_ready(self.say)
         on_ready(self._started("Kafka", self._kafka, kafka, "KAFKA_BOOTSTRAP_SERVERS"))
         warnings = self._create_topics()
-        if not self.with_registry or (self._registry is not None and not detached):
+        if self._registry is not None and not detached:
             return warnings
         if self._registry is not None:
             self._registry.wait_until_ready(self.say)
@@ -95,10 +91,10 @@ class Platform:
 
     def stop(self) -> list[str]:
         """Stops the embedded servers, whichever process started them. Returns one line per service."""
-        lines = [_stopped("Kafka", self._kafka, "KAFKA_BOOTSTRAP_SERVERS")]
-        if self.with_registry:
-            lines.append(_stopped("Schema registry", self._registry, "SCHEMA_REGISTRY_URL"))
-        return lines
+        return [
+            _stopped("Kafka", self._kafka, "KAFKA_BOOTSTRAP_SERVERS"),
+            _stopped("Schema registry", self._registry, "SCHEMA_REGISTRY_URL"),
+        ]
 
     def stop_guarded(self) -> None:
         """Stops the servers that this process started with `detached=False`. Servers that were already running continue."""

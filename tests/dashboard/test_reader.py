@@ -6,7 +6,7 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from running import RETRY_SECONDS
+from running import RETRY_SECONDS, running_broker
 
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
@@ -15,7 +15,6 @@ from contract.kafka.create_topics import create_topics
 from contract.kafka.result_table import read_to_end
 from contract.process.ports import free_ports
 from dashboard.reading.reader import Follower, Snapshot, per_snapshot
-from streamgauge.platform.platform import Platform
 
 NOBODY_LISTENS = "127.0.0.1:1"
 
@@ -112,27 +111,26 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
 
 
 def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(settings, tmp_path, until):
-    platform = Platform(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]), with_registry=False)
-    platform.start(detached=False)
+    broker = running_broker(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]))
     try:
-        follower = Follower(platform.settings.kafka, NEST_CAMERA_STATS.name)
-        producer = Producer({"bootstrap.servers": platform.settings.bootstrap_servers, "log_level": 0})
+        follower = Follower(broker.settings.kafka, NEST_CAMERA_STATS.name)
+        producer = Producer({"bootstrap.servers": broker.settings.bootstrap_servers, "log_level": 0})
         producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 1}')
         assert producer.flush(RETRY_SECONDS) == 0
         until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
 
-        platform.stop()
+        broker.stop()
         away = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of Kafka was to be noticed")
-        assert platform.settings.bootstrap_servers in away.error
+        assert broker.settings.bootstrap_servers in away.error
         assert counts(away.rows) == {"94107": 1}
 
-        platform.start(detached=False)
+        broker.start(detached=False)
         producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 2}')
         assert producer.flush(RETRY_SECONDS) == 0
         until(lambda: (follower.snapshot.error, counts(follower.snapshot.rows)), (None, {"94107": 2}).__eq__, "the reader was to go on")
         follower.stop()
     finally:
-        platform.stop()
+        broker.stop()
 
 
 def test_what_is_made_of_a_snapshot_is_made_once_for_its_filters_and_goes_with_it():

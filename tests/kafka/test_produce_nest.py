@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, streamgauge, succeed
+from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, running_broker, streamgauge, succeed
 
 from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
@@ -25,7 +25,6 @@ from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.sending import Delivery
 from producers.nest.simulation import Simulation, simulate
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.platform import Platform
 
 START = "2026-01-01T00:00:00Z"
 SIMULATED = ("produce", "nest", "--json", "--unpaced", "--start", START)
@@ -201,7 +200,7 @@ def test_a_kafka_that_comes_later_is_waited_for(second_broker):
     EmbeddedKafka(second_broker).stop()
     with running(second_broker, "--limit", "5", "--continue") as process:
         assert process.stderr.readline().startswith(f"no Kafka answers at {second_broker.bootstrap_servers}")
-        Platform(second_broker, with_registry=False).start(detached=False)
+        running_broker(second_broker)
         stdout, stderr = process.communicate()
     assert process.returncode == 0, stderr
     assert json.loads(stdout)["undelivered"] == 0

@@ -7,23 +7,22 @@ import orjson
 import pytest
 from plain import folded, read_topic
 from pyspark.sql.streaming.listener import QueryStartedEvent, QueryTerminatedEvent
-from running import eventually, settings_on_free_ports
+from running import eventually, running_broker, settings_on_free_ports
 
+from contract.kafka.create_topics import create_topics
 from pipeline.monitoring.progress import ProgressToKafka
-from streamgauge.platform.platform import Platform
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory):
+def broker(tmp_path_factory):
     """A broker for all tests: the first ones leave it running, the last one stops it."""
-    platform = Platform(settings_on_free_ports(tmp_path_factory.mktemp("home")), with_registry=False)
-    platform.start(detached=False)
-    yield platform
-    platform.stop()
+    broker = running_broker(settings_on_free_ports(tmp_path_factory.mktemp("home")))
+    yield broker
+    broker.stop()
 
 
-def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwards(platform, spark, tmp_path):
-    settings = platform.settings
+def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwards(broker, spark, tmp_path):
+    settings = broker.settings
     listener = ProgressToKafka(settings)
     spark.streams.addListener(listener)
     rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
@@ -31,13 +30,14 @@ def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwar
     query = writer.trigger(processingTime="100 milliseconds").start()
     try:
         eventually(lambda: folded(settings, "query-states").get(b"rate", {}).get("progress"), "the first batch to be told")
-        platform.stop()
+        broker.stop()
         before = query.lastProgress["batchId"]
         eventually(lambda: query.lastProgress["batchId"] >= before + 5, "five more batches without a broker")
         assert query.isActive
 
         away = query.lastProgress["batchId"]
-        platform.start(detached=False)
+        broker.start(detached=False)
+        create_topics(settings.kafka)  # waits for their leaders
         told = eventually(
             lambda: (found := folded(settings, "query-states")[b"rate"])["progress"]["batch_id"] > away and found,
             "a batch to be told again",
@@ -53,8 +53,8 @@ def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwar
     assert before < max(event["batch_id"] for event in events if event["event"] == "progress")
 
 
-def test_closing_does_not_come_between_the_end_of_a_query_and_its_record(platform, monkeypatch):
-    listener, run = ProgressToKafka(platform.settings), uuid4()
+def test_closing_does_not_come_between_the_end_of_a_query_and_its_record(broker, monkeypatch):
+    listener, run = ProgressToKafka(broker.settings), uuid4()
     closing = threading.Thread(target=listener.close, daemon=True)
     publish = listener._publish
 
@@ -68,13 +68,13 @@ def test_closing_does_not_come_between_the_end_of_a_query_and_its_record(platfor
     listener.onQueryStarted(QueryStartedEvent(run, run, "ends", "2026-01-01T00:00:00Z", set()))
     listener.onQueryTerminated(QueryTerminatedEvent(run, run, None, None))
     eventually(lambda: not closing.is_alive(), "the listener to be closed")
-    assert folded(platform.settings, "query-states")[b"ends"]["state"] == "stopped"
+    assert folded(broker.settings, "query-states")[b"ends"]["state"] == "stopped"
 
 
-def test_closing_waits_for_nobody_when_the_broker_is_away(platform, spark, tmp_path):
-    listener = ProgressToKafka(platform.settings)
+def test_closing_waits_for_nobody_when_the_broker_is_away(broker, spark, tmp_path):
+    listener = ProgressToKafka(broker.settings)
     spark.streams.addListener(listener)
-    platform.stop()
+    broker.stop()
     rows = spark.readStream.format("rate").load()
     query = rows.writeStream.queryName("rate").format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     eventually(lambda: query.lastProgress, "a batch without a broker")
