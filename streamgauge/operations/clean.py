@@ -12,8 +12,6 @@ from contract.settings import Settings
 from contract.storage import checkpoint_names
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
-from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.registry import EmbeddedRegistry
 
 OURS = {
     "kafka": "the embedded broker: all topics",
@@ -65,14 +63,10 @@ def check(settings: Settings) -> None:
     _refuse_while_in_use(settings)
 
 
-def entries(settings: Settings, *, with_cache: bool) -> list[Entry]:
-    """The entries to delete. Includes the cache of downloads only `with_cache` and if it is inside STREAMGAUGE_HOME."""
+def entries(settings: Settings) -> list[Entry]:
+    """The entries to delete."""
     home = settings.home.resolve()
-    found = [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if os.path.lexists(home / name)]
-    cache = settings.cache.resolve()
-    if with_cache and cache.exists() and is_cache_inside(settings):
-        found.append(Entry(cache, "jars and downloads", bytes_on_disk(cache)))
-    return found
+    return [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if os.path.lexists(home / name)]
 
 
 def delete(found: list[Entry], settings: Settings) -> None:
@@ -85,26 +79,16 @@ def delete(found: list[Entry], settings: Settings) -> None:
         home.rmdir()
 
 
-def is_cache_inside(settings: Settings) -> bool:
-    """Whether the cache of downloads is inside STREAMGAUGE_HOME."""
-    home, cache = settings.home.resolve(), settings.cache.resolve()
-    return cache != home and cache.is_relative_to(home)
-
-
 def _holds_cache(path: Path, settings: Settings) -> bool:
     return settings.cache.absolute().is_relative_to(settings.home.absolute() / path.name)
 
 
 def _refuse_while_in_use(settings: Settings) -> None:
-    for server in (EmbeddedKafka(settings), EmbeddedRegistry(settings)):
-        if (process := server.process) is not None:
-            msg = f"the {server.name} runs (pid {process.pid}); stop it with `streamgauge down`, or end the demo, then clean"
-            raise StreamgaugeError(msg)
     for name, driver in checkpoint_names.drivers(settings).items():
         msg = f"{name} is in use (its Spark driver is pid {driver.pid}); stop that `streamgauge run`, then clean"
         raise StreamgaugeError(msg)
     for process, file in _users(settings.home.resolve()):
-        msg = f"{process.name()} (pid {process.pid}) has {file} open; stop it, then clean"
+        msg = f"{process.name()} (pid {process.pid}) has {file} open; stop it (`streamgauge down` for Kafka and the registry), then clean"
         raise StreamgaugeError(msg)
 
 

@@ -27,7 +27,6 @@ def doctor(output_format: FormatOption = "table") -> None:
 
 def clean(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
-    everything: Annotated[bool, typer.Option("--all", help="the downloaded jars too, if their cache is in STREAMGAUGE_HOME")] = False,  # noqa: FBT002
     topics: Annotated[bool, typer.Option("--topics", help="the project's topics in a Kafka of your own too")] = False,  # noqa: FBT002
 ) -> None:
     """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Stop everything first."""
@@ -42,7 +41,7 @@ def clean(
         msg = "--topics is for a Kafka of your own, which KAFKA_BOOTSTRAP_SERVERS names; the topics of the embedded one are in STREAMGAUGE_HOME, and `streamgauge clean` deletes them"
         raise StreamgaugeError(msg)
     cleaning.check(settings)
-    found = cleaning.entries(settings, with_cache=everything)
+    found = cleaning.entries(settings)
     in_kafka = own_topics(settings) if topics else {}
     if not found and not in_kafka:
         out.print(f"nothing to delete in {settings.home}{f' and in Kafka at {settings.kafka}' if topics else ''}")
@@ -57,7 +56,7 @@ def clean(
         out.print(f"the tables in {settings.lake} stay: delete them too before queries run again, or their rows come a second time")
     if settings.checkpoint_uri and checkpoints(settings):
         out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query")
-    if settings.cache.exists() and not (everything and cleaning.is_cache_inside(settings)):
+    if settings.cache.exists():
         out.print(f"the downloads in {settings.cache} stay")
     of_kafka = f" and {len(in_kafka)} topics of {settings.kafka}" if in_kafka else ""
     confirm(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}{of_kafka}?", yes=yes)
