@@ -10,7 +10,6 @@ import typer
 from contract.settings import Settings
 from contract.terminal import err
 from producers.delivery import options
-from producers.delivery.options import AsJson, Continue, Corrupt, Duplicates, Late, Limit, Seed, Start, TooLate, Unpaced, Watermark
 
 _ONLY_SIMULATED = {"cameras": "--cameras", "speed_up": "--speed-up", "start": "--start"}
 
@@ -21,22 +20,20 @@ def produce(  # noqa: PLR0913 - one parameter an option
     cameras: Annotated[
         int, typer.Option(min=1, max=100_000, help="Simulated cameras; data/device_locations.csv locates the first 800.")
     ] = 200,
-    rate: Annotated[float, typer.Option(help="Documents a second.")] = 100.0,
-    speed_up: Annotated[
-        float, typer.Option(help="Seconds of event time a second of --rate: documents are speed-up / rate seconds apart.")
-    ] = 60.0,
-    unpaced: Unpaced = False,
-    limit: Limit = None,
-    seed: Seed = 0,
-    start: Start = None,
-    go_on: Continue = False,
+    rate: options.Rate = 100.0,
+    speed_up: options.SpeedUp = 60.0,
+    unpaced: options.Unpaced = False,
+    limit: options.Limit = None,
+    seed: options.Seed = 0,
+    start: options.Start = None,
+    go_on: options.Continue = False,
     file: Annotated[Path | None, options.existing_file("Replay recorded documents instead, one JSON a line.")] = None,
-    late: Late = 0.0,
-    too_late: TooLate = 0.0,
-    duplicates: Duplicates = 0.0,
-    corrupt: Corrupt = 0.0,
-    watermark: Watermark = None,
-    json: AsJson = False,
+    late: options.Late = 0.0,
+    too_late: options.TooLate = 0.0,
+    duplicates: options.Duplicates = 0.0,
+    corrupt: options.Corrupt = 0.0,
+    watermark: options.Watermark = None,
+    json: options.AsJson = False,
 ) -> None:
     """Produce Works-with-Nest documents of cameras that see people, simulated or recorded."""
     from contract.domains.nest import NEST_LOGS
@@ -47,7 +44,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
     from producers.nest.recording import event_time_ms, replay
 
     settings = Settings.from_environment()
-    options.check_positive(rate=rate, speed_up=speed_up)
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
     outages: Counter[str] = Counter()
     if file:

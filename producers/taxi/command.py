@@ -8,8 +8,8 @@ import typer
 from contract.settings import Settings
 from contract.terminal import err
 from producers.delivery import options
-from producers.delivery.options import AsJson, Continue, Corrupt, Duplicates, Late, Limit, Seed, TooLate, Unpaced, Watermark
 
+_START = datetime(2024, 3, 1, tzinfo=UTC)
 _ONLY_SIMULATED = {"start": "--start", "odd": "--odd", "go_on": "--continue"}
 
 
@@ -19,21 +19,29 @@ def produce(  # noqa: PLR0913 - one parameter an option
     file: Annotated[
         str | None, typer.Option(help="Replay a Parquet file of TLC's green taxi trips, at a path or URI (s3://, https://), by drop-off.")
     ] = None,
-    month: Annotated[str | None, typer.Option(help="Fetch that month from TLC, once, and replay it: 2024-03.")] = None,
-    speed_up: Annotated[float, typer.Option(help="Seconds of event time a second: 3600 plays an hour a second.")] = 3600.0,
-    rate: Annotated[float | None, typer.Option(help="Trips a second, whatever their times, instead of --speed-up.")] = None,
-    unpaced: Unpaced = False,
-    limit: Limit = None,
-    seed: Seed = 0,
-    start: Annotated[str, typer.Option(help="Event time of the first simulated drop-off, ISO 8601, UTC.")] = "2024-03-01T00:00:00Z",
-    go_on: Continue = False,
-    odd: Annotated[float, typer.Option(help="Fraction of the simulated trips that are odd: refunds, no codes, unknown zones.")] = 0.0,
-    late: Late = 0.0,
-    too_late: TooLate = 0.0,
-    duplicates: Duplicates = 0.0,
-    corrupt: Corrupt = 0.0,
-    watermark: Watermark = None,
-    json: AsJson = False,
+    month: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m"], metavar="YYYY-MM", help="Fetch that month from TLC, once, and replay it: 2024-03.")
+    ] = None,
+    speed_up: Annotated[
+        float, typer.Option(min=options.MIN_RATE, help="Seconds of event time a second: 3600 plays an hour a second.")
+    ] = 3600.0,
+    rate: Annotated[
+        float | None, typer.Option(min=options.MIN_RATE, help="Trips a second, whatever their times, instead of --speed-up.")
+    ] = None,
+    unpaced: options.Unpaced = False,
+    limit: options.Limit = None,
+    seed: options.Seed = 0,
+    start: Annotated[datetime, typer.Option(help="Event time of the first simulated drop-off, ISO 8601, UTC.")] = _START,
+    go_on: options.Continue = False,
+    odd: Annotated[
+        float, typer.Option(min=0, max=1, help="Fraction of the simulated trips that are odd: refunds, no codes, unknown zones.")
+    ] = 0.0,
+    late: options.Late = 0.0,
+    too_late: options.TooLate = 0.0,
+    duplicates: options.Duplicates = 0.0,
+    corrupt: options.Corrupt = 0.0,
+    watermark: options.Watermark = None,
+    json: options.AsJson = False,
 ) -> None:
     """Produce green taxi trips of New York, simulated or TLC's own."""
     from contract.domains.taxi import NYC_TAXI
@@ -44,7 +52,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
     from producers.taxi.simulation import SECONDS_PER_TRIP, Simulation
 
     settings = Settings.from_environment()
-    options.check_positive(speed_up=speed_up, rate=1.0 if rate is None else rate)
     options.at_most_one({"--file": file, "--month": month})
     options.at_most_one({"--speed-up": options.is_given(context, "speed_up"), "--rate": rate, "--unpaced": unpaced})
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
@@ -53,7 +60,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
         from producers.taxi.files import file_at
 
         options.refuse_options(context, _ONLY_SIMULATED)
-        path = file_at(file, settings.aws_endpoint_url) if file else fetch_month(month or "", settings.cache, err)
+        path = file_at(file, settings.aws_endpoint_url) if file else fetch_month(f"{month:%Y-%m}", settings.cache, err)
         source, events = Source.RECORDED, stream.replay(path, err.print, limit)
     else:
         newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, err.print) if go_on else None

@@ -1,6 +1,5 @@
 """Downloads a month of TLC's trip records once into the cache."""
 
-import re
 from pathlib import Path
 
 import pooch
@@ -16,7 +15,6 @@ pooch.get_logger().setLevel("ERROR")  # it would print a line of its own
 TLC_URL = "https://d37ci6vzurychx.cloudfront.net/trip-data"
 """Where TLC publishes its trip records."""
 
-_MONTH = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 _TIMEOUT_SECONDS = (10, 60)
 _OTHER_SOURCES = "use a local file with --file, or leave out --month for the simulation"
 
@@ -24,12 +22,9 @@ _OTHER_SOURCES = "use a local file with --file, or leave out --month for the sim
 def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL) -> Path:
     """The Parquet file of `month` ("2024-03") in the folder `cache`/taxi, downloaded if it is missing.
 
-    Raises StreamgaugeError for an invalid month, a month that TLC does not have, a missing network, a response that is not Parquet, or a
-    full disk. No partial file stays in the cache.
+    Raises StreamgaugeError for a month that TLC does not have, a missing network, a response that is not Parquet, or a full disk. No
+    partial file stays in the cache.
     """
-    if not _MONTH.fullmatch(month):
-        msg = f"--month is {month!r}; expected a year and a month, such as 2024-03"
-        raise StreamgaugeError(msg)
     path = cache / "taxi" / f"green_tripdata_{month}.parquet"
     source = f"{url}/{path.name}"
     try:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from contract.errors import StreamgaugeError
 from producers.delivery.events import MS_PER_SECOND
 from producers.taxi.city import City
 from producers.taxi.odd_rows import Columns, make_odd, unset_clocks
@@ -45,7 +44,6 @@ class Simulation:
     start: approximate end of the first trip; wall-clock time of New York, taken as UTC. limit: number of trips, None: endless.
     odd_fraction: share of odd trips, 0 to 1, as in real files (see `producers.taxi.odd_rows`). has_unset_clocks: whether the first trips
     are from 2008, if there are odd ones; False when resuming a simulation, because those trips would be far behind it.
-    Raises StreamgaugeError when a value is out of range.
     """
 
     start: datetime
@@ -53,11 +51,6 @@ class Simulation:
     limit: int | None = None
     odd_fraction: float = 0.0
     has_unset_clocks: bool = True
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.odd_fraction <= 1:
-            msg = f"--odd is {self.odd_fraction:g}; expected a fraction from 0 to 1, such as 0.05"
-            raise StreamgaugeError(msg)
 
 
 def simulated_trips(simulation: Simulation) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,6 @@ from contract.settings import Settings
 from contract.terminal import err
 from contract.text import without_credentials
 from producers.delivery import options
-from producers.delivery.options import AsJson, Corrupt, Duplicates, Late, Limit, Seed, Start, TooLate, Unpaced, Watermark
 
 _ONLY_SIMULATED = {"speed_up": "--speed-up", "start": "--start"}
 _ONLY_PACED = {"rate": "--rate", "unpaced": "--unpaced"}
@@ -27,20 +26,18 @@ def produce(  # noqa: PLR0913 - one parameter an option
     schema: Annotated[
         Path | None, options.existing_file("The Avro schema to write by.  [default: data/schemas/wikimedia-value.avsc]")
     ] = None,
-    rate: Annotated[float, typer.Option(help="Changes a second, simulated or recorded.")] = 50.0,
-    speed_up: Annotated[
-        float, typer.Option(help="Seconds of event time a second of --rate: simulated ones are speed-up / rate seconds apart.")
-    ] = 1.0,
-    unpaced: Unpaced = False,
-    limit: Limit = None,
-    seed: Seed = 0,
-    start: Start = None,
-    late: Late = 0.0,
-    too_late: TooLate = 0.0,
-    duplicates: Duplicates = 0.0,
-    corrupt: Corrupt = 0.0,
-    watermark: Watermark = None,
-    json: AsJson = False,
+    rate: options.Rate = 50.0,
+    speed_up: options.SpeedUp = 1.0,
+    unpaced: options.Unpaced = False,
+    limit: options.Limit = None,
+    seed: options.Seed = 0,
+    start: options.Start = None,
+    late: options.Late = 0.0,
+    too_late: options.TooLate = 0.0,
+    duplicates: options.Duplicates = 0.0,
+    corrupt: options.Corrupt = 0.0,
+    watermark: options.Watermark = None,
+    json: options.AsJson = False,
 ) -> None:
     """Produce changes of Wikimedia's wikis in Avro, simulated, live or recorded."""
     from contract.storage.data_files import data_file
@@ -52,7 +49,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
     from producers.wikimedia.simulation import Simulation
 
     settings = Settings.from_environment()
-    options.check_positive(rate=rate, speed_up=speed_up)
     options.at_most_one({"--live": live, "--live-or-simulated": live_or_simulated, "--file": file})
     default, variable = settings.wikimedia_watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK"
     faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=default, variable=variable)

@@ -94,15 +94,18 @@ def test_event_time_passes_at_the_speed_that_was_asked_for(fresh):
     [
         (("--file", "nothing.parquet"), "nothing.parquet cannot be read (No such file or directory)"),
         (("--file", __file__), "test_produce_taxi.py is not a Parquet file, or is damaged"),
-        (("--month", "2024-3"), "--month is '2024-3'; expected a year and a month"),
+        (("--month", "March"), "Invalid value for '--month'"),
         (("--file", "a.parquet", "--month", "2024-03"), "--file and --month cannot be used together"),
         (("--rate", "5", "--unpaced"), "--rate and --unpaced cannot be used together"),
         (("--rate", "5", "--speed-up", "60"), "--speed-up and --rate cannot be used together"),
-        (("--rate", "0"), "--rate is 0; expected a number above 0"),
+        (("--rate", "0"), "Invalid value for '--rate': Input should be greater than or equal to 0.001"),
+        (("--odd", "1.5"), "Invalid value for '--odd': Input should be less than or equal to 1"),
+        (("--late", "-0.1"), "Invalid value for '--late': Input should be greater than or equal to 0"),
+        (("--corrupt", "nan"), "Invalid value for '--corrupt'"),
         (("--file", "a.parquet", "--odd", "0.1"), "--odd applies to simulated events only"),
         (("--limit", "-1"), "Invalid value for '--limit': Input should be greater than or equal to 0"),
         (("--seed", "-1"), "Invalid value for '--seed': Input should be greater than or equal to 0"),
-        (("--start", "tomorrow"), "--start is 'tomorrow'"),
+        (("--start", "tomorrow"), "Invalid value for '--start'"),
     ],
 )
 def test_what_cannot_be_is_one_line(settings, arguments, said):

@@ -129,15 +129,6 @@ def test_records_are_held_for_no_longer_than_two_watermarks():
         assert taken - sent_so_far <= 2 * WATERMARK_MS / 1000
 
 
-@pytest.mark.parametrize(
-    ("faults", "found"),
-    [({"late": -0.1}, "--late is -0.1"), ({"corrupt": 1.5}, "--corrupt is 1.5"), ({"late": float("nan")}, "--late is nan")],
-)
-def test_a_fraction_outside_of_0_to_1_is_refused_by_name(faults, found):
-    with pytest.raises(StreamgaugeError, match=found):
-        Faults(**faults)
-
-
 def test_fractions_above_1_together_are_refused():
     with pytest.raises(StreamgaugeError, match=r"1\.2 together"):
         Faults(late=0.6, duplicates=0.6)

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from tlc_file import write_parquet
 
-from contract.errors import StreamgaugeError
 from contract.storage.data_files import data_file
 from producers.delivery.events import Event
 from producers.delivery.faults import Kind, Record
@@ -140,18 +139,6 @@ def test_a_month_written_as_tlc_writes_it_is_far_from_in_order_and_replays_as_it
     replayed = list(replay(tmp_path / "month.parquet", pytest.fail))
     assert sorted(replayed) == sorted(simulate(simulation))
     assert all(a.event_time_ms <= b.event_time_ms for a, b in pairwise(replayed))
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"odd_fraction": 1.5}, "--odd is 1.5"),
-        ({"odd_fraction": float("nan")}, "--odd is nan"),
-    ],
-)
-def test_a_simulation_that_cannot_be_is_refused(given, said):
-    with pytest.raises(StreamgaugeError, match=said):
-        Simulation(**({"start": START} | given))
 
 
 def is_trip(value):

@@ -111,13 +111,6 @@ def test_without_a_network_the_other_sources_are_named(fetch):
         fetch(url="http://127.0.0.1:9")
 
 
-@pytest.mark.parametrize("month", ["", "2024", "2024-13", "2024-3", "March", "../../etc", "2024-03\n"])
-def test_what_is_no_month_is_refused(fetch, server, month):
-    with refused("2024-03"):
-        fetch(month)
-    assert server.requests == 0
-
-
 def test_a_cache_that_cannot_be_written_is_named(server, tmp_path):
     (tmp_path / "taxi").write_text("a file where the folder should be")
     with refused(str(tmp_path), "STREAMGAUGE_CACHE"):
