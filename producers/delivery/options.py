@@ -26,7 +26,12 @@ Seed = Annotated[int, typer.Option(min=0, help="The same seed and --start give t
 Start = Annotated[datetime | None, typer.Option(help="Event time of the first simulated event, ISO 8601, UTC.  [default: now]")]
 Continue = Annotated[bool, typer.Option("--continue", help="Begin after the newest event in the topic, if there is one.")]
 Late = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events sent late, but within the watermark.")]
-TooLate = Annotated[float, typer.Option(min=0, max=1, help="Fraction sent when they are two watermarks old.")]
+TooLate = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, help="Fraction sent when they are two watermarks old; those that the stream is too short for are only late."
+    ),
+]
 Duplicates = Annotated[float, typer.Option(min=0, max=1, help="Fraction sent twice.")]
 Corrupt = Annotated[float, typer.Option(min=0, max=1, help="Fraction of which a damaged copy is sent as well.")]
 Watermark = Annotated[str | None, typer.Option(help="What late is measured by.  [default: the query's watermark]")]

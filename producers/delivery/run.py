@@ -101,15 +101,6 @@ def _send(delivery: Delivery, run: Run, event: Event, is_stopped: Callable[[], b
     )
 
 
-def warn_of_short_stream(faults: Faults, limit: int | None, seconds_between: float) -> None:
-    """Warns if a stream of `limit` events, so far apart in event time, is too short for the requested too-late records."""
-    needed = TOO_LATE_WATERMARKS * faults.watermark_seconds
-    if faults.too_late and limit is not None and limit * seconds_between <= needed:
-        err.print(
-            f"warning: the stream is {limit * seconds_between:.0f} s long in event time, and a record is held back for {needed:.0f} s to be too late: some will only be late; raise --limit or --speed-up"
-        )
-
-
 def _flush(delivery: Delivery, is_stopped: Callable[[], bool]) -> int:
     """Waits for acknowledgements for up to AWAY_SECONDS. After a stop, for up to FINISH_SECONDS."""
     deadline = time.monotonic() + AWAY_SECONDS

@@ -39,7 +39,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     from contract.domains.nest import NEST_LOGS
     from producers.delivery.events import Source
     from producers.delivery.resume import newest_event_ms
-    from producers.delivery.run import Run, deliver, warn_of_short_stream
+    from producers.delivery.run import Run, deliver
     from producers.nest import simulation
     from producers.nest.recording import event_time_ms, replay
 
@@ -55,7 +55,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
         step = options.seconds_between(speed_up, rate)
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + step, UTC)
         events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds), outages)
-        warn_of_short_stream(faults, limit, step)
     source = Source.RECORDED if file else Source.SIMULATED
     facts = "people_seen", "distinct sightings: device_id, start_time"
     run = Run(settings.kafka, NEST_LOGS.name, *facts, source, faults, simulation.corrupt, None if unpaced else rate, limit)

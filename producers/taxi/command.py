@@ -47,9 +47,9 @@ def produce(  # noqa: PLR0913 - one parameter an option
     from contract.domains.taxi import NYC_TAXI
     from producers.delivery.events import Source
     from producers.delivery.resume import newest_event_ms
-    from producers.delivery.run import Run, deliver, warn_of_short_stream
+    from producers.delivery.run import Run, deliver
     from producers.taxi import stream
-    from producers.taxi.simulation import SECONDS_PER_TRIP, Simulation
+    from producers.taxi.simulation import Simulation
 
     settings = Settings.from_environment()
     options.at_most_one({"--file": file, "--month": month})
@@ -66,7 +66,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
         newest_ms = newest_event_ms(settings, NYC_TAXI.name, stream.event_time_ms, err.print) if go_on else None
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + 1, UTC)
         source, events = Source.SIMULATED, stream.simulate(Simulation(begin, seed, limit, odd, newest_ms is None))
-        warn_of_short_stream(faults, limit, SECONDS_PER_TRIP)
     facts = "trips", "trips, each of them once"
     run = Run(settings.kafka, NYC_TAXI.name, *facts, source, faults, stream.corrupt, rate, limit, None if unpaced or rate else speed_up)
     deliver(run, events, json=json, more_counts=stream.trip_counts)

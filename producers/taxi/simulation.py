@@ -18,8 +18,6 @@ from producers.taxi.odd_rows import Columns, make_odd, unset_clocks
 from producers.taxi.trips import DROPOFF, PICKUP, TRIP, TRIPS_PER_BATCH
 
 TRIPS_PER_DAY = 1850
-SECONDS_PER_TRIP = 86_400 / TRIPS_PER_DAY
-"""Average time between the ends of two consecutive trips."""
 
 # Relative traffic by hour of the day, from 0 to 23, and by day of the week, from Monday.
 _HOURS = (1.1, 0.8, 0.5, 0.5, 0.4, 0.3, 0.9, 2.1, 2.7, 3.0, 3.0, 3.1, 3.3, 3.3, 3.9, 4.0, 4.5, 4.9, 4.2, 3.1, 2.6, 2.1, 1.9, 1.4)

@@ -42,7 +42,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
     """Produce changes of Wikimedia's wikis in Avro, simulated, live or recorded."""
     from contract.storage.data_files import data_file
     from producers.delivery.faults import Faults
-    from producers.delivery.run import warn_of_short_stream
     from producers.wikimedia import run
     from producers.wikimedia.avro import schema_text
     from producers.wikimedia.live import unreachable
@@ -65,7 +64,5 @@ def produce(  # noqa: PLR0913 - one parameter an option
         only = _ONLY_SIMULATED | (_ONLY_PACED if address else {})
         options.refuse_options(context, only, "live and recorded ones come with their own times")
     stream = address or file or Simulation(options.start_time(start), seed, options.seconds_between(speed_up, rate), limit)
-    if isinstance(stream, Simulation):
-        warn_of_short_stream(faults, limit, stream.seconds_between)
     written_by = schema_text(schema or data_file("schemas/wikimedia-value.avsc"))
     run.produce(settings, stream, written_by, faults, None if unpaced or address else rate, limit, json=json)
