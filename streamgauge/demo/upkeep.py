@@ -4,13 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contract.errors import StreamgaugeError
-from contract.java.class_data import archives
 from contract.process.waiting import Say
 from contract.settings import Settings
-from pipeline.lake.folders import table_folders
 from streamgauge.demo.services import COMMAND, STOP_SECONDS
-from streamgauge.platform.platform import Platform
 from streamgauge.platform.processes import GuardedProcess, log_tail
 
 FIRST_SECONDS = 600
@@ -20,13 +16,12 @@ EVERY_SECONDS = 3600
 
 @dataclass
 class Upkeep:
-    """A command that runs repeatedly, each time to its end. is_needed: called before each round."""
+    """A command that runs repeatedly, each time to its end."""
 
     command: Sequence[str]
     settings: Settings
     say: Say
     environment: Mapping[str, str] = field(default_factory=dict)
-    is_needed: Callable[[], bool] = lambda: True
     clock: Callable[[], float] = time.monotonic
     process: GuardedProcess | None = None
 
@@ -42,27 +37,15 @@ class Upkeep:
                 self.say(f"{self.name} failed: {log_tail(log, 1).removeprefix('error: ')}; it is tried again in an hour")
         if self.process is None and self.clock() >= self._due:
             self._due = self.clock() + EVERY_SECONDS
-            try:
-                if self.is_needed():
-                    command, environment = [*COMMAND, *self.command], self.environment
-                    self.process = GuardedProcess.start(command, log=log, environment=environment, grace_seconds=STOP_SECONDS)
-            except StreamgaugeError as error:  # the tables' object store cannot be reached
-                self.say(f"{self.name} failed: {error}; it is tried again in an hour")
+            command = [*COMMAND, *self.command]
+            self.process = GuardedProcess.start(command, log=log, environment=self.environment, grace_seconds=STOP_SECONDS)
 
 
 def upkeep(settings: Settings, say: Say) -> list[Upkeep]:
-    """Expiry of results, maintenance of Delta tables once there are any, and the classes of Spark and the servers, saved for their next start."""
+    """Expiry of results, maintenance of Delta tables, and the classes of Spark and the servers, saved for their next start."""
     small = {"STREAMGAUGE_DRIVER_MEMORY": "512m"}  # of a Spark next to the pipeline's
     return [
         Upkeep(["expire"], settings, say),
-        Upkeep(["maintain"], settings, say, environment=small, is_needed=lambda: _has_delta_tables(settings)),
-        Upkeep(["fetch", "--no-download"], settings, say, environment=small, is_needed=lambda: _lacks_archives(settings)),
+        Upkeep(["maintain"], settings, say, environment=small),
+        Upkeep(["fetch", "--no-download"], settings, say, environment=small),
     ]
-
-
-def _lacks_archives(settings: Settings) -> bool:
-    return not archives(settings.cache) or any(not server.archive.exists() for server in Platform(settings).servers)
-
-
-def _has_delta_tables(settings: Settings) -> bool:
-    return any(form == "delta" for _, form in table_folders(settings.lake))

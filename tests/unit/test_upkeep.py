@@ -18,9 +18,9 @@ def hours(tmp_path, monkeypatch):
         def __init__(self):
             self.said = []
 
-        def task(self, code, **options):
+        def task(self, code):
             monkeypatch.setattr(module, "COMMAND", (module.COMMAND[0], "-c", code))
-            return Upkeep(["task"], Settings(home=tmp_path), self.said.append, clock=lambda: self.now, **options)
+            return Upkeep(["task"], Settings(home=tmp_path), self.said.append, clock=lambda: self.now)
 
         def finished(self, task):
             def has_ended():
@@ -50,10 +50,3 @@ def test_a_round_that_fails_is_said_with_its_last_line(hours):
     task.look()
     hours.finished(task)
     assert hours.said == ["task failed: Kafka is away; it is tried again in an hour"]
-
-
-def test_what_is_not_needed_starts_no_process(hours):
-    task = hours.task("", is_needed=lambda: False)
-    hours.now = FIRST_SECONDS
-    task.look()
-    assert task.process is None
