@@ -93,53 +93,25 @@ def _column(file: pq.ParquetFile, field: pa.Field, path: StoragePath) -> pa.Arra
 
 def _converted(column: pa.Array, name: str, path: StoragePath) -> pa.Array:
     """The values of `column` with their type in TRIP. Raises StreamgaugeError if they do not fit."""
-    wanted, found = TRIP.field(name).type, column.type
+    wanted = pa.timestamp("ms") if name in TIMES else TRIP.field(name).type
     try:
-        if pa.types.is_dictionary(found):
-            column = column.dictionary_decode()
-        if pa.types.is_null(found):
-            return pa.nulls(len(column), wanted)
         if name in TIMES:
             return _milliseconds(column)
-        return column.cast(wanted) if pa.types.is_string(wanted) else _numbers(column, wanted)
+        if pa.types.is_floating(column.type):  # pandas and others write NaN for missing values
+            column = pc.if_else(pc.is_finite(column), column, None)
+        return column.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        msg = f"{_shown(path)}: column {name}, of type {found}, holds something other than {_meaning(name)} ({_first_line(error)}); correct these values"
+        msg = f"{_shown(path)}: column {name}, of type {column.type}, cannot be read as {wanted} ({_first_line(error)}); correct its values"
         raise StreamgaugeError(msg) from error
-
-
-def _meaning(name: str) -> str:
-    return "times" if name in TIMES else {pa.int64(): "whole numbers", pa.float64(): "numbers"}.get(TRIP.field(name).type, "text")
 
 
 def _milliseconds(column: pa.Array) -> pa.Array:
     """Wall-clock times in any unit, as ms since 1970. See `producers.taxi.trips` on time zones."""
-    if _is_text(column.type):
-        column = _without_blanks(column).cast(pa.timestamp("us"))
     if not pa.types.is_timestamp(column.type):
-        msg = f"{column.type} is not a time"
-        raise pa.ArrowInvalid(msg)
+        column = column.cast(pa.string()).cast(pa.timestamp("us"))
     if column.type.tz is not None:
         column = pc.local_timestamp(column)
     return column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
-
-
-def _numbers(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Numbers of any type as `wanted`. NaN and infinity, which pandas and others write for missing values, become null for JSON."""
-    if _is_text(column.type):
-        column = _without_blanks(column)
-    if not pa.types.is_integer(column.type):
-        column = column.cast(pa.float64())
-        column = pc.if_else(pc.is_finite(column), column, None)
-    return column.cast(wanted)
-
-
-def _is_text(found: pa.DataType) -> bool:
-    return pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
-
-
-def _without_blanks(column: pa.Array) -> pa.Array:
-    trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
 
 
 @contextmanager
