@@ -1,8 +1,8 @@
 """The live stream: server-sent events over HTTP, without end.
 
-requests-sse reads one connection; this module reconnects. When a connection ends, breaks or is silent, it reconnects with the
-Last-Event-ID of the last complete event, so the server resumes after it (an event that was cut off is sent again in full). After 408, 429
-and 5xx it retries with exponential backoff, not earlier than Retry-After says. Any other HTTP error is raised for a person to fix.
+When a connection ends, breaks or is silent, it is made again with the Last-Event-ID of the last complete event, so the server resumes after
+it (an event that was cut off is sent again in full). After 408, 429 and 5xx, that happens with exponential backoff, not earlier than
+Retry-After says. Any other HTTP error is raised for a person to fix.
 """
 
 import queue
@@ -10,31 +10,24 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import requests
 import urllib3
-from requests_sse import EventSource, InvalidContentTypeError, InvalidStatusCodeError, ReadyState
 
 from contract.errors import StreamgaugeError
 from contract.text import without_credentials
 from producers.delivery.events import Idle
+from producers.wikimedia.server_sent_events import Message, messages
 
 _MAX_RETRY_AFTER_SECONDS = 3600
 _QUEUED_EVENTS = 10_000
 _IDLE_SECONDS = 0.05
 _READ_BYTES = 64 * 1024
-
-
-class Message(NamedTuple):
-    """A complete event of the stream: its id ("" if it has none) and its text."""
-
-    id: str
-    text: bytes
+_CONTENT_TYPE = "text/event-stream"
 
 
 @dataclass(frozen=True)
@@ -49,10 +42,6 @@ class Patience:
     silence: float = 30.0
     first_wait: float = 1.0
     longest_wait: float = 60.0
-
-
-class _ConnectionEnded(Exception):  # noqa: N818 - that is no error
-    """The server closed the connection, or was silent for too long."""
 
 
 class _Ended(NamedTuple):
@@ -111,40 +100,31 @@ class LiveStream:
     def _read_connection(self, session: requests.Session) -> _Ended:
         """Reads one connection until it ends. Raises StreamgaugeError for errors that a reconnect does not fix."""
         try:
-            with connect(session, self._url, self._last_event_id, self._patience) as source:
-                self._read_events(source)
-        except InvalidStatusCodeError as error:
-            if _may_pass(error.status_code):
-                return _Ended(f"HTTP {error.status_code}", retry_after_seconds(error.response))
-            problem = f"answers HTTP {error.status_code}"
-            raise self._refused_for_good(problem) from error
-        except InvalidContentTypeError as error:
-            problem = f"is not a stream of server-sent events (content type {error.content_type})"
-            raise self._refused_for_good(problem) from error
-        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema) as error:
-            problem = "is not a valid address"
-            raise self._refused_for_good(problem) from error
+            with connected(session, self._url, self._last_event_id, self._patience) as response:
+                kind = response.headers.get("Content-Type", "unknown")
+                if not kind.startswith(_CONTENT_TYPE):
+                    self._give_up(f"is not a stream of server-sent events (content type {kind})")
+                self._read_events(response)
+        except requests.HTTPError as error:
+            status = error.response.status_code
+            if not _may_pass(status):
+                self._give_up(f"answers HTTP {status}")
+            return _Ended(f"HTTP {status}", retry_after_seconds(error.response))
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
+            self._give_up("is not a valid address")
         except requests.RequestException as error:
             return _Ended(type(error).__name__)
-        except _ConnectionEnded:
-            pass
         return _Ended("the connection ended, or was silent")
 
-    def _read_events(self, source: EventSource) -> None:
-        while not self._stopped.is_set():
-            try:
-                event = next(source)
-            except UnicodeDecodeError as error:
-                # Emit the raw line; its event then has no data and is skipped.
-                self._put(Message("", error.object.partition(b":")[2].strip()))
-                continue
-            if event.data is None:
-                continue
+    def _read_events(self, response: requests.Response) -> None:
+        for message in messages(lines_of(response)):
+            if self._stopped.is_set():
+                return
             if self._away_since is not None:
                 self._notice(f"the stream at {self._shown_url} is back after {time.monotonic() - self._away_since:.0f} s")
                 self._away_since = None
-            self._put(Message(event.last_event_id, event.data.encode()))
-            self._last_event_id = event.last_event_id or self._last_event_id
+            self._put(message)
+            self._last_event_id = message.id or self._last_event_id
 
     def _put(self, message: Message) -> None:
         while not self._stopped.is_set():
@@ -152,9 +132,10 @@ class LiveStream:
                 self._events.put(message, timeout=1)
                 return
 
-    def _refused_for_good(self, what: str) -> StreamgaugeError:
+    def _give_up(self, problem: str) -> NoReturn:
         position = " and the stored position" if self._last_event_id else ""
-        return StreamgaugeError(f"{self._url} {what}; check the address{position}, or replay a recording with --file")
+        msg = f"{self._url} {problem}; check the address{position}, or replay a recording with --file"
+        raise StreamgaugeError(msg)
 
     def _wait_seconds(self, failures: int) -> float:
         doubled = self._patience.first_wait * 2.0 ** min(failures - 1, 20)
@@ -162,39 +143,25 @@ class LiveStream:
         return min(doubled, self._patience.longest_wait) * random.uniform(0.75, 1.0)  # noqa: S311 - no secret
 
 
-def connect(session: requests.Session, url: str, last_event_id: str, patience: Patience) -> EventSource:
-    """One connection, opened by `with`. Raises what requests-sse raises. Raises _ConnectionEnded at its end, and never reconnects."""
-
-    def on_error() -> None:
-        # requests-sse calls this before it would wait and reconnect itself.
-        if source.ready_state is ReadyState.CONNECTING:
-            raise _ConnectionEnded
-
-    source = EventSource(
-        url,
-        session=session,
-        hooks={"response": _read_as_it_comes},
-        timeout=(patience.connect, patience.silence),  # type: ignore[arg-type]  # it is handed to requests, which takes two
-        max_connect_retry=0,
-        latest_event_id=last_event_id or None,
-        on_error=on_error,
-    )
-    return source
+@contextmanager
+def connected(session: requests.Session, url: str, last_event_id: str, patience: Patience) -> Iterator[requests.Response]:
+    """One connection to the stream, after `last_event_id`. Raises RequestException when it cannot be made."""
+    headers = {"Accept": _CONTENT_TYPE, **({"Last-Event-ID": last_event_id} if last_event_id else {})}
+    with session.get(url, headers=headers, stream=True, timeout=(patience.connect, patience.silence)) as response:
+        response.raise_for_status()
+        yield response
 
 
-def _read_as_it_comes(response: requests.Response, *_: object, **__: object) -> None:
-    """Makes the response yield lines as they arrive. By default it waits for 512 bytes (an event or two) if a server sends no chunks."""
-    response.iter_lines = partial(_lines, response.raw)  # type: ignore[method-assign]
+def lines_of(response: requests.Response) -> Iterator[bytes]:
+    """The lines of the response as they arrive, until the connection ends, breaks or is silent.
 
-
-def _lines(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
+    Response.iter_lines waits for a whole chunk of 512 bytes, an event or two, if a server sends without chunks of its own.
+    """
     rest = b""
-    try:
-        while data := raw.read1(_READ_BYTES, decode_content=True):
+    with suppress(urllib3.exceptions.HTTPError):
+        while data := response.raw.read1(_READ_BYTES, decode_content=True):
             *lines, rest = (rest + data).split(b"\n")
-            yield from lines
-    except urllib3.exceptions.HTTPError as error:
-        raise requests.ConnectionError(error) from error
+            yield from (line.removesuffix(b"\r") for line in lines)
 
 
 def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
@@ -202,15 +169,10 @@ def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
     try:
         with requests.Session() as session:
             session.headers["User-Agent"] = user_agent
-            with connect(session, url, "", Patience(connect=seconds, silence=seconds)) as source:
-                next(source)
-    except UnicodeDecodeError:
-        return None
-    except _ConnectionEnded:
-        return "no event came"
+            with connected(session, url, "", Patience(connect=seconds, silence=seconds)) as response:
+                return None if next(messages(lines_of(response)), None) else "no event came"
     except requests.RequestException as error:
         return f"HTTP {error.response.status_code}" if error.response is not None else type(error).__name__
-    return None
 
 
 def retry_after_seconds(response: requests.Response | None) -> float:

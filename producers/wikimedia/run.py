@@ -51,7 +51,7 @@ def produce(
         if isinstance(stream, Simulation):
             source, arrivals = Source.SIMULATED, lambda _: map(Arrival, simulate(stream))
         elif isinstance(stream, Path):
-            source, arrivals = Source.RECORDED, lambda _: map(Arrival, replay(stream, err.print))
+            source, arrivals = Source.RECORDED, lambda _: map(Arrival, replay(stream))
         else:
             source, arrivals = Source.LIVE, while_it_runs.enter_context(_live(settings, stream))
         changes = Changes(source)
