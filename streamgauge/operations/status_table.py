@@ -63,17 +63,17 @@ def watch(settings: Settings, console: Console) -> None:
     Raises StreamgaugeError when Kafka cannot be reached at first.
     """
     topic_ends = TopicEnds(settings.kafka)
-    shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
+
+    def current() -> RenderableType:
+        return as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
+
+    shown = current()
     with Live(shown, console=console, auto_refresh=False) as live:
         while True:
             time.sleep(WATCH_SECONDS)
-            started = time.monotonic()
             try:
-                shown = as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
-                took = f"read in {(time.monotonic() - started) * 1000:.0f} ms"
-                live.update(
-                    Group(shown, Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {took}. Ctrl-C ends.", style="dim")), refresh=True
-                )
+                shown = current()
+                live.update(Group(shown, Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC. Ctrl-C ends.", style="dim")), refresh=True)
             except StreamgaugeError as error:
                 live.update(Group(Text(f"error: {error}", style="bold red"), Text("before that:"), shown), refresh=True)
 
