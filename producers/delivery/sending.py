@@ -4,9 +4,8 @@ Waits up to AWAY_SECONDS for an unavailable broker. Meanwhile records wait in a 
 that the broker rejects ends the run with an error that names it.
 """
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -43,7 +42,6 @@ class Delivery:
         self._sent = self._reported = 0
         self._refused: _Refused | None = None
         self._topic = ""
-        self._fatal: KafkaError | None = None
         self._away_since: float | None = None
         self._producer = kafka.producer(
             {
@@ -106,8 +104,7 @@ class Delivery:
                     return False
                 self.wait(_FULL_QUEUE_WAIT_SECONDS)
             except KafkaException as error:
-                with self._fatal_noted():  # after a fatal error, the next call reports its cause
-                    self._producer.poll(0)
+                self.wait(0)  # after a fatal error, this raises its cause
                 self._refuse(_Refused(topic, key, len(value), error.args[0]))
                 self._raise_if_refused()
         self._sent += 1
@@ -117,29 +114,25 @@ class Delivery:
 
     def wait(self, seconds: float) -> None:
         """Processes delivery reports for at most `seconds`. Raises StreamgaugeError when a record was rejected."""
-        with self._fatal_noted():
+        try:
             self._producer.poll(seconds)
+        except KafkaException as error:  # a fatal one: this producer can send no more
+            if is_forbidden(error.args[0]):
+                raise forbidden(self._kafka, f"write to topic {self._topic}") from error
+            msg = f"Kafka at {self._kafka} no longer accepts this producer ({error.args[0].str()}); start the producer again"
+            raise StreamgaugeError(msg) from error
         self._raise_if_refused()
 
     def flush(self, seconds: float) -> int:
         """Waits up to `seconds` until all records are acknowledged. Returns the number of unacknowledged ones."""
         deadline = time.monotonic() + seconds
         while self.undelivered and (left := deadline - time.monotonic()) > 0:
-            with self._fatal_noted():
-                self._producer.flush(min(left, 0.2))
-            self._raise_if_refused()
+            self.wait(min(left, 0.2))
         return self.undelivered
 
     def close(self) -> None:
         """Drops what is not acknowledged, and ends the producer's threads."""
         close_producer(self._producer, 0)
-
-    @contextlib.contextmanager
-    def _fatal_noted(self) -> Iterator[None]:
-        try:
-            yield
-        except KafkaException as error:
-            self._fatal = error.args[0]
 
     def _on_delivery(self, acknowledged: Callable[[], None] | None, error: KafkaError | None, message: Message) -> None:
         self._reported += 1
@@ -153,9 +146,7 @@ class Delivery:
             self._away_since = None
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._fatal = error
-        elif error.code() in _AWAY and self._away_since is None and self._sent:
+        if error.code() in _AWAY and self._away_since is None and self._sent:
             self._away_since = time.monotonic()
             why = f" ({error.str()})" if error.code() in _ACCESS_DENIED else ""
             self._notice(f"Kafka at {self._kafka} does not answer{why}; waiting for it, up to {self._patience_seconds:.0f} s")
@@ -166,11 +157,6 @@ class Delivery:
             self._refused = refused
 
     def _raise_if_refused(self) -> None:
-        if is_forbidden(self._fatal):
-            raise forbidden(self._kafka, f"write to topic {self._topic}")
-        if self._fatal is not None:
-            msg = f"Kafka at {self._kafka} no longer accepts this producer ({self._fatal.str()}); start the producer again"
-            raise StreamgaugeError(msg)
         if self._refused is None:
             return
         topic, key, size_bytes, error = self._refused
