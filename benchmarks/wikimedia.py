@@ -70,7 +70,6 @@ def measure_producer(settings: Settings) -> None:
         f"producer: {summary['events_per_second']:,.0f} changes/s, {CHANGES:,} changes of {size:,.0f} bytes of Avro on average in {summary['seconds']:.1f} s"
     )
     from contract.storage.data_files import data_file
-    from producers.delivery.events import Idle
     from producers.wikimedia.avro import encoder, schema_text
     from producers.wikimedia.edits import edit_event
     from producers.wikimedia.simulation import Simulation, simulate
@@ -79,7 +78,7 @@ def measure_producer(settings: Settings) -> None:
     texts = list(islice(simulate(Simulation(START)), CHANGES_ALONE))
     say(f"          simulating alone: {CHANGES_ALONE / (time.monotonic() - started):,.0f} changes/s")
     schema = schema_text(data_file("schemas/wikimedia-value.avsc"))
-    encode = encoder(SchemaRegistry(settings.registry), "wikimedia", schema, say, Idle(time.sleep, lambda: False))
+    encode = encoder(SchemaRegistry(settings.registry), "wikimedia", schema)
     started = time.monotonic()
     edits = [edit_event(orjson.loads(text)) for text in texts]
     say(f"          reading their JSON alone: {CHANGES_ALONE / (time.monotonic() - started):,.0f} changes/s")

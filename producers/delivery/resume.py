@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from contract import durations
-from contract.kafka.errors import KafkaUnavailable, TopicMissing
+from contract.errors import Unavailable
+from contract.kafka.errors import TopicMissing
 from contract.kafka.recent_records import last_records
 from contract.kafka.record_clock import clock_ms_of
 from contract.process.waiting import AWAY_SECONDS, RETRY_SECONDS, Say
@@ -27,7 +28,7 @@ def newest_event_ms(settings: Settings, topic: str, event_time_ms: Callable[[byt
     """
     future_ms = durations.seconds(settings.future, "STREAMGAUGE_FUTURE") * MS_PER_SECOND
     all_ms, counting_ms = [], []
-    for message in when_kafka_answers(lambda: last_records(settings.kafka, topic, LOOK_BACK_RECORDS), notice):
+    for message in when_it_answers(lambda: last_records(settings.kafka, topic, LOOK_BACK_RECORDS), notice):
         value = message.value()
         time_ms = event_time_ms(value) if value else None
         if time_ms is not None:
@@ -38,17 +39,16 @@ def newest_event_ms(settings: Settings, topic: str, event_time_ms: Callable[[byt
     return max(counting_ms or all_ms, default=None)
 
 
-def when_kafka_answers(ask: Callable[[], T], notice: Say, seconds: float = AWAY_SECONDS) -> T:
-    """Calls `ask` until it succeeds, for up to `seconds` while it raises KafkaUnavailable. Reports the wait to `notice` once.
+def when_it_answers(ask: Callable[[], T], notice: Say, seconds: float = AWAY_SECONDS) -> T:
+    """Calls `ask` until it succeeds, for up to `seconds` while it raises Unavailable. Reports the wait to `notice` once.
 
-    After a KafkaUnavailable it also waits for missing topics, because a broker that just started has them a moment later. Raises the last error of
-    `ask`.
+    After that it also waits for missing topics, because a broker that just started has them a moment later. Raises the last error of `ask`.
     """
     deadline, is_reported = time.monotonic() + seconds, False
     while True:
         try:
             return ask()
-        except (KafkaUnavailable, TopicMissing) as error:
+        except (Unavailable, TopicMissing) as error:
             if isinstance(error, TopicMissing) and not is_reported:
                 raise
             if not is_reported:

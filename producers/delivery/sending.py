@@ -16,7 +16,7 @@ from contract.kafka.cluster import KafkaCluster, close_producer
 from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
 from contract.process.waiting import AWAY_SECONDS, REQUEST_SECONDS
 from contract.topics import MAX_RECORD_BYTES
-from producers.delivery.resume import when_kafka_answers
+from producers.delivery.resume import when_it_answers
 
 _SENDS_PER_POLL = 200
 _FULL_QUEUE_WAIT_SECONDS = 0.1
@@ -69,7 +69,7 @@ class Delivery:
         """Waits until Kafka answers. Raises StreamgaugeError when it stays unavailable, or does not have the topic."""
         raise_if_access_denied(self._kafka)
         self._topic = topic
-        when_kafka_answers(self._ask_for_topic, self._notice, self._patience_seconds)
+        when_it_answers(self._ask_for_topic, self._notice, self._patience_seconds)
         self._away_since = None
 
     def _ask_for_topic(self) -> None:

@@ -1,6 +1,5 @@
 """Encodes changes as Avro in the Confluent wire format with a registered schema, and corrupts encoded values."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +10,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from contract.errors import StreamgaugeError
-from contract.registry.client import AVRO, RegistryUnavailable, SchemaRegistry
-from producers.delivery.events import Idle
+from contract.registry.client import AVRO, SchemaRegistry
 from producers.delivery.faults import damaged_by, empty
 from producers.wikimedia.edits import Edit
 
@@ -21,7 +19,6 @@ Encode = Callable[[Edit], bytes]
 
 UNKNOWN_SCHEMA_ID = 2**31 - 1
 _PREFIX_BYTES = 5
-_SECONDS_BETWEEN_TRIES = 1.0
 
 
 def schema_text(path: Path) -> str:
@@ -35,28 +32,15 @@ def schema_text(path: Path) -> str:
     return text
 
 
-def encoder(registry: SchemaRegistry, topic: str, text: str, notice: Callable[[str], None], idle: Idle) -> Encode | None:
-    """Registers the schema `text` for the values of `topic` and returns an encoder. None if a stop came first.
+def encoder(registry: SchemaRegistry, topic: str, text: str) -> Encode:
+    """Registers the schema `text` for the values of `topic` and returns an encoder, which does not need the registry again.
 
-    Waits for a registry that does not answer, and reports the beginning and end of the wait to `notice`. After the registry has returned
-    the schema id it is not used again. Raises StreamgaugeError when it rejects the schema.
+    Raises RegistryUnavailable when the registry does not answer, and StreamgaugeError when it rejects the schema.
     """
-    away_since: float | None = None
-    while not idle.is_stopped():
-        try:
-            registry.register(f"{topic}-value", text)
-        except RegistryUnavailable as error:
-            if away_since is None:
-                away_since = time.monotonic()
-                notice(f"waiting: {error}")
-            idle.wait(_SECONDS_BETWEEN_TRIES)
-            continue
-        if away_since is not None:
-            notice(f"the schema registry at {registry.url} is back after {time.monotonic() - away_since:.0f} s")
-        serializer = AvroSerializer(registry.client, Schema(text, AVRO), conf={"subject.name.strategy": topic_subject_name_strategy})
-        context = SerializationContext(topic, MessageField.VALUE)
-        return lambda edit: serializer(edit, context) or b""
-    return None
+    registry.register(f"{topic}-value", text)
+    serializer = AvroSerializer(registry.client, Schema(text, AVRO), conf={"subject.name.strategy": topic_subject_name_strategy})
+    context = SerializationContext(topic, MessageField.VALUE)
+    return lambda edit: serializer(edit, context) or b""
 
 
 def _unknown_id(value: bytes) -> bytes:

@@ -17,7 +17,7 @@ from contract.settings import Settings
 from contract.terminal import err
 from producers.delivery.events import Event, Idle, Source
 from producers.delivery.faults import Faults
-from producers.delivery.resume import when_kafka_answers
+from producers.delivery.resume import when_it_answers
 from producers.delivery.run import Run, deliver
 from producers.wikimedia.avro import corrupt, encoder
 from producers.wikimedia.changes import EVENT_ID, Arrival, Changes
@@ -46,6 +46,8 @@ def produce(
     rate: events per second (None: as they arrive). limit: number of events before faults add to them (None: all).
     Raises StreamgaugeError when Kafka, registry or stream fail permanently.
     """
+    registry = SchemaRegistry(settings.registry)
+    encode = when_it_answers(lambda: encoder(registry, WIKIMEDIA.name, schema), err.print)
     with ExitStack() as while_it_runs:
         arrivals: Callable[[Idle], Iterable[Arrival]]
         if isinstance(stream, Simulation):
@@ -54,15 +56,11 @@ def produce(
             source, arrivals = Source.RECORDED, lambda _: map(Arrival, replay(stream))
         else:
             source, arrivals = Source.LIVE, while_it_runs.enter_context(_live(settings, stream))
-        changes = Changes(source)
+        recent = RecentIds(when_it_answers(lambda: _ids_in_topic(settings.kafka), err.print)) if source is Source.LIVE else None
+        changes = Changes(source, recent)
 
         def events(idle: Idle) -> Iterator[Event]:
-            encode = encoder(SchemaRegistry(settings.registry), WIKIMEDIA.name, schema, err.print, idle)
-            if encode is None:
-                return
-            if source is Source.LIVE:
-                changes.recent = RecentIds(when_kafka_answers(lambda: _ids_in_topic(settings.kafka), err.print))
-            yield from islice(changes.events(arrivals(idle), encode), limit)
+            return islice(changes.events(arrivals(idle), encode), limit)
 
         run = Run(settings.kafka, WIKIMEDIA.name, "edits", "distinct changes of type edit", source, faults, corrupt, rate, limit)
         deliver(run, events, json=json, more_counts=lambda _: changes.skipped())

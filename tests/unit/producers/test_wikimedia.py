@@ -12,11 +12,9 @@ import orjson
 import pytest
 from messages import refused
 
-from contract.registry.client import SchemaRegistry
-from contract.registry.server import RegistryServer
 from contract.storage.data_files import data_file
-from producers.delivery.events import Idle, Source
-from producers.wikimedia.avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, encoder, schema_text
+from producers.delivery.events import Source
+from producers.wikimedia.avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, schema_text
 from producers.wikimedia.changes import Arrival, Changes
 from producers.wikimedia.edits import edit_event
 from producers.wikimedia.position import RecentIds
@@ -172,22 +170,6 @@ def test_a_whole_last_event_needs_no_end_of_line(tmp_path, recording):
 def test_a_bad_line_in_the_middle_is_handed_on(tmp_path):
     (tmp_path / "file").write_bytes(as_lines([TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]))
     assert list(replay(tmp_path / "file")) == [TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]
-
-
-def test_a_registry_that_is_away_is_waited_for_until_a_stop():
-    notices, waits = [], []
-    registry = SchemaRegistry(RegistryServer("http://127.0.0.1:9/apis/ccompat/v7"))
-    made = encoder(
-        registry,
-        "wikimedia",
-        data_file("schemas/wikimedia-value.avsc").read_text(),
-        notices.append,
-        Idle(waits.append, lambda: len(waits) > 2),
-    )
-    assert made is None
-    assert len(waits) == 3
-    assert len(notices) == 1
-    assert "waiting: no schema registry answers at http://127.0.0.1:9" in notices[0]
 
 
 @pytest.mark.parametrize("text", ["no JSON", '{"type": "nothing"}', "[", '{"type": "record"}'])
