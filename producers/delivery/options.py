@@ -5,9 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from contract import durations
 from contract.errors import StreamgaugeError
-from producers.delivery.faults import Faults
 
 YEARS = range(2010, 2501)
 MAX_SECONDS_BETWEEN = 86_400
@@ -34,29 +32,12 @@ TooLate = Annotated[
 ]
 Duplicates = Annotated[float, typer.Option(min=0, max=1, help="Fraction sent twice.")]
 Corrupt = Annotated[float, typer.Option(min=0, max=1, help="Fraction of which a damaged copy is sent as well.")]
-Watermark = Annotated[str | None, typer.Option(help="What late is measured by.  [default: the query's watermark]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON on standard output.")]
 
 
 def existing_file(text: str) -> Any:  # noqa: ANN401 - as `typer.Option`
     """An option that names a file to read. text: its help."""
     return typer.Option(exists=True, dir_okay=False, readable=True, help=text)
-
-
-def faults(
-    late: float,
-    too_late: float,
-    duplicates: float,
-    corrupt: float,
-    *,
-    seed: int,
-    watermark: str | None,
-    default: str,
-    variable: str = "STREAMGAUGE_WATERMARK",
-) -> Faults:
-    """The faults selected by the options. watermark: the option. default: used without it, the value of the setting `variable`."""
-    seconds = durations.seconds(watermark or default, "--watermark" if watermark else variable)
-    return Faults(late, too_late, duplicates, corrupt, seconds, seed)
 
 
 def at_most_one(options: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from contract import durations
 from contract.settings import Settings
 from contract.terminal import err
 from producers.delivery import options
@@ -32,19 +33,19 @@ def produce(  # noqa: PLR0913 - one parameter an option
     too_late: options.TooLate = 0.0,
     duplicates: options.Duplicates = 0.0,
     corrupt: options.Corrupt = 0.0,
-    watermark: options.Watermark = None,
     json: options.AsJson = False,
 ) -> None:
     """Produce Works-with-Nest documents of cameras that see people, simulated or recorded."""
     from contract.domains.nest import NEST_LOGS
     from producers.delivery.events import Source
+    from producers.delivery.faults import Faults
     from producers.delivery.resume import newest_event_ms
     from producers.delivery.run import Run, deliver
     from producers.nest import simulation
     from producers.nest.recording import event_time_ms, replay
 
     settings = Settings.from_environment()
-    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
+    faults = Faults(late, too_late, duplicates, corrupt, durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK"), seed)
     outages: Counter[str] = Counter()
     if file:
         options.refuse_options(context, _ONLY_SIMULATED)

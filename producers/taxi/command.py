@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from contract import durations
 from contract.settings import Settings
 from contract.terminal import err
 from producers.delivery import options
@@ -40,12 +41,12 @@ def produce(  # noqa: PLR0913 - one parameter an option
     too_late: options.TooLate = 0.0,
     duplicates: options.Duplicates = 0.0,
     corrupt: options.Corrupt = 0.0,
-    watermark: options.Watermark = None,
     json: options.AsJson = False,
 ) -> None:
     """Produce green taxi trips of New York, simulated or TLC's own."""
     from contract.domains.taxi import NYC_TAXI
     from producers.delivery.events import Source
+    from producers.delivery.faults import Faults
     from producers.delivery.resume import newest_event_ms
     from producers.delivery.run import Run, deliver
     from producers.taxi import stream
@@ -54,7 +55,7 @@ def produce(  # noqa: PLR0913 - one parameter an option
     settings = Settings.from_environment()
     options.at_most_one({"--file": file, "--month": month})
     options.at_most_one({"--speed-up": options.is_given(context, "speed_up"), "--rate": rate, "--unpaced": unpaced})
-    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
+    faults = Faults(late, too_late, duplicates, corrupt, durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK"), seed)
     if file or month:
         from producers.taxi.download import fetch_month
         from producers.taxi.files import file_at

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from contract import durations
 from contract.settings import Settings
 from contract.terminal import err
 from contract.text import without_credentials
@@ -36,7 +37,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
     too_late: options.TooLate = 0.0,
     duplicates: options.Duplicates = 0.0,
     corrupt: options.Corrupt = 0.0,
-    watermark: options.Watermark = None,
     json: options.AsJson = False,
 ) -> None:
     """Produce changes of Wikimedia's wikis in Avro, simulated, live or recorded."""
@@ -49,14 +49,14 @@ def produce(  # noqa: PLR0913 - one parameter an option
 
     settings = Settings.from_environment()
     options.at_most_one({"--live": live, "--live-or-simulated": live_or_simulated, "--file": file})
-    default, variable = settings.wikimedia_watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK"
-    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=default, variable=variable)
+    watermark_seconds = durations.seconds(settings.wikimedia_watermark, "STREAMGAUGE_WIKIMEDIA_WATERMARK")
+    faults = Faults(late, too_late, duplicates, corrupt, watermark_seconds, seed)
     address = settings.wikimedia_url if live or live_or_simulated else None
     if live_or_simulated and address is not None:
         reason, shown = unreachable(address, settings.wikimedia_user_agent, _CONNECT_SECONDS), without_credentials(address)
         if reason is None:
             err.print(f"live changes from {shown}")
-            faults = Faults(watermark_seconds=faults.watermark_seconds)
+            faults = Faults(watermark_seconds=watermark_seconds)
         else:
             err.print(f"cannot reach {shown} ({reason}): simulated changes")
             address = None

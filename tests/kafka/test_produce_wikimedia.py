@@ -95,8 +95,9 @@ def test_another_implementation_reads_what_was_simulated(fresh_registry):
 
 
 def test_faults_are_what_the_summary_says(fresh_registry):
-    faults = ("--late", "0.05", "--duplicates", "0.05", "--corrupt", "0.05", "--too-late", "0.02", "--watermark", "5 seconds")
-    summary = summary_of(streamgauge(*SIMULATED, "--limit", "2000", *faults, settings=fresh_registry))
+    faults = ("--late", "0.05", "--duplicates", "0.05", "--corrupt", "0.05", "--too-late", "0.02")
+    lateness = {"STREAMGAUGE_WIKIMEDIA_WATERMARK": "5 seconds"}
+    summary = summary_of(streamgauge(*SIMULATED, "--limit", "2000", *faults, settings=fresh_registry, **lateness))
     read, ids, unreadable = reader(fresh_registry), Counter(), []
     for message in read_topic(fresh_registry, "wikimedia"):
         try:

@@ -4,17 +4,15 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
-from typing import Annotated
 
 import orjson
-import typer
 from contract.domains.weather import READINGS
 
+from contract import durations
 from contract.settings import Settings
 from producers.delivery import options
 from producers.delivery.events import Event, Source
-from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
-from producers.delivery.options import AsJson, Corrupt, Duplicates, Late, Limit, Seed, TooLate, Watermark
+from producers.delivery.faults import Faults, damaged_by, empty, invalid_utf8, truncated
 
 STATIONS = [f"station-{number:02}" for number in range(12)]
 
@@ -31,21 +29,20 @@ def readings(start: datetime, step: timedelta, seed: int) -> Iterator[Event]:
 
 def produce(
     *,
-    rate: Annotated[float, typer.Option(help="Readings a second.")] = 20.0,
-    limit: Limit = None,
-    seed: Seed = 0,
-    late: Late = 0.0,
-    too_late: TooLate = 0.0,
-    duplicates: Duplicates = 0.0,
-    corrupt: Corrupt = 0.0,
-    watermark: Watermark = None,
-    json: AsJson = False,
+    rate: options.Rate = 20.0,
+    limit: options.Limit = None,
+    seed: options.Seed = 0,
+    late: options.Late = 0.0,
+    too_late: options.TooLate = 0.0,
+    duplicates: options.Duplicates = 0.0,
+    corrupt: options.Corrupt = 0.0,
+    json: options.AsJson = False,
 ) -> None:
     """Weather stations: simulated readings, one a minute of event time."""
     from producers.delivery.run import Run, deliver
 
     settings = Settings.from_environment()
-    faults = options.faults(late, too_late, duplicates, corrupt, seed=seed, watermark=watermark, default=settings.watermark)
+    faults = Faults(late, too_late, duplicates, corrupt, durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK"), seed)
     damage = damaged_by(truncated, invalid_utf8, empty)
     facts = "readings", "distinct readings: station, time"
     run = Run(settings.kafka, READINGS.name, *facts, Source.SIMULATED, faults, damage, rate, limit)
