@@ -8,7 +8,6 @@ from threading import Lock
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contract.errors import StreamgaugeError
 from contract.kafka.result_table import Decode
 from contract.settings import Settings
 from dashboard import formats
@@ -63,22 +62,12 @@ def _show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> 
     st.toggle("Pause", key=_PAUSED, bind="query-params", help="Stop refreshing. A change of a filter still shows the newest data.")
 
 
-def settings_or_error() -> Settings | None:
-    """The settings. None if they are invalid; the page then shows the error."""
-    try:
-        return Settings.from_environment()
-    except StreamgaugeError as error:
-        st.error(str(error))
-        return None
-
-
 def snapshot_under(title: str, topic: str, decode: Decode, waiting: str, *, is_recorded: bool = False) -> Snapshot | None:
     """Draws the head of a page about `topic`. Returns the current table, or None while there is nothing to draw below.
 
     decode: see result_table. waiting: what an empty topic waits for, and how to start it. is_recorded: see `state_of`.
     """
-    settings = settings_or_error()
-    tables = snapshots_under(title, settings, {topic: decode}, waiting, is_recorded=is_recorded) if settings is not None else ()
+    tables = snapshots_under(title, Settings.from_environment(), {topic: decode}, waiting, is_recorded=is_recorded)
     return tables[0] if tables else None
 
 

@@ -28,10 +28,7 @@ def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
 @st.fragment(run_every="5s")
 def dead_letters() -> None:
     """Draws the section. The list does not change until the reader asks for newer letters, so that nothing moves while reading."""
-    try:
-        kafka = Settings.from_environment().kafka
-    except StreamgaugeError:
-        return  # the head of the page shows the problem
+    kafka = Settings.from_environment().kafka
     snapshot = letters_snapshot(kafka)
     if not snapshot.is_read and not snapshot.error:
         return

@@ -185,12 +185,6 @@ def test_texts_of_the_topic_are_never_read_as_markup(topic, page):
     assert "bold" not in page.texts
 
 
-def test_a_setting_that_cannot_be_read_is_one_message(monkeypatch):
-    monkeypatch.setitem(os.environ, "STREAMGAUGE_KAFKA_PORT", "none")
-
-    assert [error.value for error in Page().look().app.error] == ["STREAMGAUGE_KAFKA_PORT is 'none'; expected a port, 1 to 65534"]
-
-
 def test_drawing_again_and_more_visitors_start_no_thread_and_no_consumer(topic, page, monkeypatch):
     topic.count("94107", 7)
     page.until(lambda seen: seen.metrics.get("All of these hours") == "7", "the count was to appear")
