@@ -32,8 +32,9 @@ def up() -> None:
     """Start the embedded Kafka and schema registry in the background, and create the topics."""
     from streamgauge.platform.platform import Platform
 
-    for warning in Platform(Settings.from_environment(), say=err.print).start(detached=True, on_ready=out.print):
-        err.print(f"warning: {warning}")
+    platform = Platform(Settings.from_environment(), say=err.print)
+    platform.launch(detached=True)
+    platform.wait_until_ready(out.print, with_registry=True)
 
 
 def down() -> None:

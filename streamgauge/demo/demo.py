@@ -63,8 +63,7 @@ class Demo:
         for child in self.children:
             if child.starts == "with Kafka":  # Spark takes longest to start
                 child.start()
-        for warning in self.platform.wait_until_ready(detached=False, on_ready=self._say):
-            self._say(f"warning: {warning}")
+        self.platform.wait_until_ready(self._say, with_registry=False)
         self.figures.ask()
         servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
         self._say(f"starting {', '.join(child.name for child in self.children if child.starts != 'after the first row')}")

@@ -9,7 +9,6 @@ from contract.kafka.errors import KafkaUnavailable, raise_if_access_denied
 from contract.process.ports import free_ports
 from contract.process.waiting import Say, waiting
 from contract.settings import Settings
-from streamgauge.platform import registry
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer
@@ -20,7 +19,7 @@ NAME_WIDTH = 18
 
 @dataclass
 class Platform:
-    """The servers that `up` starts and `down` stops. say: called with a line during long waits."""
+    """The servers that `up` starts and `down` stops. say: called with a line during long waits, and with warnings."""
 
     settings: Settings
     say: Say = lambda _: None
@@ -40,36 +39,27 @@ class Platform:
         for server in self.servers:
             server.check_ports()
 
-    def start(self, *, detached: bool, on_ready: Say = lambda _: None) -> list[str]:
-        """Starts the servers that are not running and creates missing topics. on_ready: called with a line per service once it is ready.
-
-        detached: the servers outlive this process, and the call waits for all of them. Otherwise it waits for Kafka only; the registry
-        starts in the background, and its clients wait for it. Returns warnings about the user's own servers.
-        """
-        self.launch(detached=detached)
-        return self.wait_until_ready(detached=detached, on_ready=on_ready)
-
     def launch(self, *, detached: bool) -> None:
-        """Starts the processes of what is not running, without waiting for them."""
+        """Starts the processes of the servers that are not running. detached: they outlive this process."""
         raise_if_access_denied(self.settings.kafka)
         self.check_ports()
         self._was_started = {server.name: server.launch(detached=detached) for server in self.servers}
 
-    def wait_until_ready(self, *, detached: bool, on_ready: Say = lambda _: None) -> list[str]:
-        """The second half of `start`: waits for Kafka, creates missing topics, and waits for the registry if `detached`."""
-        kafka, schema_registry = self.settings.kafka, self.settings.registry
+    def wait_until_ready(self, on_ready: Say, *, with_registry: bool) -> None:
+        """Waits for Kafka, creates missing topics, and then waits for the registry, if `with_registry`: its clients can wait themselves.
+
+        on_ready: called with a line per service once it is ready.
+        """
         if self._kafka is not None:
             self._kafka.wait_until_ready(self.say)
-        on_ready(self._started("Kafka", self._kafka, kafka, "KAFKA_BOOTSTRAP_SERVERS"))
-        warnings = self._create_topics()
-        if self._registry is not None and not detached:
-            return warnings
+        on_ready(self._started("Kafka", self._kafka, self.settings.kafka, "KAFKA_BOOTSTRAP_SERVERS"))
+        for warning in self._create_topics():
+            self.say(f"warning: {warning}")
+        if not with_registry:
+            return
         if self._registry is not None:
             self._registry.wait_until_ready(self.say)
-        elif not registry.answers(schema_registry):
-            warnings.append(f"no schema registry answers at {schema_registry}; programs that need it wait, or correct SCHEMA_REGISTRY_URL")
-        on_ready(self._started("Schema registry", self._registry, schema_registry, "SCHEMA_REGISTRY_URL"))
-        return warnings
+        on_ready(self._started("Schema registry", self._registry, self.settings.registry, "SCHEMA_REGISTRY_URL"))
 
     def _started(self, name: str, server: EmbeddedServer | None, address: object, setting: str) -> str:
         how = f"yours, by {setting}" if server is None else "started" if self._was_started[server.name] else "was running"

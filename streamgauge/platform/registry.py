@@ -66,13 +66,3 @@ class EmbeddedRegistry(EmbeddedServer):
             "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "1",
             "APICURIO_DATASOURCE_JDBC_MAX_SIZE": "10",
         }
-
-
-def answers(server: RegistryServer) -> bool:
-    """Whether a Confluent-compatible registry lists its subjects."""
-    from contract.registry.client import SchemaRegistry
-
-    with contextlib.suppress(StreamgaugeError):
-        SchemaRegistry(server).subjects()
-        return True
-    return False

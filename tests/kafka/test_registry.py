@@ -12,7 +12,6 @@ from running import eventually, settings_on_free_ports, streamgauge, succeed
 from contract.errors import StreamgaugeError
 from contract.registry.client import SchemaRegistry
 from contract.storage.data_files import data_file
-from streamgauge.platform import registry as registries
 from streamgauge.platform.registry import EmbeddedRegistry
 
 VERSION_1, VERSION_2 = (data_file(f"schemas/{name}").read_text() for name in ("wikimedia-value.avsc", "wikimedia-value.v2.avsc"))
@@ -110,7 +109,7 @@ def test_a_registry_of_ones_own_is_used_and_left_alone(idle, registry):
     assert not up.stderr, up.stderr
     down = streamgauge("down", settings=idle, **own).stdout
     assert "Schema registry left alone: it is yours, by SCHEMA_REGISTRY_URL" in " ".join(down.split())
-    assert registries.answers(registry.registry)
+    SchemaRegistry(registry.registry).subjects()
     assert not (idle.home / "registry").exists()
 
 
