@@ -30,12 +30,9 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
     try:
         with console.status(f"fetching {source}"):
             pooch.retrieve(source, None, path.name, path.parent, downloader=_download)
-    except requests.HTTPError as error:
-        status = error.response.status_code
-        msg = f"could not fetch {source} (HTTP {status}); TLC publishes a month about two months after its end: try another --month, {_OTHER_SOURCES}"
-        raise StreamgaugeError(msg) from error
     except requests.RequestException as error:
-        msg = f"could not fetch {source} ({type(error).__name__}); try again, {_OTHER_SOURCES}"
+        reason = type(error).__name__ if error.response is None else f"HTTP {error.response.status_code}"
+        msg = f"could not fetch {source} ({reason}); TLC publishes a month about two months after its end: try again, or another --month, {_OTHER_SOURCES}"
         raise StreamgaugeError(msg) from error
     except pa.ArrowInvalid as error:
         msg = f"{source} did not return a Parquet file, perhaps because of a proxy or login page; try again, {_OTHER_SOURCES}"
