@@ -61,12 +61,6 @@ def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> 
 
 
 @per_snapshot
-def averages_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
-    """As `by_borough`."""
-    return by_borough(chosen_of(snapshot, period, boroughs))
-
-
-@per_snapshot
 def over_time_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> charts.Spec:
     """Trips per hour, by borough."""
     series, names = over_time(chosen_of(snapshot, period, boroughs), "borough", "trips")
@@ -138,7 +132,7 @@ def _show(snapshot: Snapshot) -> None:
         show_clickable(over_time_chart(snapshot, *filters), key="over-time", alt=alt, on_click=go_to)
     left, middle, right = st.columns([4, 3, 3])
     with panel(left, "Boroughs", "The average trip from each borough."):
-        _show_boroughs(averages_of(snapshot, *filters))
+        _show_boroughs(by_borough(chosen))
     with panel(middle, "Where"):
         hour = choose_hour(chosen["start"])
         st.caption("Trips by borough of pick-up. A click chooses the borough.")

@@ -87,13 +87,10 @@ def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
             "Each is shown below, with the reason.",
             icon=":material/error:",
         )
-    for status in failed:
-        with st.container(border=True, gap="xsmall"):
-            _show_error(status, now)
     for process in sorted({(status.host, status.pid) for status in silent}):
         with st.container(border=True, gap="xsmall"):
             _show_silent([status for status in silent if (status.host, status.pid) == process], now)
-    for status in restarting:
+    for status in (*failed, *restarting):
         with st.container(border=True, gap="xsmall"):
             _show_error(status, now)
     if stopped:
