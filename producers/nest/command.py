@@ -1,6 +1,5 @@
 """`streamgauge produce nest`."""
 
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -46,7 +45,6 @@ def produce(  # noqa: PLR0913 - one parameter an option
 
     settings = Settings.from_environment()
     faults = Faults(late, too_late, duplicates, corrupt, durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK"), seed)
-    outages: Counter[str] = Counter()
     if file:
         options.refuse_options(context, _ONLY_SIMULATED)
         events = replay(file, limit)
@@ -55,8 +53,8 @@ def produce(  # noqa: PLR0913 - one parameter an option
         newest_ms = newest_event_ms(settings, NEST_LOGS.name, event_time_ms, err.print) if go_on else None
         step = options.seconds_between(speed_up, rate)
         begin = options.start_time(start) if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000 + step, UTC)
-        events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds), outages)
+        events = simulation.simulate(simulation.Simulation(begin, seed, cameras, step, limit, memory_seconds))
     source = Source.RECORDED if file else Source.SIMULATED
     facts = "people_seen", "distinct sightings: device_id, start_time"
     run = Run(settings.kafka, NEST_LOGS.name, *facts, source, faults, simulation.corrupt, None if unpaced else rate, limit)
-    deliver(run, events, json=json, more_counts=lambda _: {} if file else simulation.outage_counts(outages))
+    deliver(run, events, json=json)

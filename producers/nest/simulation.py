@@ -10,7 +10,6 @@ minutes; a home goes dark, and nothing is heard of it.
 
 import heapq
 import random
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,15 +19,9 @@ import orjson
 
 from producers.delivery.events import MS_PER_SECOND, Event
 from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
-from producers.delivery.summary import Summary
 from producers.nest.homes import homes
 from producers.nest.reports import CameraState, HomeState
 
-OUTAGES = {
-    "offline": "outages of a camera that says that it is offline",
-    "flapping": "times that a camera flapped",
-    "dark": "outages of a camera in a home that went dark",
-}
 MEMORY_SECONDS = 300.0
 """A camera reports its last event for this long after it began. An older event in a new document would be beyond a watermark."""
 
@@ -60,20 +53,12 @@ class Simulation:
     memory_seconds: float = MEMORY_SECONDS
 
 
-def simulate(simulation: Simulation, outages: Counter[str] | None = None) -> Iterator[Event]:
-    """The documents of `simulation` in order of event time. Keys are structure ids; facts are sightings.
-
-    outages: counts the outages of each kind (OUTAGES), by camera, as they begin.
-    """
+def simulate(simulation: Simulation) -> Iterator[Event]:
+    """The documents of `simulation` in order of event time. Keys are structure ids; facts are sightings."""
     start_ms, step_ms = round(simulation.start.timestamp() * MS_PER_SECOND), simulation.seconds_between * MS_PER_SECOND
-    neighbourhood = _Neighbourhood(simulation, start_ms, Counter() if outages is None else outages)
+    neighbourhood = _Neighbourhood(simulation, start_ms)
     for number in count() if simulation.limit is None else range(simulation.limit):
         yield neighbourhood.next_document(number, start_ms + int(number * step_ms))
-
-
-def outage_counts(outages: Counter[str]) -> Summary:
-    """The outages of `simulate`."""
-    return {f"outages_{kind}": (outages[kind], meaning) for kind, meaning in OUTAGES.items()}
 
 
 class _Neighbourhood:
@@ -83,7 +68,7 @@ class _Neighbourhood:
     it is dark.
     """
 
-    def __init__(self, simulation: Simulation, start_ms: int, outages: Counter[str]) -> None:
+    def __init__(self, simulation: Simulation, start_ms: int) -> None:
         self._rng = random.Random(simulation.seed)  # noqa: S311 - a simulation, no secret
         self._memory_ms = int(simulation.memory_seconds * MS_PER_SECOND)
         self._longest_ms = min(_MAX_EVENT_MS, self._memory_ms // 2)
@@ -94,7 +79,6 @@ class _Neighbourhood:
         self._dark: list[tuple[int, int, HomeState]] = []
         self._agenda: list[tuple[int, int, CameraState]] = []
         self._entries = count()
-        self._outages = outages
 
     def next_document(self, number: int, now_ms: int) -> Event:
         """The document at `now_ms`: of the next due camera, otherwise of the home that has not reported for longest."""
@@ -134,15 +118,12 @@ class _Neighbourhood:
             self._begin(camera, now_ms, PEOPLE[hour])
         elif unlikely < _GOES_DARK:
             if len(self._dark) < self._most_dark:
-                self._outages["dark"] += len(camera.home.cameras)
                 camera.home.is_dark = True  # after this document
                 heapq.heappush(self._dark, (now_ms + self._rng.randrange(*_DARK_MS), next(self._entries), camera.home))
         elif unlikely < _GOES_DARK + _FLAPS:
-            self._outages["flapping"] += 1
             camera.flaps_left = self._rng.randrange(*_FLAP_COUNT)
             self._go_offline(camera, now_ms, _FLAP_MS)
         elif unlikely < _GOES_DARK + _FLAPS + _GOES_OFFLINE:
-            self._outages["offline"] += 1
             self._go_offline(camera, now_ms, _OFFLINE_MS)
 
     def _begin(self, camera: CameraState, now_ms: int, person_chance: float) -> None:

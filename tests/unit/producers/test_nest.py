@@ -201,27 +201,26 @@ def test_some_cameras_go_offline_and_come_back(cameras):
 
 def test_every_camera_is_heard_of_within_minutes_but_those_of_dark_homes():
     """At the speed of the demo, from the quietest hour to the busiest."""
-    outages, heard = Counter(), defaultdict(list)
-    for event in simulate(Simulation(START.replace(hour=0), seed=5, limit=144_000), outages):
+    heard = defaultdict(list)
+    for event in simulate(Simulation(START.replace(hour=0), seed=5, limit=144_000)):
         for camera in orjson.loads(event.value)["devices"].get("cameras", {}):
             heard[camera].append(event.event_time_ms)
     pauses = [(later - earlier) / 60_000 for times in heard.values() for earlier, later in pairwise(times)]
     silent = [pause for pause in pauses if pause > 10]
     assert min(silent) >= 15
     assert max(silent) <= 65
-    assert 0 < outages["dark"] - len(silent) < 20, "some are dark to the end"
 
 
-def test_the_summary_tells_how_many_cameras_flap_and_how_many_say_that_they_are_offline():
-    outages, states = Counter(), defaultdict(list)
-    for event in simulate(Simulation(START, seed=5, limit=60_000), outages):
+def test_some_cameras_flap_and_others_are_offline_once():
+    states = defaultdict(list)
+    for event in simulate(Simulation(START, seed=5, limit=60_000)):
         for name, camera in orjson.loads(event.value)["devices"].get("cameras", {}).items():
             if not states[name] or states[name][-1][1] != camera["is_online"]:
                 states[name].append((event.event_time_ms, camera["is_online"]))
     gone = [[time_ms for time_ms, online in changes if not online] for changes in states.values()]
     flapping = sum(sum(later - earlier < 600_000 for earlier, later in zip(times, times[3:], strict=False)) > 0 for times in gone)
-    assert 3 < flapping <= outages["flapping"]
-    assert sum(map(len, gone)) >= outages["offline"] + 4 * outages["flapping"] - 10
+    assert flapping > 3
+    assert sum(len(times) == 1 for times in gone) > 3
 
 
 def test_most_cameras_are_in_the_table_of_locations_and_a_few_are_not(cameras):
