@@ -29,13 +29,13 @@ def broker(settings: Settings) -> list[Finding]:
     """Checks that Kafka answers at the bootstrap address and at the addresses that it advertises to clients."""
     reasons = {address: unreachable(address) for address in settings.kafka.addresses}
     if all(reasons.values()):
-        return [_no_answer(settings, ", ".join(f"{address}: {reason}" for address, reason in reasons.items()))]
+        return [_unavailable(settings, ", ".join(f"{address}: {reason}" for address, reason in reasons.items()))]
     try:
         advertised = _advertised(settings.kafka)
     except KafkaException as error:
         if why := refusal(settings.kafka):
             return [_refused(settings.kafka, why, next(address for address, reason in reasons.items() if reason is None))]
-        return [_no_kafka(settings, error.args[0].str())]
+        return [_unavailable(settings, f"what listens at {settings.kafka} does not answer as Kafka: {error.args[0].str()}")]
     dead = {address: reason for address in advertised if (reason := unreachable(address) or _unanswered(settings.kafka, address))}
     if dead:
         shown = ", ".join(f"{address} ({reason})" for address, reason in dead.items())
@@ -79,7 +79,7 @@ def registry(settings: Settings) -> list[Finding]:
     except RegistryUnavailable:
         if settings.schema_registry_url:
             raise
-        return [_embedded("schema registry", EmbeddedRegistry(settings))]
+        return [_embedded("schema registry", EmbeddedRegistry(settings), "no answer")]
     shown = f"answers at {asked.url}: {len(subjects)} subjects, compatibility {rule or 'unknown'}"
     if rule == "NONE":
         advice = "choose BACKWARD, or a new schema may be unable to read old records"
@@ -118,19 +118,18 @@ def _unanswered(kafka: KafkaCluster, address: str) -> str | None:
     return None
 
 
-def _no_answer(settings: Settings, reasons: str) -> Finding:
-    if not settings.kafka_bootstrap_servers:
-        return _embedded("kafka", EmbeddedKafka(settings), f" ({reasons})")
-    message = f"no broker at KAFKA_BOOTSTRAP_SERVERS ({reasons})"
-    return Finding("kafka", "problem", message, "start it, or correct KAFKA_BOOTSTRAP_SERVERS")
+def _unavailable(settings: Settings, problem: str) -> Finding:
+    if settings.kafka_bootstrap_servers:
+        return Finding("kafka", "problem", f"no broker answers: {problem}", "start it, or correct KAFKA_BOOTSTRAP_SERVERS")
+    return _embedded("kafka", EmbeddedKafka(settings), problem)
 
 
-def _embedded(check: str, server: EmbeddedServer, reason: str = "") -> Finding:
+def _embedded(check: str, server: EmbeddedServer, problem: str) -> Finding:
     """Why the embedded server does not answer."""
     if (process := server.process) is None:
         message = f"the embedded {server.name} does not run ({server.address})"
         return Finding(check, "note", message, "`streamgauge up` or `streamgauge demo` starts it")
-    message = f"the embedded {server.name} runs (pid {process.pid}) and does not answer at {server.address}{reason}"
+    message = f"the embedded {server.name} runs (pid {process.pid}) and does not answer at {server.address}: {problem}"
     advice = f"wait a moment if it has just been started; else see {server.log}, and restart it, with its data: `streamgauge down`, `streamgauge up`"
     return Finding(check, "problem", message, advice)
 
@@ -158,14 +157,6 @@ def _tls_at(address: str, kafka: KafkaCluster) -> str:
         return f"{address} speaks TLS, with a certificate that this client does not trust: {error.verify_message.rstrip('.')}"
     except OSError as error:
         return f"{address} does not speak TLS ({getattr(error, 'reason', None) or error.strerror or type(error).__name__})"
-
-
-def _no_kafka(settings: Settings, reason: str) -> Finding:
-    own = None if settings.kafka_bootstrap_servers else EmbeddedKafka(settings)
-    if own is not None and own.process is not None:
-        return _embedded("kafka", own, f": {reason}")
-    advice = "correct KAFKA_BOOTSTRAP_SERVERS" if own is None else own.port_advice
-    return Finding("kafka", "problem", f"what listens at {settings.kafka} does not answer as Kafka: {reason}", advice)
 
 
 def _deviating(of: Deviation, settings: Settings) -> Finding:
