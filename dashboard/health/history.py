@@ -27,31 +27,28 @@ COLUMNS = ("at", "query", "is_start", *COUNTS, *MEASURES)
 
 
 def decode_point(message: Message) -> Row:
-    """COLUMNS of one event; None where it has no value. Raises KeyError, TypeError or ValueError for any other record."""
+    """Those of COLUMNS that an event has. Raises KeyError, TypeError or ValueError for any other record."""
     event = decode_json(message.value() or b"")
     expect(str, query=event["query"])
-    known = {"at": moment(event["time"]), "query": event["query"], "is_start": event["event"] == "started"}
-    point: Row = dict.fromkeys(COLUMNS) | known
+    point = {"at": moment(event["time"]), "query": event["query"], "is_start": event["event"] == "started"}
     if event["event"] == "idle":
         return point | {"rows_per_second": 0.0}
     if event["event"] != "progress":
         return point
-    counts = {"sink_rows": event["sink_rows"], "late_rows": event["rows_dropped_by_watermark"]}
-    rate, processed, age_ms = event["input_rows_per_second"], event["processed_rows_per_second"], event["watermark_age_ms"]
-    parts = {measure: sum(event["duration_ms"].get(name, 0) for name in names) / 1000 for measure, names in PARTS.items()}
-    return (
-        point
-        | counts
-        | parts
-        | {
-            "rows_per_second": None if rate is None else float(rate),
-            "processed_per_second": None if processed is None else float(processed),
-            "batch_seconds": event["batch_ms"] / 1000,
-            "lag": float(sum(event["source_lag"].values())),
-            "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
-            "state_bytes": float(event["state_bytes"]),
-        }
-    )
+    age_ms = event["watermark_age_ms"]
+    numbers = {
+        "sink_rows": event["sink_rows"],
+        "late_rows": event["rows_dropped_by_watermark"],
+        "rows_per_second": event["input_rows_per_second"],
+        "processed_per_second": event["processed_rows_per_second"],
+        "batch_seconds": event["batch_ms"] / 1000,
+        **{measure: sum(event["duration_ms"].get(name, 0) for name in names) / 1000 for measure, names in PARTS.items()},
+        "lag": sum(event["source_lag"].values()),
+        "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
+        "state_bytes": event["state_bytes"],
+    }
+    expect(float | int | None, **numbers)
+    return point | numbers
 
 
 @per_snapshot
