@@ -7,13 +7,9 @@ Column types drift: an id is int64 in one month and int32 in the next, a code is
 null, and a file that was saved again has text. The meaning of known columns is the same in all of them; the output has the schema `TRIP`.
 """
 
-import errno
-import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +17,7 @@ import pyarrow.parquet as pq
 
 from contract.errors import StreamgaugeError
 from contract.storage.paths import StoragePath
+from contract.text import without_credentials
 from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_PER_BATCH
 
 
@@ -51,7 +48,7 @@ def read_trips(path: StoragePath, notice: Callable[[str], None]) -> Iterator[pa.
     with values of the wrong type.
     """
     with _errors_name_the_file(path):
-        file = pq.ParquetFile(path if isinstance(path, Path) else _opened(path))
+        file = pq.ParquetFile(path if isinstance(path, Path) else path.open("rb"))
         found = file.schema_arrow.names
     if missing := [name for name in ESSENTIAL if name not in found]:
         msg = f"{_shown(path)} lacks the columns {', '.join(missing)}; expected a file of TLC's green taxi trips, found the columns {', '.join(found)}"
@@ -61,19 +58,9 @@ def read_trips(path: StoragePath, notice: Callable[[str], None]) -> Iterator[pa.
     return _in_order(file, path)
 
 
-def _opened(path: StoragePath) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError:
-        raise
-    except Exception as error:  # object stores have no common error class
-        msg = f"{_shown(path)} cannot be reached: {type(error).__name__}: {_shown(_first_line(error))}; check its address, and the credentials in the environment (docs/object-stores.md)"
-        raise StreamgaugeError(msg) from error
-
-
 def _shown(path: StoragePath | str) -> str:
     """The path without what may be a secret: a password before @, and a query such as that of a signed URL."""
-    return re.sub(r"//[^/@]*@", "//***@", str(path)).partition("?")[0]
+    return without_credentials(str(path)).partition("?")[0]
 
 
 def _in_order(file: pq.ParquetFile, path: StoragePath) -> Iterator[pa.RecordBatch]:
@@ -119,11 +106,10 @@ def _errors_name_the_file(path: StoragePath) -> Iterator[None]:
     """Turns the errors of reading a Parquet file into one that names the file."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
-        number = error.errno if isinstance(error, OSError) else None
-        number = errno.ENOENT if isinstance(error, FileNotFoundError) else number  # object stores do not set it
-        reason = f"cannot be read ({os.strerror(number)})" if number else f"is not a Parquet file, or is damaged ({_first_line(error)})"
-        msg = f"{_shown(path)} {reason}; expected a Parquet file of TLC's green taxi trips"
+    except StreamgaugeError:
+        raise
+    except Exception as error:  # object stores have no common error class
+        msg = f"{_shown(path)} cannot be read: {type(error).__name__}: {_shown(_first_line(error))}; expected a Parquet file of TLC's green taxi trips"
         raise StreamgaugeError(msg) from error
 
 

@@ -92,8 +92,8 @@ def test_event_time_passes_at_the_speed_that_was_asked_for(fresh):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--file", "nothing.parquet"), "nothing.parquet cannot be read (No such file or directory)"),
-        (("--file", __file__), "test_produce_taxi.py is not a Parquet file, or is damaged"),
+        (("--file", "nothing.parquet"), "nothing.parquet cannot be read: "),
+        (("--file", __file__), "test_produce_taxi.py cannot be read: "),
         (("--month", "March"), "Invalid value for '--month'"),
         (("--file", "a.parquet", "--month", "2024-03"), "--file and --month cannot be used together"),
         (("--rate", "5", "--unpaced"), "--rate and --unpaced cannot be used together"),

@@ -217,7 +217,7 @@ def test_a_file_in_an_object_store_is_read_as_one_on_disk(tlc_file, store):
 
 
 def test_a_file_that_an_object_store_does_not_have_is_one_clear_line(store):
-    with refused("s3://bucket/none.parquet", "No such file"):
+    with refused("s3://bucket/none.parquet", "NotFound"):
         trips(file_at("s3://bucket/none.parquet", store.address))
 
 
