@@ -22,21 +22,18 @@ LOOK_BACK_RECORDS = 500
 def newest_event_ms(settings: Settings, topic: str, event_time_ms: Callable[[bytes], int | None], notice: Say) -> int | None:
     """The newest event time in `topic`, ms since 1970. None if the topic is empty.
 
-    Ignores events in the future of their record (settings.future), unless all are. event_time_ms: reads the event time of a value, None if
-    it has none. Waits for a Kafka that does not answer, and reports that to `notice`.
+    Ignores events in the future of their record (settings.future). event_time_ms: reads the event time of a value, None if it has none.
+    Waits for a Kafka that does not answer, and reports that to `notice`.
     Raises StreamgaugeError when Kafka does not come back, or does not have the topic.
     """
     future_ms = durations.seconds(settings.future, "STREAMGAUGE_FUTURE") * MS_PER_SECOND
-    all_ms, counting_ms = [], []
+    times_ms = []
     for message in when_it_answers(lambda: last_records(settings.kafka, topic, LOOK_BACK_RECORDS), notice):
         value = message.value()
         time_ms = event_time_ms(value) if value else None
-        if time_ms is not None:
-            all_ms.append(time_ms)
-            if time_ms <= clock_ms_of(message) + future_ms:
-                counting_ms.append(time_ms)
-    # If all are in the future, they come from a simulation that did not state its clock.
-    return max(counting_ms or all_ms, default=None)
+        if time_ms is not None and time_ms <= clock_ms_of(message) + future_ms:
+            times_ms.append(time_ms)
+    return max(times_ms, default=None)
 
 
 def when_it_answers(ask: Callable[[], T], notice: Say, seconds: float = AWAY_SECONDS) -> T:

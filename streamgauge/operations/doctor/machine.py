@@ -75,9 +75,9 @@ def disk(settings: Settings) -> list[Finding]:
 def ports(settings: Settings) -> list[Finding]:
     """Checks each port of the platform and the dashboard: free, used by its own server, or taken by another program."""
     servers = Platform(settings).servers
-    findings = [_port(port, server.name, server.port_advice, own=_family(server.process)) for server in servers for port in server.ports]
+    findings = [_port(port, server.name, server.port_advice, server.process) for server in servers for port in server.ports]
     advice = "choose another port with STREAMGAUGE_DASHBOARD_PORT"
-    return [*findings, _port(settings.dashboard_port, "dashboard", advice, own=_dashboard(settings.dashboard_port))]
+    return [*findings, _port(settings.dashboard_port, "dashboard", advice, _dashboard(settings.dashboard_port))]
 
 
 def cached_jars(settings: Settings, lock: Path = jars.LOCK) -> list[Finding]:
@@ -100,27 +100,20 @@ def _container_limit(file: Path) -> int | None:
         return None
 
 
-def _port(port: int, whose: str, advice: str, *, own: set[int]) -> Finding:
+def _port(port: int, whose: str, advice: str, own: psutil.Process | None) -> Finding:
     check = f"port {port}"
     if is_free(port):
         return Finding(check, "ok", f"free, for the {whose}")
     process = listener(port)
-    if process is not None and process.pid in own:
+    if process is not None and process == own:
         return Finding(check, "ok", f"held by the {whose} (pid {process.pid})")
     return Finding(check, "problem", f"wanted for the {whose}, and taken by {described(process)}", f"stop that program, or {advice}")
 
 
-def _family(process: psutil.Process | None) -> set[int]:
-    """The process ids of a server (which may be its guard) and its descendants."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return {one.pid for one in (process, *process.children(recursive=True))} if process else set()
-    return set()
-
-
-def _dashboard(port: int) -> set[int]:
-    """The id of the process on `port` if it is a Streamgauge dashboard."""
+def _dashboard(port: int) -> psutil.Process | None:
+    """The process on `port` if it is a Streamgauge dashboard."""
     process = listener(port)
     with contextlib.suppress(psutil.Error):
         if process and any(Path(argument).parts[-2:] == ("dashboard", "app.py") for argument in process.cmdline()):
-            return {process.pid}
-    return set()
+            return process
+    return None
