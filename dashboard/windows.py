@@ -4,13 +4,25 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from contract.kafka.result_table import Row, moment
+from contract.kafka.result_table import Decode, Row, decode_json, expect, moment
 from dashboard import charts
 
 
 def window_of(row: Row) -> Row:
     """Start and end of a record's window. Raises KeyError, TypeError or ValueError without one, or without a time zone."""
     return {end: moment(row["window"][end]) for end in ("start", "end")}
+
+
+def windowed(**columns: type) -> Decode:
+    """Decodes a record to start, end (UTC) and these columns. Raises KeyError, TypeError or ValueError for any other record."""
+
+    def decode(value: bytes) -> Row:
+        row = decode_json(value)
+        for name, kind in columns.items():
+            expect(kind, **{name: row[name]})
+        return {**window_of(row), **{name: row[name] for name in columns}}
+
+    return decode
 
 
 def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:

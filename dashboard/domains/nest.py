@@ -7,14 +7,13 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
-from contract.kafka.result_table import Row, decode_json, expect
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of, of_hour, over_time, window_of
+from dashboard.windows import frame_of, of_hour, over_time, windowed
 
 TOPIC = NEST_CAMERA_STATS.name
 UNKNOWN = "unknown"
@@ -27,12 +26,7 @@ _WAITING = (
 )
 
 
-def decode(value: bytes) -> Row:
-    """zip_code, start, end (UTC), count of one record. Raises KeyError, TypeError or ValueError for any other record."""
-    row = decode_json(value)
-    expect(str, zip_code=row["zip_code"])
-    expect(int, count=row["count"])
-    return {"zip_code": row["zip_code"], **window_of(row), "count": row["count"]}
+decode = windowed(zip_code=str, count=int)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.kafka.result_table import Decode, Row, decode_json, expect
+from contract.kafka.result_table import Decode, Row, expect
 from contract.registry.client import SchemaRegistry, avro_rows
 from contract.registry.server import RegistryServer
 from contract.settings import Settings
@@ -22,7 +22,7 @@ from dashboard.domains import wikimedia_stream
 from dashboard.drill_down import only, show_clickable
 from dashboard.periods import Period, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of, window_of
+from dashboard.windows import frame_of, window_of, windowed
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
 BOT, HUMAN = "Bot", "Human"
@@ -64,16 +64,7 @@ def edits_decoder(registry: RegistryServer) -> Decode:
     return decode
 
 
-def decode_wiki(value: bytes) -> Row:
-    """wiki, start, end (UTC), edits, bytes_added, bytes_removed of one record.
-
-    Raises KeyError, TypeError or ValueError for any other record.
-    """
-    row = decode_json(value)
-    amounts = {name: row[name] for name in _AMOUNTS}
-    expect(str, wiki=row["wiki"])
-    expect(int, **amounts)
-    return {"wiki": row["wiki"], **window_of(row), **amounts}
+decode_wiki = windowed(wiki=str, edits=int, bytes_added=int, bytes_removed=int)
 
 
 @per_snapshot
