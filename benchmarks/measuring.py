@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import psutil
 from confluent_kafka import Message, TopicPartition
-from running import running_broker, settings_on_free_ports
+from running import running_broker, settings_on_free_ports, start_server
 
 from contract.settings import Settings
 from contract.topics import STREAMING_METRICS
@@ -106,7 +106,7 @@ def fresh_platform(*, with_registry: bool = False) -> Iterator[Settings]:
         try:
             if with_registry:
                 servers.append(EmbeddedRegistry(settings))
-                servers[-1].start(detached=False)
+                start_server(servers[-1])
             yield settings
         finally:
             for server in servers:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 from pyspark.sql import DataFrame
-from running import environment
+from running import environment, start_server
 
 from benchmarks.measuring import ME, MIB, family, fresh_platform, messages, own_settings, resident_bytes, say, say_machine
 from contract.java import jars
@@ -53,7 +53,7 @@ def measure_registry() -> None:
             jars.unpacked("registry", settings)
             registry = EmbeddedRegistry(settings)
             started = time.monotonic()
-            registry.start(detached=False)
+            start_server(registry)
             seconds = time.monotonic() - started
             memory = resident_bytes(family(registry.guarded.popen.pid))
             registry.stop()

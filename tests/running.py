@@ -27,6 +27,7 @@ from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
+from streamgauge.platform.server import EmbeddedServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,10 +104,17 @@ def running_platform(home: Path) -> Iterator[Settings]:
     broker.stop()
 
 
+def start_server(server: EmbeddedServer, *, detached: bool = False) -> bool:
+    """Starts an embedded server and waits until it is ready. False if it was already running."""
+    was_started = server.launch(detached=detached)
+    server.wait_until_ready()
+    return was_started
+
+
 def running_broker(settings: Settings) -> EmbeddedKafka:
     """The broker of `settings`, which runs from now on, with every topic."""
     broker = EmbeddedKafka(settings)
-    broker.start(detached=False)
+    start_server(broker)
     create_topics(settings.kafka)
     return broker
 
@@ -114,7 +122,7 @@ def running_broker(settings: Settings) -> EmbeddedKafka:
 def running_registry(settings: Settings) -> Iterator[Settings]:
     """The same settings, while their registry runs."""
     registry = EmbeddedRegistry(settings)
-    registry.start(detached=False)
+    start_server(registry)
     yield settings
     registry.stop()
 

@@ -92,12 +92,6 @@ class EmbeddedServer(ABC):
             for port in self.ports:
                 refuse_a_taken_port(HOST, port, self.port_advice)
 
-    def start(self, *, detached: bool, say: Say = lambda _: None) -> bool:
-        """Starts the server and waits until it is ready (`launch`, then `wait_until_ready`). False if it was already running."""
-        was_started = self.launch(detached=detached)
-        self.wait_until_ready(say)
-        return was_started
-
     def launch(self, *, detached: bool, listed_classes: Path | None = None) -> bool:
         """Starts the server's process without waiting until it is ready. False if it was already running.
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import psutil
-from running import environment
+from running import environment, start_server
 
 from chaos.plan import FREEZE, KILL_JVM, KILL_KAFKA, KILL_PYTHON, STOP_REGISTRY, Fault, disagreements, faults
 from contract.errors import StreamgaugeError
@@ -57,8 +57,8 @@ class Round:
         with contextlib.ExitStack() as ends:
             ends.callback(self.registry.stop)
             ends.callback(self.kafka.stop)
-            self.kafka.start(detached=False)
-            self.registry.start(detached=False)
+            start_server(self.kafka)
+            start_server(self.registry)
             create_topics(self.settings.kafka)
             ends.callback(self._stop_children)
             self._start_pipeline()
@@ -74,7 +74,7 @@ class Round:
         if fault.what == KILL_KAFKA:
             _kill(self.kafka.process, "java")
             self.kafka.stop()
-            self.kafka.start(detached=False)
+            start_server(self.kafka)
         elif fault.what in {KILL_PYTHON, KILL_JVM}:
             pipeline = self._running_pipeline
             _kill(psutil.Process(pipeline.pid), "java" if fault.what == KILL_JVM else "python")
@@ -83,7 +83,7 @@ class Round:
         elif fault.what == STOP_REGISTRY:
             self.registry.stop()
             time.sleep(fault.seconds)
-            self.registry.start(detached=False)
+            start_server(self.registry)
         else:
             frozen = [self._running_pipeline] if fault.what == FREEZE else list(self.producers.values())
             with _frozen(frozen):

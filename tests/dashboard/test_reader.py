@@ -6,7 +6,7 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from running import RETRY_SECONDS, running_broker
+from running import RETRY_SECONDS, running_broker, start_server
 
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
@@ -124,7 +124,7 @@ def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(se
         assert broker.settings.bootstrap_servers in away.error
         assert counts(away.rows) == {"94107": 1}
 
-        broker.start(detached=False)
+        start_server(broker)
         producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 2}')
         assert producer.flush(RETRY_SECONDS) == 0
         until(lambda: (follower.snapshot.error, counts(follower.snapshot.rows)), (None, {"94107": 2}).__eq__, "the reader was to go on")

@@ -15,7 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from messages import absent
 from pages import drawn
 from query_topics import QueryTopics
-from running import RETRY_SECONDS, free_ports
+from running import RETRY_SECONDS, free_ports, start_server
 from streamlit.testing.v1 import AppTest
 
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
@@ -79,7 +79,7 @@ def topics(registry, monkeypatch):
 def own_registry(settings, tmp_path):
     """The worker's broker, and a registry of the test's own, which it stops."""
     registry = EmbeddedRegistry(dataclasses.replace(settings, home=tmp_path / "home", registry_port=free_ports(1)[0]))
-    registry.start(detached=False)
+    start_server(registry)
     yield registry
     registry.stop()
 
@@ -226,7 +226,7 @@ def test_it_keeps_what_it_has_while_the_registry_is_away_and_goes_on_when_it_is_
     page.until(lambda seen: own_registry.settings.registry_url in seen.texts, "the absence of the registry was to be told")
     assert page.windows == [("12:00:00", 14, 0)]
 
-    registry.start(detached=False)
+    start_server(registry)
     page.app.segmented_control(key="period").set_value("6 hours")
     page.until(lambda seen: seen.windows == [("12:00:00", 14, 0), ("11:00:00", 9, 0)], "the page was to go on by itself")
     assert own_registry.settings.registry_url not in page.texts

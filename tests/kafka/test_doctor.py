@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
-from running import RETRY_SECONDS, alive, environment, eventually, free_ports, settings_on_free_ports, streamgauge, succeed
+from running import RETRY_SECONDS, alive, environment, eventually, free_ports, settings_on_free_ports, start_server, streamgauge, succeed
 
 from contract.domains import TOPICS
 from contract.registry.client import SchemaRegistry
@@ -32,7 +32,7 @@ def misadvertised(tmp_path):
     chosen = settings_on_free_ports(tmp_path / "home")
     advertised = f"127.0.0.1:{free_ports(1)[0]}"
     own = Misadvertised(chosen, advertised)
-    own.start(detached=False)
+    start_server(own)
     yield chosen, advertised
     own.stop()
 

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from plain import read_topic
-from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, running_broker, streamgauge, succeed
+from running import RETRY_SECONDS, environment, eventually, kafka_client_threads, running_broker, start_server, streamgauge, succeed
 
 from contract.domains.nest import NEST_LOGS
 from contract.errors import StreamgaugeError
@@ -212,7 +212,7 @@ def test_a_broker_that_is_killed_and_comes_back_gets_every_record_once(own_broke
         broker = EmbeddedKafka(own_broker)
         kill(broker)
         assert "does not answer; waiting for it" in process.stderr.readline()
-        broker.start(detached=False)
+        start_server(broker)
         stdout, stderr = process.communicate()
     assert process.returncode == 0, stderr
     assert "is back after" in stderr

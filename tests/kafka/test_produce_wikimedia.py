@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import read_topic
-from running import environment, eventually, streamgauge
+from running import environment, eventually, start_server, streamgauge
 from sse_server import drop_after, half_an_event_after, hold, refuse, repeat_from, serving, stall_after
 
 from contract.storage.data_files import data_file
@@ -216,7 +216,7 @@ def test_a_registry_that_is_away_is_waited_for_at_the_start_and_not_missed_later
         first = process.stderr.readline()
         assert first.startswith("no schema registry answers at")
         assert "waiting for it" in first
-        own.start(detached=False)
+        start_server(own)
         try:
             eventually(lambda: len(read_topic(without_registry, "wikimedia")) > 50, "records")
         finally:

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from plain import folded, read_topic
 from pyspark.sql.streaming.listener import QueryStartedEvent, QueryTerminatedEvent
-from running import eventually, running_broker, settings_on_free_ports
+from running import eventually, running_broker, settings_on_free_ports, start_server
 
 from contract.kafka.create_topics import create_topics
 from pipeline.monitoring.progress import ProgressToKafka
@@ -36,7 +36,7 @@ def test_a_query_goes_on_while_the_broker_is_away_and_is_heard_of_again_afterwar
         assert query.isActive
 
         away = query.lastProgress["batchId"]
-        broker.start(detached=False)
+        start_server(broker)
         create_topics(settings.kafka)  # waits for their leaders
         told = eventually(
             lambda: (found := folded(settings, "query-states")[b"rate"])["progress"]["batch_id"] > away and found,

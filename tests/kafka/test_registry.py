@@ -7,7 +7,7 @@ from contextlib import closing
 import orjson
 import psutil
 import pytest
-from running import eventually, settings_on_free_ports, streamgauge, succeed
+from running import eventually, settings_on_free_ports, start_server, streamgauge, succeed
 
 from contract.errors import StreamgaugeError
 from contract.registry.client import SchemaRegistry
@@ -29,7 +29,7 @@ def idle(tmp_path):
 def detached(tmp_path_factory):
     """Settings of a registry that outlives the process which started it, for the tests of this file that kill it."""
     chosen = settings_on_free_ports(tmp_path_factory.mktemp("home"))
-    assert EmbeddedRegistry(chosen).start(detached=True)
+    assert start_server(EmbeddedRegistry(chosen), detached=True)
     yield chosen
     assert EmbeddedRegistry(chosen).stop()
     assert not EmbeddedRegistry(chosen).stop()
@@ -39,7 +39,7 @@ def restarted(settings):
     """The registry, as it is after a kill -9 and another start."""
     EmbeddedRegistry(settings).process.kill()
     eventually(lambda: EmbeddedRegistry(settings).process is None, "its process to be gone")
-    assert EmbeddedRegistry(settings).start(detached=True)
+    assert start_server(EmbeddedRegistry(settings), detached=True)
     return SchemaRegistry(settings.registry)
 
 
@@ -58,7 +58,7 @@ def test_a_second_start_finds_the_first_and_leaves_a_level_that_someone_chose(de
     client = SchemaRegistry(detached.registry).client
     assert client.get_compatibility() == "BACKWARD"
     client.set_compatibility(level="FULL")
-    assert not EmbeddedRegistry(detached).start(detached=True)
+    assert not start_server(EmbeddedRegistry(detached), detached=True)
     assert SchemaRegistry(detached.registry).client.get_compatibility() == "FULL"
 
 
@@ -99,7 +99,7 @@ def test_one_that_ends_at_once_is_an_error_with_the_end_of_its_log(idle):
     data.mkdir(parents=True)
     (data / "registry.mv.db").write_bytes(b"no database" * 1000)
     with pytest.raises(StreamgaugeError, match="the schema registry ended before it answered"):
-        EmbeddedRegistry(idle).start(detached=True)
+        start_server(EmbeddedRegistry(idle), detached=True)
 
 
 def test_a_registry_of_ones_own_is_used_and_left_alone(idle, registry):

@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, record
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import folded, read_topic
-from running import eventually, running_queries, streamgauge
+from running import eventually, running_queries, start_server, streamgauge
 
 from streamgauge.platform.registry import EmbeddedRegistry
 
@@ -199,7 +199,7 @@ def test_a_registry_goes_away_and_comes_back(fresh_registry, registry):
             changes.flush()
             eventually(lambda: any("waits for the schema registry" in line for line in said), "the query to say that it waits")
         finally:  # other tests use this registry
-            server.start(detached=False)
+            start_server(server)
         for value in rest:
             changes.send(value)
         changes.flush()

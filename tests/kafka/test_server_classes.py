@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from running import settings_on_free_ports
+from running import settings_on_free_ports, start_server
 
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import save_server_classes
@@ -17,7 +17,7 @@ def test_a_server_takes_its_classes_from_the_archive(kind, tmp_path, monkeypatch
     loaded = tmp_path / "classes"
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Xlog:class+load:file={loaded}")
     server = kind(own)
-    server.start(detached=False)
+    start_server(server)
     server.stop()
     # Java archives neither lambdas nor the classes of a signed jar.
     classes = [line for line in loaded.read_text().splitlines() if not re.search("Lambda|LambdaForm|com.microsoft|eclipse.jgit", line)]

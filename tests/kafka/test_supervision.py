@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, results, write_topic
-from running import environment, eventually, running_queries, streamgauge, succeed
+from running import environment, eventually, running_queries, start_server, streamgauge, succeed
 
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
@@ -132,7 +132,7 @@ def test_a_broker_that_goes_away_is_waited_for_and_counts_as_no_failure(own_brok
         eventually(lambda: sum(results(own_broker).values()) == 10, "the first ten to be counted")
         broker.stop()
         eventually(lambda: any("waits for Kafka" in line for line in said), "the query to wait for Kafka")
-        broker.start(detached=False)
+        start_server(broker)
         write_topic(own_broker, "nest-logs", [one_camera(f"later-{number}", START) for number in range(10)])
         eventually(lambda: sum(results(own_broker).values()) == 20, "the others to be counted")
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 from rights import Right
-from running import SHORT_LIVED
+from running import SHORT_LIVED, start_server
 
 from contract.kafka.create_topics import create_topics
 from contract.process.ports import free_ports
@@ -169,7 +169,7 @@ def running_secured(folder: Path) -> Iterator[Secured]:
     )
     found = Secured(settings, ports, folder, Authority("tests"))
     broker = SecuredKafka(settings, ports, listeners(found))
-    broker.start(detached=False)
+    start_server(broker)
     try:
         create_topics(settings.kafka)
         yield found

@@ -10,7 +10,7 @@ from brokers import EmbeddedKafka
 from kerberos import REALM, Kdc, missing, whole_java
 from messages import absent
 from plain import read_topic
-from running import RETRY_SECONDS, environment, one_line_error, streamgauge
+from running import RETRY_SECONDS, environment, one_line_error, start_server, streamgauge
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
 from contract.errors import StreamgaugeError
@@ -78,7 +78,7 @@ def kerberized(kdc, tmp_path_factory):
     cache = Settings.from_environment().cache
     plain = Settings(home=folder / "home", kafka_port=port, cache=cache, java_home=str(whole_java()))
     broker = KerberizedKafka(plain, kerberos_port, kdc)
-    broker.start(detached=False)
+    start_server(broker)
     create_topics(plain.kafka)
     properties = folder / "client.properties"
     jaas = login(kdc.keytab("app", "app"), "app")

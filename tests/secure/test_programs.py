@@ -11,7 +11,7 @@ import pytest
 from brokers import Secured
 from plain import one_camera, read_topic, write_topic
 from rights import Right, documented
-from running import FEW_ROWS, environment, streamgauge
+from running import FEW_ROWS, environment, start_server, streamgauge
 
 from contract.domains import NAMES
 from streamgauge.platform.registry import EmbeddedRegistry
@@ -68,7 +68,7 @@ def flow(secured, tmp_path_factory):
         "ingest": (("ingest", "nyc-taxi", "--once", "--debug"), program(secured, "ingest nyc-taxi", home, properties=in_files(secured))),
     }
     registry = EmbeddedRegistry(secured.admin)
-    registry.start(detached=False)
+    start_server(registry)
     try:
         done = subprocess.run(
             [sys.executable, str(ONE_JVM)],

@@ -4,7 +4,7 @@ import socket
 import sys
 
 import pytest
-from running import eventually
+from running import eventually, start_server
 
 from contract.errors import StreamgaugeError
 from contract.process import waiting
@@ -55,7 +55,8 @@ def script(tmp_path, monkeypatch):
 @pytest.mark.parametrize("first", [WORKS_FIRST, LOGS_FIRST])
 def test_one_that_works_or_writes_its_log_is_waited_for_and_that_is_said(script, first):
     server, said = script(first + LISTENS), []
-    assert server.start(detached=False, say=said.append)
+    assert server.launch(detached=False)
+    server.wait_until_ready(said.append)
     assert server.is_ready()
     assert said, f"the wait took {2 * STALL_SECONDS} s, and nothing was said after {STALL_SECONDS}"
     assert all(f"waiting for the test server to answer at {server.address}" in line for line in said)
@@ -64,13 +65,13 @@ def test_one_that_works_or_writes_its_log_is_waited_for_and_that_is_said(script,
 def test_one_that_does_nothing_and_does_not_answer_is_given_up(script):
     server = script("import time; time.sleep(600)")
     with pytest.raises(StreamgaugeError, match=f"does not answer at .* has made no progress for {STALL_SECONDS} s"):
-        server.start(detached=False)
+        start_server(server)
 
 
 def test_one_that_ends_is_told_by_its_log(script):
     server = script("raise SystemExit('no memory')")
     with pytest.raises(StreamgaugeError, match=r"test server ended before it answered; .*\nno memory"):
-        server.start(detached=False)
+        start_server(server)
 
 
 def test_a_second_start_finds_the_first(script):
