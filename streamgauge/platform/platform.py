@@ -88,11 +88,9 @@ class Platform:
 
     def stop_guarded(self) -> None:
         """Stops the servers that this process started with `detached=False`. Servers that were already running continue."""
-        guarded = [server for server in self.servers if server.guarded is not None]
-        for server in guarded:
-            server.ask_to_stop()
-        for server in guarded:
-            server.stop()
+        for server in self.servers:
+            if server.guarded is not None:
+                server.stop()
 
 
 def save_server_classes(settings: Settings) -> None:

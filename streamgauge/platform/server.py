@@ -146,11 +146,6 @@ class EmbeddedServer(ABC):
                 msg = f"the {self.name} (pid {process.pid}) does not answer at {self.address} and has made no progress for {STALL_SECONDS} s; see {self.log}, or stop it with `streamgauge down`"
                 raise StreamgaugeError(msg)
 
-    def ask_to_stop(self) -> None:
-        """Requests a stop of a server guarded by this process, without waiting."""
-        if self.guarded is not None:
-            self.guarded.ask_to_stop()
-
     def stop(self) -> bool:
         """Stops the server. False if it was not running."""
         if self.guarded is not None:
