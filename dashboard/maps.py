@@ -48,7 +48,8 @@ def zones(trips: pd.DataFrame, *, largest: int) -> Spec:
     """New York with a circle at each taxi zone, its area by the trips. trips: see `located_zones`. largest: the trips of the largest circle."""
     tooltip = [alt.Tooltip("zone:N"), alt.Tooltip("borough:N"), alt.Tooltip("trips:Q", format=",")]
     circles = _circles("trips", largest, tooltip, "borough")
-    return _spec(alt.layer(_land(), circles).project("mercator"), "nyc_boroughs.json", _smallest_last(trips, "trips"))
+    land = alt.Chart(_GEOMETRY).mark_geoshape(fillOpacity=0.12, aria=False)
+    return _spec(alt.layer(land, circles).project("mercator"), "nyc_boroughs.json", _smallest_last(trips, "trips"))
 
 
 def located_zones(trips: pd.DataFrame) -> pd.DataFrame:
@@ -68,10 +69,6 @@ def _shaded(counts: alt.NamedData, name: str, count: str, count_title: str, larg
             tooltip=[alt.Tooltip("name:N", title=name), alt.Tooltip(f"{count}:Q", title=count_title, format=",")],
         )
     )
-
-
-def _land() -> alt.Chart:
-    return alt.Chart(_GEOMETRY).mark_geoshape(fillOpacity=0.12, aria=False)
 
 
 def _circles(count: str, largest: int, tooltip: list[alt.Tooltip], picked: str) -> alt.Chart:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.dead_letters import EXCERPT_BYTES, MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
+from contract.kafka.dead_letters import MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row
 from contract.settings import Settings
@@ -116,45 +116,34 @@ def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
     row = by_offset[chosen]
     size = "null" if row["bytes"] is None else formats.several(row["bytes"], "byte", "bytes")
     st.text(f"{row['reason']}\n{source_of(row)}, written there at {row['timestamp'] or 'an unknown time'}, {size}")
-    text = row["text"]
     whole = _whole_or_error(kafka, chosen) if kafka is not None and row["bytes"] else None
     if whole is not None:
-        text = _show_whole(whole, chosen) or text
+        # Not a function: Streamlit refuses a click on its button once this section has been drawn again.
+        st.download_button(
+            "Download its bytes",
+            data=whole,
+            file_name=f"dead-letter-{chosen}.bin",
+            mime="application/octet-stream",
+            on_click="ignore",
+            icon=":material/download:",
+        )
+        if len(whole) > MAX_SHOWN_BYTES:
+            st.caption(f"The first {formats.count(MAX_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
+    text = row["text"] if whole is None else readable(whole)
     if text:
         st.code(text, language=None, wrap_lines=True, height=320)
     else:
         st.caption("It is empty.")
 
 
-def _show_whole(whole: bytes, letter_offset: int) -> str | None:
-    """Draws the download of a letter, and the switch for more than its excerpt. Returns its text if that is switched on."""
-    text = None
-    with st.container(horizontal=True, vertical_alignment="center"):
-        is_cut = len(whole) > EXCERPT_BYTES
-        if is_cut and st.toggle(f"Show more than the first {formats.count(EXCERPT_BYTES)} bytes", key=f"health-more-{letter_offset}"):
-            text = readable(whole)
-            if len(whole) > MAX_SHOWN_BYTES:
-                st.caption(f"The first {formats.count(MAX_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
-        # Not a function: Streamlit refuses a click on its button once this section has been drawn again.
-        st.download_button(
-            "Download its bytes",
-            data=whole,
-            file_name=f"dead-letter-{letter_offset}.bin",
-            mime="application/octet-stream",
-            on_click="ignore",
-            icon=":material/download:",
-        )
-    return text
-
-
 @st.cache_data(max_entries=16, show_spinner="reading it from Kafka")
-def _whole(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes:
-    return whole_letter(kafka, topic, letter_offset) or b""
+def _whole(kafka: KafkaCluster, letter_offset: int) -> bytes:
+    return whole_letter(kafka, TOPIC, letter_offset) or b""
 
 
 def _whole_or_error(kafka: KafkaCluster, letter_offset: int) -> bytes | None:
     try:
-        return _whole(kafka, TOPIC, letter_offset)
+        return _whole(kafka, letter_offset)
     except StreamgaugeError as error:
         st.error(str(error))
         return None
