@@ -28,11 +28,6 @@ class Lab:
         return int(self.folder.name[:2])
 
     @property
-    def name(self) -> str:
-        """Its name without the number."""
-        return self.folder.name[3:]
-
-    @property
     def title(self) -> str:
         """The heading of its README, without "Lab N: "."""
         return (self.folder / "README.md").read_text().splitlines()[0].split(": ", 1)[1]

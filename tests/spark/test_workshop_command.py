@@ -38,7 +38,7 @@ def grader(settings):
     return PidFile(settings.home / "workshop" / "grader.pid").process()
 
 
-@pytest.mark.parametrize("lab", LABS_WITH_COMMANDS, ids=lambda lab: lab.name)
+@pytest.mark.parametrize("lab", LABS_WITH_COMMANDS, ids=lambda lab: lab.folder.name)
 def test_the_commands_of_a_readme_print_what_it_says(lab, workshop):
     before, done = (lab.folder / "README.md").read_text().split("## Done")
     for part in (before, done):
@@ -54,7 +54,7 @@ def test_the_commands_of_a_readme_print_what_it_says(lab, workshop):
 def test_each_notebook_has_the_commands_of_its_readme():
     for lab in notebooks.LABS:
         cells = [cell.source.rpartition("streamgauge workshop ")[2].split()[0] for cell in commands_of(notebooks.notebook(lab))]
-        assert cells == ["start", "check", "check"], lab.name
+        assert cells == ["start", "check", "check"], lab.folder.name
 
 
 def test_a_notebook_prints_what_the_readme_says(settings, tmp_path):
