@@ -134,7 +134,7 @@ class LiveStream:
 
     def _give_up(self, problem: str) -> NoReturn:
         position = " and the stored position" if self._last_event_id else ""
-        msg = f"{self._url} {problem}; check the address{position}, or replay a recording with --file"
+        msg = f"{self._shown_url} {problem}; check the address{position}, or replay a recording with --file"
         raise StreamgaugeError(msg)
 
     def _wait_seconds(self, failures: int) -> float:
@@ -175,11 +175,10 @@ def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
         return f"HTTP {error.response.status_code}" if error.response is not None else type(error).__name__
 
 
-def retry_after_seconds(response: requests.Response | None) -> float:
+def retry_after_seconds(response: requests.Response) -> float:
     """The Retry-After header, seconds or a date, in seconds. 0 without one that can be read."""
-    text = response.headers.get("Retry-After", "") if response is not None else ""
     try:
-        return urllib3.Retry(retry_after_max=_MAX_RETRY_AFTER_SECONDS).parse_retry_after(text)
+        return urllib3.Retry(retry_after_max=_MAX_RETRY_AFTER_SECONDS).parse_retry_after(response.headers.get("Retry-After", ""))
     except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return 0
 
