@@ -1,14 +1,12 @@
 """Counts what a producer sends, and prints the counts as a table or as one line of JSON."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 
 import orjson
 from rich.table import Table
 
-from producers.delivery.events import MS_PER_SECOND, Fact
+from producers.delivery.events import Fact
 from producers.delivery.faults import Kind, Record
-
-_BUCKET_MS = 3600 * MS_PER_SECOND
 
 Summary = dict[str, tuple[float, str]]
 """The counts of a run: number and meaning by name. `events` = `distinct_events` + `duplicates` + `corrupt`."""
@@ -41,26 +39,24 @@ class Tally:
         self._facts, self._meaning = facts, meaning
         self._keep_ms = keep_ms
         self._forgotten = self._forgotten_too_late = 0
-        # By hour: each fact, and whether it was reported in time.
-        self._recent: dict[int, dict[Fact, bool]] = {}
+        self._recent: OrderedDict[Fact, bool] = OrderedDict()  # whether it was reported in time
 
     def count(self, record: Record) -> None:
         """Counts a record that was sent."""
         kind, event = record
         self.kinds[kind] += 1
         for fact in event.facts:
-            hour = fact[1] // _BUCKET_MS
-            if hour not in self._recent:
-                self._recent[hour] = {}
-                self._forget_before(hour)
-            facts = self._recent[hour]
-            facts[fact] = facts.get(fact, False) or kind is not Kind.TOO_LATE
+            self._recent[fact] = self._recent.get(fact, False) or kind is not Kind.TOO_LATE
+            while self._keep_ms is not None and next(iter(self._recent))[1] < fact[1] - self._keep_ms:
+                _, is_in_time = self._recent.popitem(last=False)
+                self._forgotten += 1
+                self._forgotten_too_late += not is_in_time
 
     def summary(self, seconds: float, undelivered: int = 0) -> Summary:
         """The counts so far. A fact counts once; a count with a watermark has all facts, or lacks some that only too-late records report."""
         events, duplicates, corrupt = self.kinds.total(), self.kinds[Kind.DUPLICATE], self.kinds[Kind.CORRUPT]
-        facts = self._forgotten + sum(len(facts) for facts in self._recent.values())
-        too_late = self._forgotten_too_late + sum(_too_late(facts) for facts in self._recent.values())
+        facts = self._forgotten + len(self._recent)
+        too_late = self._forgotten_too_late + sum(not is_in_time for is_in_time in self._recent.values())
         return {
             "events": (events, "records sent, all in all"),
             "distinct_events": (events - duplicates - corrupt, "without duplicates and damaged records"),
@@ -74,15 +70,3 @@ class Tally:
             "seconds": (round(seconds, 3), "until the last acknowledgement"),
             "events_per_second": (round(events / seconds, 1) if seconds > 0 else 0.0, "records a second"),
         }
-
-    def _forget_before(self, newest_hour: int) -> None:
-        if self._keep_ms is None:
-            return
-        for hour in [hour for hour in self._recent if (newest_hour - hour - 1) * _BUCKET_MS > self._keep_ms]:
-            facts = self._recent.pop(hour)
-            self._forgotten += len(facts)
-            self._forgotten_too_late += _too_late(facts)
-
-
-def _too_late(facts: dict[Fact, bool]) -> int:
-    return sum(not in_time for in_time in facts.values())
