@@ -36,6 +36,13 @@ def change(number: int, *, at: int, bot: bool = False, kind: str = "edit", grown
     }
 
 
+def nullable(*names: str) -> str:
+    """Version 1 of the schema, except that these fields may be null."""
+    schema = json.loads(V1)
+    fields = [{**field, "type": ["null", field["type"]]} if field["name"] in names else field for field in schema["fields"]]
+    return json.dumps({**schema, "fields": fields})
+
+
 def in_wire_format(row: dict[str, Any], schema_id: int, schema: str = V1) -> bytes:
     """The row as fastavro writes it, behind the prefix with `schema_id`."""
     value = io.BytesIO()

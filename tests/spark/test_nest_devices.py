@@ -9,7 +9,7 @@ from plain import one_camera
 from streaming import at
 
 from pipeline.domains.nest import unusable
-from pipeline.domains.nest_devices import devices
+from pipeline.domains.nest_devices import devices, readings
 
 
 def document(**types):
@@ -82,6 +82,10 @@ class TestDevices:
         values = [None, b"", b"hello", b"\xff\xfe{", b"{}", b'{"devices": 5}', b"[1]"]
         assert devices(records(*values)).count() == 0
 
+    def test_a_reading_may_be_as_far_ahead_of_its_record_as_allowed(self, records):
+        ahead = [document(thermostats={"t1": thermostat(f"2026-01-01T12:10:00.00{more}Z")}) for more in range(2)]
+        assert [row.offset for row in readings(records(*ahead), future="10 minutes").collect()] == [0]
+
 
 class TestUnusable:
     def test_a_document_that_lacks_things_or_has_devices_of_unknown_types_is_fine(self, records):
@@ -89,6 +93,7 @@ class TestUnusable:
             {"thermostats": {"t1": thermostat()}, "smoke_co_alarms": {"a1": alarm(smoke_alarm_state="emergency")}},
             {"thermostats": {"t1": {}}, "smoke_co_alarms": {"a1": {"device_id": "a1"}}},
             {"thermostats": {"t1": None}},
+            {"thermostats": {"t1": thermostat("2026-01-01T12:10:00.000Z")}},
             {"doorbells": {"d1": {"last_connection": 7}}, "chimes": [1]},
         ]
         assert reasons_of(records, documents) == {}

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from avro import V1, change, in_wire_format
+from avro import V1, change, in_wire_format, nullable
 from streaming import Record, Stream, at
 
 from contract.settings import Settings
@@ -96,13 +96,20 @@ def test_a_batch_gives_the_sessions_that_the_stream_gives(stream, records):
     assert len(found) == 6
 
 
-def test_an_editor_has_sessions_across_wikis(stream):
+def test_an_editor_has_sessions_across_wikis_and_hidden_editors_are_one(stream):
+    written = nullable("user")
+
     def edit(number, time, user, **fields):
-        return in_wire_format(change(number, at=round(at(time).timestamp()), user=user, **fields), 3)
+        return in_wire_format(change(number, at=round(at(time).timestamp()), user=user, **fields), 3, written)
 
     by_name = {query.name: query for query in wikimedia.queries(Settings())}
-    editors = stream(by_name["wikimedia-editor-sessions"], schemas=WriterSchemas(V1, {3: V1}))
-    first = [edit(1, "10:00", "Ada", wiki="enwiki"), edit(2, "10:03", "Ada", wiki="dewiki"), edit(3, "10:02", "Grace")]
+    editors = stream(by_name["wikimedia-editor-sessions"], schemas=WriterSchemas(V1, {3: written}))
+    first = [
+        edit(1, "10:00", "Ada", wiki="enwiki"),
+        edit(2, "10:03", "Ada", wiki="dewiki"),
+        edit(3, "10:02", "Grace"),
+        edit(6, "10:01", None),
+    ]
     *_, last = editors.run(first, [edit(4, "10:02:30", "Ada")], [edit(5, "12:00", "Ada")])
     sessions = {row["user"]: told([row], "edits") for row in last.rows}
-    assert sessions == {"Ada": [("10:00:00", "10:08:00", 3)], "Grace": [("10:02:00", "10:07:00", 1)]}
+    assert sessions == {"Ada": [("10:00:00", "10:08:00", 3)], "Grace": [("10:02:00", "10:07:00", 1)], "": [("10:01:00", "10:06:00", 1)]}

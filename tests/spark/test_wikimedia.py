@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import pytest
-from avro import V1, V2, change, in_wire_format
+from avro import V1, V2, change, in_wire_format, nullable
 from letters import reasons
 
 from pipeline.domains.wikimedia import changes, edit_stats, edits, unusable, wiki_stats
@@ -133,6 +133,16 @@ class TestUnusable:
         reason = "an edit without bot, namespace, timestamp or wiki; archived all the same"
         assert letters_to(records, *rows) == dict.fromkeys(range(len(rows)), reason)
         assert windows(edits_of(*rows)) == {}
+
+    @pytest.mark.parametrize("field", ["bot", "namespace", "wiki"])
+    def test_an_edit_that_lacks_a_field_is_a_dead_letter_and_counts_nowhere(self, records, field):
+        written = nullable(field)
+        schemas = WriterSchemas(V1, {5: written})
+        edit = records(in_wire_format(change(1, at=TEN, **{field: None}), 5, written))
+        assert reasons(unusable(edit, schemas, "10 minutes")) == {
+            0: "an edit without bot, namespace, timestamp or wiki; archived all the same"
+        }
+        assert edits(edit, schemas, "10 minutes").count() == 0
 
     def test_a_change_in_the_future_of_its_record_is_a_dead_letter_and_counts_nowhere(self, records, edits_of):
         rows = [change(number, at=TEN + 7200 + 600 + number % 2, kind=kind) for number, kind in enumerate(["edit", "edit", "log", "log"])]

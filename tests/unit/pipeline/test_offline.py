@@ -86,6 +86,11 @@ def test_a_camera_that_was_steady_for_ten_minutes_begins_a_new_incident():
     assert [one.status.incident_ms for one in found if one.alert == OFFLINE] == [MINUTE, round(11.51 * MINUTE)]
 
 
+def test_ten_minutes_after_the_last_change_the_incident_is_still_the_same():
+    _, found = advance(Camera(waiting=frozenset([*flaps(1), seen(6), seen(11), *flaps(11.5)[1:]])), 12 * MINUTE, LIMITS)
+    assert [one.status.incident_ms for one in found if one.alert == OFFLINE] == [MINUTE, MINUTE]
+
+
 def test_the_newest_sighting_is_kept_whatever_order_documents_come_in():
     camera, _ = advance(Camera(waiting=frozenset({seen(1, sighting=50), seen(2, sighting=40), seen(3)})), 3 * MINUTE, LIMITS)
     assert camera.status.sighting_ms == 50
