@@ -60,6 +60,16 @@ def test_a_reconnect_names_the_last_whole_event():
         assert [request.get("Last-Event-ID") for request in server.requests] == [None, "4", "7"]
 
 
+def test_an_id_of_any_bytes_is_sent_back_as_it_came():
+    def send_one(answer):
+        answer.open()
+        answer.write("id: 中\ndata: {}\n\n".encode())
+
+    with serving([], send_one) as server:
+        read(server, 2)
+        assert server.requests[1]["Last-Event-ID"].encode("latin-1").decode() == "中"
+
+
 def test_a_restart_goes_on_after_what_it_is_told():
     with serving(EVENTS, hold) as server:
         assert read(server, 10, last_event_id="19")[0] == EVENTS[20:]
