@@ -61,9 +61,11 @@ def shell(settings, tmp_path):
 
 
 def expected(text):
-    """The pattern of an output."""
-    lines = [r"(?:.*\n)*" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r" *\n" for line in text.splitlines()]
-    return re.compile("".join(lines))
+    """The pattern of an output. How far a line is indented depends on the widest number in its column, such as one of seconds."""
+    lines = (line.strip() for line in text.splitlines())
+    return re.compile(
+        "".join(r"(?:.*\n)*" if line == "..." else rf" *{'.*'.join(map(re.escape, line.split('...')))} *\n" for line in lines)
+    )
 
 
 def plain(printed):
