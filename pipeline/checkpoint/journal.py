@@ -72,11 +72,11 @@ class BatchJournal:
     def _append(self, batches: list[Batch]) -> None:
         if not batches:
             return
-        self._query_id = self._query_id or self._checkpoint.query_id  # a new checkpoint has none before its first start
         # A batch that cannot be written now is written with the next one.
-        with contextlib.suppress(OSError), self.path.open("a") as file:
-            file.write(_lines(self._query_id, batches))
-            file.flush()
+        with contextlib.suppress(OSError, StoreUnavailable):
+            self._query_id = self._query_id or self._checkpoint.query_id  # a new checkpoint has none before its first start
+            with self.path.open("a") as file:
+                file.write(_lines(self._query_id, batches))
             self._last = batches[-1].number
 
 

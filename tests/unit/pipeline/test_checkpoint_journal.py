@@ -6,7 +6,8 @@ import pytest
 
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName, CheckpointPlace
-from pipeline.checkpoint.contents import Batch, batch_of
+from contract.storage.paths import StoreUnavailable
+from pipeline.checkpoint.contents import Batch, Checkpoint, batch_of
 from pipeline.checkpoint.journal import BatchJournal, known_batches
 
 
@@ -138,8 +139,27 @@ def test_a_journal_that_cannot_be_written_stops_nothing_and_goes_on_when_it_can(
     assert known_batches(checkpoint.place) == [batch(0, 10)]
 
 
+def test_without_the_store_of_the_checkpoint_the_first_batch_is_written_with_the_next_one(checkpoint, monkeypatch):
+    def unavailable(_):
+        raise StoreUnavailable("away")  # noqa: EM101
+
+    metadata = checkpoint.folder / "metadata"
+    hidden = metadata.rename(metadata.with_name("hidden"))
+    journal = follow(checkpoint)
+    hidden.rename(metadata)
+    for number in range(2):
+        checkpoint.plan(number, number * 10 + 10)
+    with monkeypatch.context() as away:
+        away.setattr(Checkpoint, "query_id", property(unavailable))
+        journal.add(batch(0, 10))
+    journal.add(batch(1, 20))
+    checkpoint.purge(0, 1)
+    assert known_batches(checkpoint.place) == [batch(0, 10), batch(1, 20)]
+
+
+@pytest.mark.usefixtures("soon_away")
 def test_a_journal_is_written_while_no_kafka_answers(checkpoint, tmp_path):
-    journal = BatchJournal.followed(checkpoint.place, Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1"), [])
+    journal = BatchJournal.followed(checkpoint.place, Settings(home=tmp_path, kafka_bootstrap_servers="127.0.0.1:1"), [("nest-logs", 0)])
     journal.add(batch(0, 10))
     assert known_batches(checkpoint.place) == [batch(0, 10)]
 
