@@ -79,6 +79,7 @@ def soon_away(monkeypatch: pytest.MonkeyPatch) -> None:
         "contract.kafka.result_table.ANSWER_SECONDS",
         "contract.kafka.topic_ends.METADATA_SECONDS",
         "pipeline.monitoring.alerts.LAST_ALERTS_SECONDS",
+        "pipeline.sources.kafka.METADATA_SECONDS",
     ):
         monkeypatch.setattr(constant, 1)
 
