@@ -6,6 +6,7 @@ from operator import attrgetter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.catalog import known, queries
 from pipeline.lake.tables import LakeTable, Table, table_name, tables
@@ -50,7 +51,7 @@ class LiveTable(Table):
 
 
 def sql_tables(settings: Settings) -> list[Table]:
-    """All tables for SQL: those of the lake, archives with each event once, then the live ones. Raises StreamgaugeError as `tables`."""
+    """All tables for SQL: those of the lake, archives with each event once, then the live ones. Raises StreamgaugeError when two have the same name."""
     of_lake = tables(settings)
     archives = {query.sink.folder(settings): query.sink for query in known(settings) if isinstance(query.sink, Archive)}
     distinct = [
@@ -60,4 +61,10 @@ def sql_tables(settings: Settings) -> list[Table]:
     ]
     topics = {query.sink.topic.name: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
     live = [LiveTable(table_name(["live", topic]), topic, "topic", *written, settings) for topic, written in topics.items()]
-    return [*of_lake, *distinct, *sorted(live, key=attrgetter("name"))]
+    live.sort(key=attrgetter("name"))
+    folders = {table.name.casefold(): table.path for table in of_lake}
+    for table in (*distinct, *live):
+        if table.name in folders:
+            msg = f"{folders[table.name]} and {table.format} {table.path} would both be table {table.name}; rename the folder"
+            raise StreamgaugeError(msg)
+    return [*of_lake, *distinct, *live]
