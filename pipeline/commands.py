@@ -49,6 +49,10 @@ def run(
             (mode or topic_pattern or partition or console or batch) and not named,
             "--mode, --console, --batch, --topic-pattern and --partition require the names of queries: streamgauge run nest-camera-stats --mode complete",
         ),
+        (
+            batch and (mode or once or console),
+            "--batch reads a fixed range once, prints it, and has no output mode; leave --mode, --once and --console out",
+        ),
         (ending_offsets != "latest" and not batch, "--ending-offsets is for --batch; a stream has no end"),
         (topic_pattern and partition, "--partition is for the partitions of one topic; leave out --topic-pattern, or --partition"),
     ):

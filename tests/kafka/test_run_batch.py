@@ -48,6 +48,7 @@ def test_offsets_that_spark_does_not_take_are_one_clear_line(fresh):
     ("arguments", "told"),
     [
         (("run", "--batch"), "streamgauge run nest-camera-stats"),
+        (("run", QUERY, "--batch", "--once"), "--once"),
         (("run", QUERY, "--ending-offsets", "{}"), "--batch"),
     ],
 )
