@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, cast
 
 from contract.windows import window_of
@@ -16,8 +16,15 @@ from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Ki
 Row = Mapping[str, Any]
 Rows = Mapping[bytes, bytes]
 """Values by key, both as bytes."""
-json_row: Callable[[bytes], Row] = partial(json.loads, parse_float=Decimal)
-"""Parses a JSON row. Numbers keep their exact decimal value."""
+
+
+def json_row(value: bytes) -> Row:
+    """Parses a JSON row. Numbers keep their exact decimal value. Raises ValueError when it is not a JSON object."""
+    row = json.loads(value, parse_float=Decimal)
+    if not isinstance(row, dict):
+        msg = f"expected a JSON object, found {type(row).__name__}"
+        raise ValueError(msg)  # noqa: TRY004 - the value is wrong, as any other text that is no JSON object
+    return row
 
 
 @dataclass
