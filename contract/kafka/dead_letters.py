@@ -76,7 +76,7 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
     try:
         consumer.assign([TopicPartition(topic, 0, letter_offset)])
         message = consumer.poll(ANSWER_SECONDS)
-        while message is not None and is_about_group(message.error()):
+        if message is not None and is_about_group(message.error()):
             message = consumer.poll(ANSWER_SECONDS)
     finally:
         consumer.close()
