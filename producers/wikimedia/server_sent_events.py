@@ -20,9 +20,8 @@ def messages(lines: Iterable[bytes]) -> Iterator[Message]:
         if field == b"data":
             data.append(value.removeprefix(b" "))
         elif field == b"id":
-            event_id = value.removeprefix(b" ").decode(
-                "latin-1"
-            )  # as requests encodes a header, so that any bytes are sent back as they came
+            # As requests encodes a header: any bytes are sent back as they came.
+            event_id = value.removeprefix(b" ").decode("latin-1")
         elif not line and data:
             yield Message(event_id, b"\n".join(data))
             data = []
