@@ -4,15 +4,15 @@ from contract.errors import StreamgaugeError
 
 VARIABLE = "STREAMGAUGE_KAFKA_OPTIONS"
 _REFUSED = {
-    # Without their values, a record may be stored twice, lost or reordered, or a large dead letter cannot be written.
+    # With other values, a record may be stored twice, lost or reordered, or a large dead letter cannot be written.
     *("acks", "enable.idempotence", "max.in.flight.requests.per.connection", "retries", "transactional.id", "max.request.size"),
     # All records of a key must be in one partition.
     *("partitioner.class", "partitioner.ignore.keys"),
-    # Set by Spark, or by other settings.
+    # Spark or other settings set these.
     *("bootstrap.servers", "group.id", "auto.offset.reset", "enable.auto.commit", "interceptor.classes"),
     *("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"),
 }
-# An option of a query is shown in plans and logs.
+# Plans and logs show the options of a query.
 _REFUSED_PREFIXES = ("sasl.", "ssl.", "security.", "config.providers")
 
 

@@ -36,7 +36,7 @@ def remote_folder(variable: str, uri: str, endpoint_url: str) -> "UPath":
     try:
         folder = UPath(uri, use_listings_cache=False, **({"endpoint_url": endpoint_url} if endpoint_url else {}))
         folder.fs.exists(folder.path)
-    except Exception as error:  # stores have no common error class, and a missing package says its name
+    except Exception as error:  # stores have no common error class; the error for a missing package names it
         msg = f"{variable}={uri} cannot be reached{f' at {endpoint_url}' if endpoint_url else ''}: {type(error).__name__}: {error}; check the address, and that the environment has the credentials and the package for it (docs/object-stores.md)"
         raise StreamgaugeError(msg) from error
     return folder

@@ -36,7 +36,7 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
     after = learned(found, location, take_new_fields=settings.take_new_fields)
     known = set() if before is None else set(paths(before.columns))
     new = [path for path in paths(after.columns) if path not in known]
-    yield f"new in the topic: {', '.join(new) or 'no field'}"
+    yield f"new in the topic: {', '.join(new) or 'nothing'}"
     yield from (f"kept as JSON text: {path} ({why})" for path, why in after.kept_as_text.items() if path not in known)
     if after.ignored:
         yield f"ignored, because of STREAMGAUGE_TAKE_NEW_FIELDS=false: {', '.join(after.ignored)}"

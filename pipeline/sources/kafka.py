@@ -114,7 +114,7 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
     """
     admin, wanted = settings.kafka.admin(), list(partitions)
     try:
-        admin.list_topics(timeout=METADATA_SECONDS)  # a client that is not connected yet may ask for offsets a second later
+        admin.list_topics(timeout=METADATA_SECONDS)  # connects: otherwise the first request may wait for a second
         first, end = (list_offsets(admin, wanted, spec, METADATA_SECONDS) for spec in (EARLIEST, LATEST))
     except (KafkaException, TimeoutError) as error:
         names = ", ".join(sorted({topic for topic, _ in wanted}))

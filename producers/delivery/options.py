@@ -27,7 +27,9 @@ Late = Annotated[float, typer.Option(min=0, max=1, help="Fraction of the events 
 TooLate = Annotated[
     float,
     typer.Option(
-        min=0, max=1, help="Fraction sent when they are two watermarks old; those that the stream is too short for are only late."
+        min=0,
+        max=1,
+        help="Fraction of the events sent when they are two watermarks old. In a stream that is too short for this, they are only late.",
     ),
 ]
 Duplicates = Annotated[float, typer.Option(min=0, max=1, help="Fraction sent twice.")]
