@@ -1,7 +1,8 @@
 """Measures the Nest domain on this machine: `PYTHONPATH=tests python -m benchmarks.nest [producer pipeline]`, both by default.
 
 producer  documents/s into the broker, of 1,000,000 of about 1.6 kB
-pipeline  documents/s from the earliest to the last result, with the start of the process, and warm; alone, and with the archive
+pipeline  documents/s from the earliest to the last result, with the start of the process, and warm; alone, and with the archive; beside the
+          same records read by Spark alone, which does nothing with them
 """
 
 import json
@@ -16,6 +17,7 @@ from pathlib import Path
 from running import environment
 
 from benchmarks.measuring import ME, fresh_platform, messages, say, say_machine
+from contract.domains.nest import NEST_LOGS
 from contract.settings import Settings
 
 DOCUMENTS = 1_000_000
@@ -44,23 +46,33 @@ def measure_producer(settings: Settings) -> None:
 def measure_pipeline(settings: Settings) -> None:
     """Runs --once over what is there: in a process of its own, then twice in this one, of which the second is warm."""
     for names in (["nest-camera-stats"], ["nest-camera-stats", "nest-archive"]):
-        own = replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
-        started = time.monotonic()
-        subprocess.run([*ME, "run", *names, "--once"], env=environment(own), check=True, stderr=subprocess.DEVNULL)
-        seconds = time.monotonic() - started
+        with tempfile.TemporaryDirectory() as folder:
+            own = replace(settings, home=Path(folder))
+            started = time.monotonic()
+            subprocess.run([*ME, "run", *names, "--once"], env=environment(own), check=True, stderr=subprocess.DEVNULL)
+            seconds = time.monotonic() - started
         say(f"pipeline, start included, {' and '.join(names)}, and dead letters: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
     from pipeline.domains.nest import queries
     from pipeline.running.runner import Runner
+    from pipeline.sources.kafka import stream_of_records
     from pipeline.spark.session import spark_session
 
     spark = spark_session(settings)
     stats = [query for query in queries(settings) if query.name == "nest-camera-stats"]
-    for what in ("first in its process", "warm", "warm, again"):
-        own = replace(settings, home=Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
-        started = time.monotonic()
-        Runner(spark, own, once=True).run(stats)
-        seconds = time.monotonic() - started
-        say(f"pipeline, {what}, nest-camera-stats alone: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
+
+    def count(folder: str) -> None:
+        Runner(spark, replace(settings, home=Path(folder)), once=True).run(stats)
+
+    def read(folder: str) -> None:
+        records = stream_of_records(spark, settings, {"subscribe": NEST_LOGS.name}).writeStream
+        records.trigger(availableNow=True).option("checkpointLocation", folder).format("noop").start().awaitTermination()
+
+    for what, work in (("nest-camera-stats alone, first in its process", count), *(("warm", count), ("records read alone", read)) * 2):
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.monotonic()
+            work(folder)
+            seconds = time.monotonic() - started
+        say(f"{what}: {DOCUMENTS / seconds:,.0f} documents/s ({seconds:.1f} s)")
     spark.stop()
 
 
