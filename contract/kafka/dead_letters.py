@@ -12,7 +12,7 @@ from rich.text import Text
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import is_about_group
+from contract.kafka.errors import forbidden, is_about_group, is_forbidden
 from contract.kafka.recent_records import Recent, RecentReader
 from contract.kafka.result_table import ANSWER_SECONDS, Row, timestamp_ms_of
 from contract.settings import Settings
@@ -81,6 +81,8 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
     finally:
         consumer.close()
     error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
+    if is_forbidden(error):
+        raise forbidden(kafka, f"read topic {topic}")
     if message is None or error is not None or message.offset() != letter_offset:
         why = "it is gone" if error is None else error.str()
         msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"

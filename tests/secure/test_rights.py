@@ -11,7 +11,8 @@ from running import eventually, one_line_error, streamgauge
 
 from contract.domains import TOPICS
 from contract.kafka.create_topics import create_topics
-from contract.kafka.errors import is_about_group
+from contract.kafka.dead_letters import whole_letter
+from contract.kafka.errors import KafkaRefuses, is_about_group
 from contract.kafka.result_table import TableReader, read_to_end
 from contract.kafka.topic_ends import TopicEnds
 
@@ -122,6 +123,12 @@ def test_rows_are_not_deleted_without_the_right_and_that_is_one_line(secured, al
     done = streamgauge("reset", "nest-camera-stats", "--yes", settings=secured.come("SCRAM", allowed("reset", rights)))
     assert done.returncode == 2
     assert absent(done.stderr, "1 of 1", "nest-camera-stats", "Topic authorization failed") == []
+
+
+def test_a_dead_letter_is_not_shown_without_the_right(secured, allowed):
+    kafka = secured.come("SCRAM", allowed("letters", [Right("DESCRIBE", "dead-letters")])).kafka
+    with pytest.raises(KafkaRefuses, match=r"does not allow letters-\w+ to read topic dead-letters; grant"):
+        whole_letter(kafka, "dead-letters", 0)
 
 
 def test_topics_are_not_created_without_the_right(secured, allowed):
