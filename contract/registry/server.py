@@ -1,7 +1,7 @@
 """The schema registry that all programs use: its address, TLS and credentials."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ _KNOWN = {
     *(f"ssl.{store}.{what}" for store in ("truststore", "keystore") for what in ("type", "location")),
     "ssl.key.password",
 }
-_PREFIX = "schema.registry."
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,6 @@ class RegistryServer:
     def read(cls, url: str, path: Path, environment: Mapping[str, str]) -> Self:
         """The registry at `url` with the properties file at `path`, in Confluent's names. Raises StreamgaugeError if they are invalid."""
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
-        # Confluent's clients use the prefix in files that also hold other properties.
-        properties = replace(properties, texts={name.removeprefix(_PREFIX): text for name, text in properties.texts.items()})
         properties.check_names(_KNOWN)
         user_info = properties.value(_USER_INFO) or ""
         if user_info and ":" not in user_info:

@@ -31,8 +31,8 @@ def read(tmp_path):
 def test_user_and_certificates_in_the_names_of_its_client(read, authority, tmp_path):
     ca, own = authority.pem(tmp_path / "ca.pem"), authority.issue("app").pem(tmp_path / "own.pem", SECRET)
     server = read(
-        f"basic.auth.credentials.source=USER_INFO\nbasic.auth.user.info=app:${{env:PASSWORD}}\nschema.registry.ssl.truststore.type=PEM\n"
-        f"schema.registry.ssl.truststore.location={ca}\nssl.keystore.type=PEM\nssl.keystore.location={own}\nssl.key.password={SECRET}",
+        f"basic.auth.credentials.source=USER_INFO\nbasic.auth.user.info=app:${{env:PASSWORD}}\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={ca}\nssl.keystore.type=PEM\nssl.keystore.location={own}\nssl.key.password={SECRET}",
         PASSWORD=SECRET,
     )
     assert server.client_config() == {
