@@ -20,6 +20,7 @@ import urllib3
 
 from contract.errors import StreamgaugeError
 from contract.text import without_credentials
+from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.events import Idle
 from producers.wikimedia.server_sent_events import Message, messages
 
@@ -114,7 +115,7 @@ class LiveStream:
             self._give_up("is not a valid address")
         except requests.RequestException as error:
             return _Ended(type(error).__name__)
-        return _Ended("the connection ended, or was silent")
+        return _Ended("the connection ended, was silent, or sent a line of more than 10 MiB")
 
     def _read_events(self, response: requests.Response) -> None:
         for message in messages(lines_of(response)):
@@ -153,7 +154,7 @@ def connected(session: requests.Session, url: str, last_event_id: str, patience:
 
 
 def lines_of(response: requests.Response) -> Iterator[bytes]:
-    """The lines of the response as they arrive, until the connection ends, breaks or is silent.
+    """The lines of the response as they arrive, until the connection ends, breaks or is silent, or a line is too long for a record.
 
     Response.iter_lines waits for a whole chunk of 512 bytes, an event or two, if a server sends without chunks of its own.
     """
@@ -162,6 +163,8 @@ def lines_of(response: requests.Response) -> Iterator[bytes]:
         while data := response.raw.read1(_READ_BYTES, decode_content=True):
             *lines, rest = (rest + data).split(b"\n")
             yield from (line.removesuffix(b"\r") for line in lines)
+            if len(rest) > MAX_RECORD_BYTES:
+                return
 
 
 def unreachable(url: str, user_agent: str, seconds: float) -> str | None:

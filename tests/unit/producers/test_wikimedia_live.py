@@ -12,6 +12,7 @@ from running import RETRY_SECONDS, eventually, free_ports
 from sse_server import drip, drop_after, half_an_event_after, hold, refuse, repeat_from, serving, stall_after
 
 from contract.errors import StreamgaugeError
+from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.events import Idle
 from producers.wikimedia.live import LiveStream, Patience, retry_after_seconds, unreachable
 
@@ -183,6 +184,16 @@ def test_a_line_that_is_no_utf_8_comes_as_it_is_and_the_next_event_whole():
         assert next(messages).text == b'{"text": "\xff"}'
         assert json.loads(next(messages).text) == EVENTS[1]
         messages.close()
+
+
+def test_a_line_without_end_does_not_fill_the_memory_and_the_connection_is_made_again():
+    def endless(answer):
+        answer.open()
+        answer.write(b"data: " + b"x" * MAX_RECORD_BYTES)
+        answer.server.closing.wait()
+
+    with serving(EVENTS, endless, hold) as server:
+        assert read(server, len(EVENTS))[0] == EVENTS
 
 
 def test_what_a_server_repeats_comes_again_for_the_reader_to_know_by_its_id():
