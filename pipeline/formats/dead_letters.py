@@ -3,8 +3,12 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.topics import MAX_RECORD_BYTES
 from pipeline.formats.json_format import canonical_json
 from pipeline.sources.files import PROBLEM
+
+MAX_VALUE_BYTES = MAX_RECORD_BYTES - 64 * 1024
+"""A longer value would not fit into a record beside the key and the headers of its dead letter."""
 
 
 def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:
@@ -14,11 +18,12 @@ def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFr
     reason: string, null for a usable record.
     reader: who could not use the records, for a topic with several readers. It is part of the key, so that readers do not overwrite each
     other's dead letters.
-    Returns key (string), value (binary, the raw bytes), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
+    Returns key (string), value (binary, the raw bytes, at most MAX_VALUE_BYTES), headers (array of {key, value}): topic, partition, offset, timestamp, reason.
     """
     key = ("offset", "partition", *(("reader",) if reader else ()), "topic")
     origin = {name: F.col(name).cast("string") for name in ("topic", "partition", "offset")}
-    headers = {**origin, "timestamp": F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), "reason": F.col("reason")}
+    is_cut = F.when(F.length("value") > MAX_VALUE_BYTES, f"; only its first {MAX_VALUE_BYTES:,} bytes are kept").otherwise("")
+    headers = {**origin, "timestamp": F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"), "reason": F.concat("reason", is_cut)}
     if PROBLEM in records.columns:
         reason = F.coalesce(PROBLEM, reason)
     return (
@@ -26,7 +31,7 @@ def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFr
         .where(F.col("reason").isNotNull())
         .select(
             canonical_json(*key).alias("key"),
-            "value",
+            F.substring("value", 1, MAX_VALUE_BYTES).alias("value"),
             F.array(*(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in headers.items())).alias(
                 "headers"
             ),

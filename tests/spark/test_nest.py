@@ -7,8 +7,10 @@ from functools import partial
 import pytest
 from letters import reasons
 
+from contract.topics import MAX_RECORD_BYTES
 from pipeline.domains import nest
 from pipeline.domains.nest import camera_stats, cameras, reports, sightings, unusable
+from pipeline.formats.dead_letters import MAX_VALUE_BYTES
 
 sightings_of, letters_of = partial(sightings, future="10 minutes"), partial(unusable, future="10 minutes")
 
@@ -166,3 +168,10 @@ def test_a_document_of_5_mb_is_read(records):
     value = document(a=camera(activity_zones=zones))
     assert len(value) > 5_000_000
     assert sightings_of(records(value)).count() == 1
+
+
+def test_of_a_value_that_would_not_fit_into_a_dead_letter_the_beginning_is_kept(records):
+    (letter,) = letters_of(records(b"x" * MAX_RECORD_BYTES)).collect()
+    assert bytes(letter.value) == b"x" * MAX_VALUE_BYTES
+    reason = next(bytes(header.value) for header in letter.headers if header.key == "reason")
+    assert reason == f"not JSON; only its first {MAX_VALUE_BYTES:,} bytes are kept".encode()
