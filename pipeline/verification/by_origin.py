@@ -34,12 +34,15 @@ def verify_archive(check: Check, sink: Archive) -> Outcome:
     def expected(starts: Offsets, ends: Offsets) -> DataFrame:
         return rows_by_origin(check.result(starts, ends), origin_prefix)
 
+    schema = check.result(prefix.starts, prefix.ends).schema
+    nothing = check.spark.createDataFrame([], schema)
     if isinstance(sink, DeltaArchive):
-        return _compared(check, prefix, expected, rows_by_origin(check.spark.read.format("delta").load(folder), origin_prefix))
-    log = Path(folder) / "_spark_metadata"
-    schema, files = check.result(prefix.starts, prefix.ends).schema, [path_of(entry["path"]) for entry in live_entries(log)]
+        # A column that no batch has written yet is null.
+        table = nothing.unionByName(check.spark.read.format("delta").load(folder), allowMissingColumns=True).select(*schema.names)
+        return _compared(check, prefix, expected, rows_by_origin(table, origin_prefix))
+    files = [path_of(entry["path"]) for entry in live_entries(Path(folder) / "_spark_metadata")]
     if not files:
-        return _compared(check, prefix, expected, rows_by_origin(check.spark.createDataFrame([], schema), origin_prefix))
+        return _compared(check, prefix, expected, rows_by_origin(nothing, origin_prefix))
     faults = _faults("gone", [path for path in files if not path.exists()], folder)
     # By Spark's log, each row counts once, without those of unfinished batches. Columns that older files lack are null.
     reader = check.spark.read.schema(schema).option("ignoreMissingFiles", "true")

@@ -46,7 +46,7 @@ class Expectation:
 
         The watermark after a batch is at least the latest event time of the stream so far, minus its delay, minus the partition skew.
         """
-        prefix, skew = self._prefix, self._check.settings.partition_skew
+        prefix, skew = self._prefix, self._query.skew or self._check.settings.partition_skew
         if not prefix.is_cut:
             return 0
         cut = {which: start for which, start in prefix.starts.items() if start > prefix.first.get(which, 0)}

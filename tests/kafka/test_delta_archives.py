@@ -53,3 +53,13 @@ def test_a_name_that_is_no_archive_is_one_clear_error(settings, tmp_path, names,
     done = streamgauge("run", settings=settings, STREAMGAUGE_HOME=str(tmp_path), STREAMGAUGE_DELTA_ARCHIVES=names)
     assert done.returncode == 2
     assert told in done.stderr
+
+
+def test_a_table_is_right_that_lacks_a_column_which_no_record_has_yet(fresh):
+    write_topic(fresh, "nest-logs", [one_camera("cam-1", START)])
+    succeed("run", BOTH[1], "--once", settings=fresh)
+    path = fresh.lake / "nest" / "cameras_delta"
+    without = deltalake.DeltaTable(path).to_pyarrow_table().drop_columns(["software_version"])
+    deltalake.write_deltalake(path, without, mode="overwrite", schema_mode="overwrite", partition_by=["date"])
+    (verified,) = json.loads(streamgauge("verify", BOTH[1], "--format", "json", settings=fresh).stdout)
+    assert (verified["verdict"], verified["rows"]["equal"]) == ("right", 1), verified
