@@ -18,8 +18,10 @@ FILE = ("database", "results.db")
 """The embedded database in STREAMGAUGE_HOME."""
 _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 _DEFAULTS = {"postgresql": {"connect_timeout": "5", "application_name": "streamgauge"}, "sqlite": {"timeout": "30"}}
-_LATER = ("08", "53300", "57")
+_LATER = ("08", "53300", "57P")
 """Beginnings of SQLSTATEs: connection exceptions, too many connections, interventions such as a shutdown."""
+_IN_THE_WAY = ("40", "55P03", "57014")
+"""Beginnings of SQLSTATEs: a deadlock or conflict with another transaction, a lock or a statement that took longer than allowed."""
 _SOON = ("starting up", "shutting down", "recovery mode", "too many", "slots are reserved")
 """Parts of the answers of a PostgreSQL that will accept connections later."""
 
@@ -68,7 +70,10 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction, committed at the end. Raises DatabaseUnavailable or DatabaseRefuses, and then nothing is written."""
+        """A transaction, committed at the end.
+
+        Raises DatabaseUnavailable or DatabaseRefuses, and StreamgaugeError when other transactions are in its way; then nothing is written.
+        """
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -77,6 +82,9 @@ class Database:
             if _is_away(error, reason):
                 msg = f"the database at {self} does not answer ({reason}); start it, or correct {VARIABLE}"
                 raise DatabaseUnavailable(msg) from error
+            if str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith(_IN_THE_WAY):
+                msg = f"the database at {self} ended a transaction ({reason}); look for other transactions on the same table, and at its time-outs"
+                raise StreamgaugeError(msg) from error
             msg = f"the database at {self} refuses ({reason}); correct {VARIABLE}, which must name a user who may create tables there and write to them"
             raise DatabaseRefuses(msg) from error
 

@@ -11,6 +11,7 @@ from databases import PASSWORD
 from messages import absent, refused
 from pyspark.sql import types as T  # noqa: N812
 
+from contract.errors import StreamgaugeError
 from contract.process.ports import free_ports
 from contract.settings import Settings
 from pipeline.database.connection import Database, DatabaseRefuses, DatabaseUnavailable
@@ -165,3 +166,15 @@ def test_a_file_that_cannot_be_opened_is_refused_and_a_locked_one_is_away(tmp_pa
         other.execute(sa.text("update streamgauge_batches set batch = 0"))
         with refused("locked", by=DatabaseUnavailable):
             table.write(changes(row("a", 1)), FIRST, 0)
+
+
+@pytest.mark.parametrize("limit", ["lock_timeout", "statement_timeout"])
+def test_a_transaction_that_others_are_in_the_way_of_is_neither_refused_nor_waited_for_without_end(postgres, limit):
+    url = postgres.new_database()
+    holder, waiting = table_at(url), table_at(f"{url}?options=-c%20{limit}%3D50")
+    holder.prepare()
+    with holder.database.transaction() as connection:
+        connection.execute(sa.text("lock table stats"))
+        with pytest.raises(StreamgaugeError, match=rf"ended a transaction \(canceling statement due to {limit.replace('_', ' ')}") as found:
+            waiting.write(changes(row("a", 1)), FIRST, 0)
+    assert type(found.value) is StreamgaugeError
