@@ -9,7 +9,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.paths import StoragePath, write_whole
+from contract.storage.paths import StoragePath, text_of, write_whole
 from pipeline.ingest.json_types import KeptAsText
 from pipeline.lake.tables import table_name as name_in_sql
 
@@ -85,12 +85,12 @@ class TableSchema:
 
     @classmethod
     def read(cls, path: StoragePath) -> "TableSchema | None":
-        """The schema stored at `path`; None if there is none. Raises StreamgaugeError when the file is not a valid schema."""
+        """The schema stored at `path`; None if there is none. Raises StreamgaugeError when the file is not a valid schema, StoreUnavailable as `text_of` does."""
         try:
-            kept: dict[str, Any] = json.loads(path.read_text())
+            if (text := text_of(path)) is None:
+                return None
+            kept: dict[str, Any] = json.loads(text)
             return cls(kept["topic"], T.StructType.fromJson(kept["columns"]), kept["kept_as_text"], tuple(kept["ignored"]))
-        except FileNotFoundError:
-            return None
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{path} is not the schema of a table ({type(error).__name__}: {error}); restore it from a copy, or delete it to infer it again"
             raise StreamgaugeError(msg) from error

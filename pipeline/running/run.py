@@ -1,6 +1,7 @@
 """Starts, follows and stops a query on Spark; or evaluates it as a batch, with the same decode and transform."""
 
 import contextlib
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +9,14 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.errors import StreamgaugeError
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
+from contract.storage.paths import names_in
 from pipeline.checkpoint.contents import Checkpoint, batch_of
 from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_source
@@ -152,15 +155,14 @@ class Starter:
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
         query.source.partitions(self._settings)
-        _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
+        _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned, names_in(self._settings.lake)
 
     def schema_ids_ahead(self, query: Query, failed: Run) -> set[int]:
         """All schema ids from the failed run's offsets to the end of the topic, so that one restart covers all unknown ids."""
         if not isinstance(query.source, KafkaTopic):
             return set()
         try:
-            offsets = failed.running._jsq.exception().get().startOffset()
-            start = offsets if offsets.startswith("{") else "earliest"
+            start = _first_offsets(failed.running._jsq.exception().get().startOffset())
             return schema_ids(query.source.batch_from(self._spark, self._settings, start))
         except SparkFailure:  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return set()
@@ -171,11 +173,20 @@ class Starter:
         return is_alive(self._spark)
 
 
+def _first_offsets(of_sources: str) -> str:
+    """The offsets of the first source, in JSON, from Spark's text on all: [{"topic":{"0":5}}, ...], or [-] before the first batch."""
+    try:
+        return json.dumps(json.loads(of_sources)[0])
+    except ValueError:
+        return "earliest"
+
+
 def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str) -> DataFrame:
     """The result rows of the records from settings.starting_offsets up to, not including, `ends` (JSON of topic, partition and offset).
 
-    A batch has no watermark: it also counts events that came too late for the stream. Raises StreamgaugeError for a query that reads files,
-    for offsets that Spark does not take, and when Kafka or the schema registry cannot be reached.
+    A batch has no watermark: it also counts events that came too late for the stream. Of a query with timers, it gives the rows at the time
+    of the newest event. Raises StreamgaugeError for a query that reads files, for offsets that Spark does not take, and when Kafka or the
+    schema registry cannot be reached.
     """
     if not isinstance(query.source, KafkaTopic):
         msg = (
@@ -185,7 +196,11 @@ def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str)
     query.source.partitions(settings)  # fail fast: Spark would try for minutes
     schemas = None if query.subject is None else SchemaBook(SchemaRegistry(settings.registry)).of(query.subject)
     try:
-        rows = query.result(query.source.batch_from(spark, settings, settings.starting_offsets, ends), schemas).localCheckpoint()
+        decoded = query.decoded(query.source.batch_from(spark, settings, settings.starting_offsets, ends), schemas)
+        newest_ms = None
+        if query.has_timers and query.event_time:
+            newest_ms = decoded.agg(F.max(F.unix_millis(query.event_time))).collect()[0][0] or 0
+        rows = query.transformed(decoded, newest_ms).localCheckpoint()
     except SparkFailure as error:
         msg = f'the batch from {settings.starting_offsets} to {ends} failed: {first_line(error)}; offsets are JSON as Spark takes it, for every partition: {{"nest-logs": {{"0": 100, "1": -1, "2": -1}}}}, where -1 is the end and -2 the beginning'
         raise StreamgaugeError(msg) from error

@@ -115,6 +115,24 @@ def test_without_its_store_for_a_while_it_counts_right(fresh, bucket, done, stor
     assert verdicts(done, fresh, bucket)["nest-camera-stats"] == "right"
 
 
+def test_without_the_store_of_its_table_alone_for_a_while_ingest_waits(fresh, bucket, done, store):
+    del bucket["CHECKPOINT_URI"]
+
+    def written(number):
+        write_topic(fresh, "nest-logs", [json.dumps({"number": number}).encode()], key=b"one", partitions=1)
+
+    written(1)
+    done(fresh, bucket, "ingest", "nest-logs", "--once")
+    settings = replace(Settings.from_environment(environment(fresh, **bucket)), restart_limit=0)
+    with running_queries("ingest-nest-logs", settings=settings) as said:
+        eventually(lambda: any(line == "ingest-nest-logs runs" for line in said), "the query to run")
+        store.stop()
+        written(2)
+        eventually(lambda: any("waits for the object store" in line for line in said), f"the query to say that the store is away: {said}")
+        store.start()
+        eventually(lambda: asked(done, fresh, bucket, "select number from nest_logs") == [{"number": 2}], "the newest record in the table")
+
+
 def test_an_archive_is_written_verified_maintained_and_reset(fresh, bucket, done):
     for number in range(2):  # each run adds a file
         write_topic(fresh, "nest-logs", (one_camera(f"cam-{camera}", START + timedelta(minutes=number)) for camera in range(30)))

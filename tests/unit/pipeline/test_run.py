@@ -1,0 +1,17 @@
+"""Where a run that failed had begun, from Spark's own text."""
+
+import pytest
+
+from pipeline.running.run import _first_offsets
+
+
+@pytest.mark.parametrize(
+    ("of_sources", "first"),
+    [
+        ('[{"wikimedia":{"0":5,"1":7}}, {"wikimedia":{"0":5,"1":7}}]', '{"wikimedia": {"0": 5, "1": 7}}'),
+        ("[-]", "earliest"),
+        ("", "earliest"),
+    ],
+)
+def test_the_offsets_at_which_a_failed_batch_began(of_sources, first):
+    assert _first_offsets(of_sources) == first
