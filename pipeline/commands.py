@@ -36,7 +36,6 @@ def run(
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_access_denied
     from pipeline.catalog import chosen
-    from pipeline.checkpoint.use import is_locked
     from pipeline.running.promotion import create_own_topics
     from pipeline.running.run import batch_rows
     from pipeline.running.runner import Runner
@@ -59,27 +58,28 @@ def run(
         if is_wrong:
             raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    # A query that another process runs is refused if it is named. The dead letters of a named query may be written elsewhere.
-    to_run = [
-        one for one in chosen(named, settings) if not named or one.name in named or not is_locked(one.checkpoint_name.place(settings))
-    ]
+    to_run = chosen(named, settings)
     if mode is not None:
         to_run = [replace(one, mode=mode) if one.name in named else one for one in to_run]
     if topic_pattern or partition:
         to_run = [replace(one, source=one.source.part(topic_pattern, partition or [])) for one in to_run]
+    if console or batch:
+        to_run = [one for one in to_run if one.name in named]
     if console:
-        to_run = [on_console(one) for one in to_run if one.name in named]
+        to_run = [on_console(one) for one in to_run]
     raise_if_access_denied(settings.kafka)
     if not (console or batch):
         create_own_topics(to_run, settings)
     if batch:
         end_at_once()
         with running_session(settings) as spark:
-            for one in (one for one in to_run if one.name in named):
+            for one in to_run:
                 print_rows(f"{one.name}, as a batch", batch_rows(one, spark, settings, ending_offsets))
         return
     with _session(settings) as (spark, stop):
-        Runner(spark, settings, err.print, stop, once=once).run(to_run)
+        # The dead letters of a named query may be written by another process.
+        letters = [one.name for one in to_run if named and one.name not in named]
+        Runner(spark, settings, err.print, stop, once=once).run(to_run, unless_running=letters)
 
 
 def ingest(

@@ -67,7 +67,7 @@ class Checkpoint:
     def batch(self, number: int) -> Batch | None:
         """The plan of a batch. None if it does not exist or no longer exists."""
         path = self.folder / "offsets" / str(number)
-        text = text_of(path) if number >= 0 else None
+        text = text_of(path)
         if text is None:
             return None
         # A version, metadata, and one line per source. Spark counts each branch of a source as a source, all with the same offsets.

@@ -22,23 +22,16 @@ OWNER = "owner"
 """The object next to the checkpoints that names their owner (settings.owner)."""
 
 
-def is_locked(place: CheckpointPlace) -> bool:
-    """Whether a process holds the checkpoint. A killed process releases it at once, although its Spark driver continues for a moment."""
-    file = place.note(".lock")
-    if not file.exists():
-        return False
-    try:
-        with FileLock(file, timeout=0):
-            return False
-    except Timeout:
-        return True
+class CheckpointInUse(StreamgaugeError):  # noqa: N818 - as StoreUnavailable
+    """Another process runs the query."""
 
 
 @contextmanager
 def held(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
     """Locks the checkpoint for this process. jvm_pid: of the Spark driver that will use it, if any.
 
-    Raises StreamgaugeError immediately when another process holds it, or when the JVM of a killed process does not exit.
+    Raises CheckpointInUse immediately when another process holds it. A killed process does not, but its Spark driver continues for a moment:
+    raises StreamgaugeError when that does not end.
     """
     place.notes.mkdir(parents=True, exist_ok=True)
     driver, note = place.driver, place.note(".driver")
@@ -47,7 +40,7 @@ def held(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
     except Timeout as error:
         who = "" if driver is None else f" (its Spark driver is pid {driver.pid})"
         msg = f"query {place.name.query} is already running in another process{who}, which holds {place.folder}; stop it first, or use another STREAMGAUGE_HOME"
-        raise StreamgaugeError(msg) from error
+        raise CheckpointInUse(msg) from error
     with lock:
         if driver is not None and driver.pid != jvm_pid:
             try:
@@ -77,7 +70,8 @@ def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Setti
     recreated = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
     if recreated and settings.fail_on_data_loss:
         raise StreamgaugeError(records_gone(query, f"topic {', '.join(recreated)} was deleted and recreated"))
-    write_whole(place.beside(".topics"), orjson.dumps({**old, **ids}).decode())
+    if (known := {**old, **ids}) != old:  # with a full disk, a restart needs no space for it
+        write_whole(place.beside(".topics"), orjson.dumps(known).decode())
 
 
 def records_gone(query: str, found: str) -> str:

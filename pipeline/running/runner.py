@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -15,7 +15,7 @@ from contract.errors import StreamgaugeError
 from contract.process.stop_signals import StopRequest
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
-from pipeline.checkpoint.use import claim, held
+from pipeline.checkpoint.use import CheckpointInUse, claim, held
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, Watches
@@ -50,8 +50,10 @@ class Runner:
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lives: dict[str, QueryLife] = {}
 
-    def run(self, queries: Iterable[Query]) -> None:
+    def run(self, queries: Iterable[Query], unless_running: Collection[str] = ()) -> None:
         """Runs `queries` until they end or a stop is requested, and reports what happens to each.
+
+        unless_running: the names of those that are left out if another process runs them.
 
         A query that fails is restarted from its checkpoint, and given up if that does not help. A query that cannot reach Kafka, the schema
         registry or the object store waits. The other queries continue.
@@ -61,20 +63,29 @@ class Runner:
         claim(self.settings)
         self.stop_requested.wake = lambda: self._calls.put(lambda: None)
         in_order = sorted(queries, key=lambda query: query.trigger_seconds)
-        with self._surroundings(in_order) as around:
-            for query in in_order:
-                life = self._lives[query.name] = QueryLife(query, around)
-                self._begin(life)
-            self._go_on_until(lambda: all(life.is_over for life in self._lives.values()))
+        with contextlib.ExitStack() as locks:
+            mine = [query for query in in_order if self._hold(query, locks, unless_running)]
+            with self._surroundings() as around:
+                for query in mine:
+                    life = self._lives[query.name] = QueryLife(query, around)
+                    self._begin(life)
+                self._go_on_until(lambda: all(life.is_over for life in self._lives.values()))
         if given_up := [life for life in self._lives.values() if life.failure]:
             raise StreamgaugeError(_failures(given_up))
 
+    def _hold(self, query: Query, locks: contextlib.ExitStack, unless_running: Collection[str]) -> bool:
+        try:
+            locks.enter_context(held(query.checkpoint_name.place(self.settings), self._jvm_pid))
+        except CheckpointInUse:
+            if query.name not in unless_running:
+                raise
+            return False
+        return True
+
     @contextlib.contextmanager
-    def _surroundings(self, queries: Sequence[Query]) -> Iterator[Surroundings]:
+    def _surroundings(self) -> Iterator[Surroundings]:
         """Creates what the queries share. On exit, stops them and sends the remaining reports, even after an error."""
         with contextlib.ExitStack() as at_end:
-            for query in queries:
-                at_end.enter_context(held(query.checkpoint_name.place(self.settings), self._jvm_pid))
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
             watches = Watches(self.settings, partial(self._alert, alerts))
@@ -112,10 +123,11 @@ class Runner:
             self._do_next(min([deadline, *(life.due for life in self._lives.values())]))
 
     def _do_next(self, until: float) -> None:
-        """Executes the next call. Waits for one no longer than `until`."""
+        """Waits for a call, no longer than `until`, and executes all that have come: a start that waits for a server takes seconds."""
         with contextlib.suppress(Empty):
             call = self._calls.get(timeout=None if until == math.inf else max(until - time.monotonic(), 0))
             call()
+        self._do_the_rest()
 
     def _on_progress(self, query: str, progress: dict[str, Any] | None) -> None:
         if query in self._lives:

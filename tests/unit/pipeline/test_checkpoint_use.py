@@ -3,20 +3,37 @@
 import shutil
 import subprocess
 
+import pytest
+
+from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from pipeline.checkpoint.use import held, is_locked
+from pipeline.checkpoint import use
+from pipeline.checkpoint.use import CheckpointInUse, check_source, held
 from pipeline.domains.taxi import queries
 
 
-def test_a_checkpoint_is_free_when_its_process_has_ended_although_the_spark_driver_lives_on(tmp_path):
+def test_a_checkpoint_is_free_when_its_process_has_ended_although_the_spark_driver_lives_on(tmp_path, monkeypatch):
     settings = Settings(home=tmp_path)
     place = queries(settings)[0].checkpoint_name.place(settings)
-    assert not is_locked(place), "it was never used"
     (tmp_path / "java").symlink_to(shutil.which("cat"))
     with subprocess.Popen([tmp_path / "java"], stdin=subprocess.PIPE) as driver:
         with held(place, driver.pid):
-            assert is_locked(place)
+            with pytest.raises(CheckpointInUse), held(place):
+                pass
             note = place.note(".driver").read_text()
         place.note(".driver").write_text(note)  # as after a kill
-        assert place.driver is not None
-        assert not is_locked(place)
+        monkeypatch.setattr(use, "PREVIOUS_DRIVER_SECONDS", 0.1)
+        with pytest.raises(StreamgaugeError, match="is still running") as found, held(place):
+            pass
+        assert not isinstance(found.value, CheckpointInUse)
+
+
+def test_the_source_that_a_checkpoint_has_already_is_not_written_again_so_that_a_full_disk_does_not_hinder_a_restart(tmp_path):
+    settings = Settings(home=tmp_path)
+    place = queries(settings)[0].checkpoint_name.place(settings)
+    (place.folder / "offsets").mkdir(parents=True)
+    (place.folder / "offsets" / "0").write_text("v1\n{}\n{}")
+    check_source(place, {"nyc-taxi": "id"}, settings)
+    written = place.beside(".topics").stat().st_ino
+    check_source(place, {"nyc-taxi": "id"}, settings)
+    assert place.beside(".topics").stat().st_ino == written

@@ -1,6 +1,8 @@
-"""How a run ends, without a JVM."""
+"""The queue of a runner, and how its run ends, without a JVM."""
 
 import threading
+import time
+from functools import partial
 from types import SimpleNamespace
 
 from contract.process.ports import free_ports
@@ -28,3 +30,11 @@ def test_alerts_are_sent_to_the_last_also_when_sparks_jvm_has_been_killed(tmp_pa
     Runner(KilledSpark(), Settings(home=tmp_path, kafka_port=port), stop_requested=stop).run([])
     left = [thread.name for thread in threading.enumerate() if thread not in before]
     assert left == [], "the threads that send end when all that waited is sent"
+
+
+def test_calls_that_came_while_a_start_waited_for_a_server_are_not_one_for_each_such_wait(tmp_path):
+    runner, done = Runner(KilledSpark(), Settings(home=tmp_path)), []
+    for number in range(3):
+        runner._calls.put(partial(done.append, number))
+    runner._do_next(time.monotonic())
+    assert done == [0, 1, 2]
