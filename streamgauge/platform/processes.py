@@ -13,6 +13,7 @@ from typing import Self
 
 import psutil
 
+from contract.errors import StreamgaugeError
 from streamgauge.platform.guard import kill_group
 
 _GUARD_PROGRAM = Path(__file__).with_name("guard.py")
@@ -139,7 +140,7 @@ def start_process(command: Sequence[str], log: Path, environment: Mapping[str, s
 
 
 def stop_process(process: psutil.Process, grace_seconds: float) -> None:
-    """Sends SIGTERM, and SIGKILL to processes that remain after `grace_seconds`."""
+    """Sends SIGTERM, and SIGKILL to processes that remain after `grace_seconds`. Raises StreamgaugeError if this user may not."""
     try:
         process.terminate()
         process.wait(grace_seconds)
@@ -148,6 +149,9 @@ def stop_process(process: psutil.Process, grace_seconds: float) -> None:
         process.wait()
     except psutil.NoSuchProcess:
         pass
+    except psutil.AccessDenied as error:
+        msg = f"process {process.pid} belongs to user {process.username()}, and this user may not end it; run this command as {process.username()}"
+        raise StreamgaugeError(msg) from error
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from contract.java import jars
 from contract.java.coordinates import Coordinate
 from contract.java.runtime import java_home, java_version
 from contract.settings import Settings
-from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile
+from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile, stop_process
 
 JAR = b"not really a jar"
 WRITERS, CACHES = 8, 40
@@ -254,6 +254,15 @@ class TestPidFile:
         assert file.process().pid == os.getpid()
         file.path.write_text(file.path.read_text().replace('"started": ', '"started": 1'))
         assert file.process() is None
+
+    def test_a_process_of_another_user_is_named_with_the_user_who_can_end_it(self, monkeypatch):
+        def refuse(process):
+            raise psutil.AccessDenied(process.pid)
+
+        monkeypatch.setattr(psutil.Process, "terminate", refuse)
+        monkeypatch.setattr(psutil.Process, "username", lambda _: "root")
+        with pytest.raises(StreamgaugeError, match=rf"process {os.getpid()} belongs to user root, .* run this command as root"):
+            stop_process(psutil.Process(), grace_seconds=1)
 
     def test_a_leftover_or_rubbish_is_no_process(self, tmp_path):
         file = PidFile(tmp_path / "pid")
