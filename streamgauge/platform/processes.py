@@ -156,21 +156,24 @@ def stop_process(process: psutil.Process, grace_seconds: float) -> None:
 
 @dataclass(frozen=True)
 class PidFile:
-    """Identifies a process by id and start time, so that a reused process id is not mistaken for it."""
+    """Identifies a process by id and the last argument of its command, so that a reused process id is not mistaken for it.
+
+    The start time would change when the clock is set, and the rest of the command when a launcher becomes the program.
+    """
 
     path: Path
 
-    def write(self, pid: int) -> None:
-        """Stores the process `pid`."""
+    def write(self, pid: int, command: Sequence[str]) -> None:
+        """Stores the process `pid`, which runs `command`."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps({"pid": pid, "started": psutil.Process(pid).create_time()}))
+        self.path.write_text(json.dumps({"pid": pid, "argument": command[-1]}))
 
     def process(self) -> psutil.Process | None:
         """The stored process. None if it is no longer running, also after a kill."""
         try:
             remembered = json.loads(self.path.read_text())
             process = psutil.Process(remembered["pid"])
-            is_the_same = process.create_time() == remembered["started"] and process.status() != psutil.STATUS_ZOMBIE
+            is_the_same = process.cmdline()[-1:] == [remembered["argument"]]
         except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
             return None
         return process if is_the_same else None

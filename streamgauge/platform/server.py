@@ -107,10 +107,11 @@ class EmbeddedServer(ABC):
             of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
             command = [java, *of_classes, *arguments]
             if detached:
-                self.pid_file.write(start_process(command, output, environment).pid)
+                pid = start_process(command, output, environment).pid
             else:
                 self.guarded = GuardedProcess.start(command, log=output, environment=environment, grace_seconds=STOP_SECONDS)
-                self.pid_file.write(self.guarded.pid)
+                pid = self.guarded.pid
+            self.pid_file.write(pid, command)
             return True
 
     def save_classes(self) -> None:

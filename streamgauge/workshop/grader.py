@@ -53,7 +53,8 @@ def ready(settings: Settings) -> Connection:
             named.unlink()
         log = folder / "grader.log"
         log.unlink(missing_ok=True)
-        pid.write(start_process([sys.executable, "-m", __spec__.name, str(named)], log).pid)
+        command = [sys.executable, "-m", __spec__.name, str(named)]
+        pid.write(start_process(command, log).pid, command)
         while not named.exists():
             if pid.process() is None:
                 msg = f"the process that checks exercises has ended while it started: {log_tail(log, 1)}; see {log}"

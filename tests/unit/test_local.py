@@ -250,10 +250,27 @@ class TestGuard:
 class TestPidFile:
     def test_a_process_that_was_given_the_same_id_is_not_taken_for_it(self, tmp_path):
         file = PidFile(tmp_path / "pid")
-        file.write(os.getpid())
+        file.write(os.getpid(), psutil.Process().cmdline())
         assert file.process().pid == os.getpid()
-        file.path.write_text(file.path.read_text().replace('"started": ', '"started": 1'))
+        file.write(os.getpid(), ["another"])
         assert file.process() is None
+
+    def test_a_process_is_found_after_the_clock_was_set(self, tmp_path, monkeypatch):
+        file = PidFile(tmp_path / "pid")
+        file.write(os.getpid(), psutil.Process().cmdline())
+        monkeypatch.setattr(psutil.Process, "create_time", lambda _: 0.0)
+        assert file.process().pid == os.getpid()
+
+    def test_a_launcher_is_still_the_same_process_when_it_has_become_the_program(self, tmp_path):
+        file, command = PidFile(tmp_path / "pid"), ["sh", "-c", "read line; exec sleep $0", "60"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as popen:
+            file.write(popen.pid, command)
+            assert file.process().name() == "sh"
+            popen.stdin.write(b"go\n")
+            popen.stdin.flush()
+            eventually(lambda: file.process().name() == "sleep", "the launcher to become the program")
+            popen.kill()
+            eventually(lambda: file.process() is None, "the killed process to be gone, though nobody has waited for it")
 
     def test_a_process_of_another_user_is_named_with_the_user_who_can_end_it(self, monkeypatch):
         def refuse(process):
