@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
@@ -30,9 +31,15 @@ def list_offsets(
     admin: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, seconds: float
 ) -> Mapping[tuple[str, int], ListOffsetsResultInfo]:
     """An offset of each partition, by topic and number. Raises KafkaException or TimeoutError after `seconds` without an answer."""
+    return {which: answer.result(seconds) for which, answer in _ask_for_offsets(admin, partitions, spec, seconds).items()}
+
+
+def _ask_for_offsets(
+    admin: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, seconds: float
+) -> Mapping[tuple[str, int], Future[ListOffsetsResultInfo]]:
     wanted = {TopicPartition(topic, number): spec for topic, number in partitions}
     answers = admin.list_offsets(wanted, request_timeout=seconds) if wanted else {}
-    return {(of.topic, of.partition): answer.result(seconds) for of, answer in answers.items()}
+    return {(of.topic, of.partition): answer for of, answer in answers.items()}
 
 
 class TopicEnds:
@@ -48,9 +55,15 @@ class TopicEnds:
         with self._admin:
             pass
 
-    def ask(self, partitions: Iterable[str]) -> None:
-        """Requests the end offsets of `partitions` ("topic-0"). Waits at most ANSWER_SECONDS."""
+    def ask(self, partitions: Iterable[str]) -> bool:
+        """Requests the end offsets of `partitions` ("topic-0"). Waits at most ANSWER_SECONDS. Returns whether Kafka gave any.
+
+        It gives none of a topic that was deleted, or that this client may not read.
+        """
         wanted = [(topic, int(number)) for topic, _, number in (name.rpartition("-") for name in partitions)]
-        with contextlib.suppress(KafkaException, TimeoutError):
-            found = list_offsets(self._admin, wanted, LATEST, ANSWER_SECONDS)
-            self.ends = self.ends | {f"{topic}-{number}": end.offset for (topic, number), end in found.items()}
+        found: dict[str, int] = {}
+        for (topic, number), answer in _ask_for_offsets(self._admin, wanted, LATEST, ANSWER_SECONDS).items():
+            with contextlib.suppress(KafkaException, TimeoutError):
+                found[f"{topic}-{number}"] = answer.result(ANSWER_SECONDS).offset
+        self.ends = self.ends | found
+        return bool(found)

@@ -70,8 +70,7 @@ class SourceEnds(Polled[Mapping[str, int]]):
         return tuple(self._polls)
 
     def _ask_for_ends(self) -> Mapping[str, int]:
-        self._topic_ends.ask(self._partitions)
-        if self._topic_ends.ends:
+        if self._topic_ends.ask(self._partitions):
             self._polls.append((datetime.now(UTC), self._topic_ends.ends))
         return self._topic_ends.ends
 

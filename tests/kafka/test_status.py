@@ -66,6 +66,15 @@ def test_the_metrics_of_every_batch_are_not_read_for_the_status(fresh):
         create_topics(fresh.kafka)
 
 
+def test_a_topic_that_is_gone_hides_the_lag_of_no_other_query(fresh):
+    states = QueryTopics(fresh.bootstrap_servers, {"states": "query-states"})
+    states.state("nest-camera-stats")
+    states.state("orders", source_offsets={"no-such-topic-0": 5})
+    write_topic(fresh, "nest-logs", [b"{}"] * 3, partitions=1)
+    lags = {row["query"]: row["lag"] for row in json.loads(succeed("status", "--format", "json", settings=fresh).stdout)}
+    assert lags["nest-camera-stats"] == 3
+
+
 def test_dead_letters_are_listed_newest_first_and_by_reason(fresh):
     write_topic(fresh, "nest-logs", [b"not JSON", b"\xff\xfe\x00", b""], partitions=1)
     succeed("run", "nest-dead-letters", "--once", settings=fresh)
