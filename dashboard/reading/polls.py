@@ -47,6 +47,8 @@ class Polled(Generic[T]):
                 self.answer = self._ask()
             except StreamgaugeError as error:
                 _log.info("%s: %s", self._name, error)
+            except Exception:  # if the thread died, pages would look alive and never change
+                _log.exception("%s failed", self._name)
             self._stopping.wait(self._seconds)
 
 

@@ -2,6 +2,7 @@
 
 from running import eventually
 
+from contract.errors import StreamgaugeError
 from dashboard.reading import polls
 
 
@@ -21,3 +22,16 @@ def test_only_what_kafka_answers_is_a_poll(monkeypatch):
     eventually(lambda: not answers, "Kafka to be asked three times")
     ends.stop()
     assert [found for _, found in ends.polls] == [{"nest-logs-0": 7}]
+
+
+def test_a_thread_outlives_errors_of_any_kind():
+    errors = [StreamgaugeError("no Kafka answers"), ValueError("a bug")]
+
+    def ask():
+        if errors:
+            raise errors.pop()
+        return "an answer"
+
+    polled = polls.Polled("test", 0.01, ask, "nothing yet")
+    eventually(lambda: polled.answer == "an answer", "the thread to ask again")
+    polled.stop()
