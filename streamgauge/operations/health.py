@@ -1,6 +1,6 @@
 """`python -m streamgauge.operations.health CHECK`: health checks for containers. Exit code 1, with the reason, if one fails.
 
-queries: at least one query of this host is running and none has failed. topic NAME: a record arrived within the last minute.
+queries: a query of this host runs, and none of its process has failed or restarts. topic NAME: a record arrived within the last minute.
 http://...: the URL answers with status 200. Containers run this every few seconds, so it imports little; `streamgauge doctor` is for
 people.
 """
@@ -21,12 +21,15 @@ FRESH_SECONDS = 60
 
 def queries_problem(settings: Settings) -> str | None:
     """What is wrong with the queries of this host. None if nothing is. Raises StreamgaugeError when Kafka cannot be reached."""
-    from contract.query_status import read_statuses
+    from contract.query_status import FAILED, RESTARTING, read_statuses
 
     own = [status for status in read_statuses(settings) if status.host == socket.gethostname()]
     if not own:
         return "no query has started yet"
-    return ", ".join(f"{status.query} is {status.state}" for status in own if status.is_trouble) or None
+    if running := {status.pid for status in own if status.has_process}:
+        # Others are left of processes that have ended: of `ingest orders --once`, or of a run with more queries.
+        own = [status for status in own if status.pid in running and status.state in {FAILED, RESTARTING}]
+    return ", ".join(f"{status.query} is {status.state}" for status in own) or None
 
 
 def topic_problem(settings: Settings, topic: str, now: float) -> str | None:

@@ -29,7 +29,10 @@ def a_page(status):
 
 
 def statuses(monkeypatch, *found):
-    known = [SimpleNamespace(query=name, host=host, state=state, is_trouble=state != "running") for name, host, state in found]
+    known = [
+        SimpleNamespace(query=name, host=host, pid=pid, state=state, has_process=state in {"running", "idle", "restarting"})
+        for name, host, pid, state in found
+    ]
     monkeypatch.setattr("contract.query_status.read_statuses", lambda _: known)
 
 
@@ -47,12 +50,21 @@ def test_a_page_that_does_not(settings):
 
 def test_queries_of_this_host_count(settings, monkeypatch):
     own = socket.gethostname()
-    statuses(monkeypatch, ("a", own, "running"), ("b", "a-container-of-yesterday", "silent"))
+    statuses(monkeypatch, ("a", own, 7, "running"), ("b", "a-container-of-yesterday", 7, "silent"))
     assert health.problem(["queries"], settings) is None
-    statuses(monkeypatch, ("a", own, "running"), ("b", own, "failed"))
-    assert health.problem(["queries"], settings) == "b is failed"
-    statuses(monkeypatch, ("b", "a-container-of-yesterday", "running"))
+    statuses(monkeypatch, ("a", own, 7, "idle"), ("b", own, 7, "failed"), ("c", own, 7, "restarting"))
+    assert health.problem(["queries"], settings) == "b is failed, c is restarting"
+    statuses(monkeypatch, ("b", "a-container-of-yesterday", 7, "running"))
     assert health.problem(["queries"], settings), "none of this host has started yet"
+
+
+def test_what_ended_processes_have_left_counts_only_when_none_runs(settings, monkeypatch):
+    own = socket.gethostname()
+    left = ("a", own, 5, "failed"), ("b", own, 6, "stopped"), ("c", own, 6, "silent")
+    statuses(monkeypatch, *left, ("d", own, 7, "running"), ("e", own, 7, "stopped"))
+    assert health.problem(["queries"], settings) is None
+    statuses(monkeypatch, *left)
+    assert health.problem(["queries"], settings) == "a is failed, b is stopped, c is silent"
 
 
 def test_what_is_no_check_is_named_with_those_that_are(settings):
