@@ -73,7 +73,9 @@ class Settings:
     wikimedia_url: str = _setting("WIKIMEDIA_URL", "https://stream.wikimedia.org/v2/stream/recentchange", kinds.WEB_ADDRESS)
     """The live stream of wiki edits (server-sent events)."""
     wikimedia_user_agent: str = _setting(
-        "WIKIMEDIA_USER_AGENT", "streamgauge/0.1 (streaming reference application; set WIKIMEDIA_USER_AGENT to name yourself)"
+        "WIKIMEDIA_USER_AGENT",
+        "streamgauge/0.1 (streaming reference application; set WIKIMEDIA_USER_AGENT to name yourself)",
+        kinds.HEADER,
     )
     """The User-Agent header for the live stream; Wikimedia requires a name and a way to contact you."""
     wikimedia_silence_seconds: int = _setting("WIKIMEDIA_SILENCE_SECONDS", 30, kinds.COUNT)

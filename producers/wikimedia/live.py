@@ -59,12 +59,12 @@ class LiveStream:
         self._url, self._user_agent, self._notice = url, user_agent, notice
         self._shown_url = without_credentials(url)
         self._patience, self._last_event_id = patience, last_event_id
-        self._events: queue.Queue[Message | StreamgaugeError] = queue.Queue(_QUEUED_EVENTS)
+        self._events: queue.Queue[Message | Exception] = queue.Queue(_QUEUED_EVENTS)
         self._stopped = threading.Event()
         self._away_since: float | None = None
 
     def messages(self, idle: Idle) -> Iterator[Message]:
-        """Yields events as they arrive, until a stop. Raises StreamgaugeError when the server rejects the request permanently."""
+        """Yields events as they arrive, until a stop. Raises any error of the reading, StreamgaugeError when the server rejects the request permanently."""
         # Reading blocks, and Kafka's responses must be processed meanwhile.
         threading.Thread(target=self._read_on, name="live stream", daemon=True).start()
         try:
@@ -74,7 +74,7 @@ class LiveStream:
                 except queue.Empty:
                     idle.wait(_IDLE_SECONDS)
                     continue
-                if isinstance(event, StreamgaugeError):
+                if isinstance(event, Exception):
                     raise event
                 yield event
         finally:
@@ -88,7 +88,7 @@ class LiveStream:
                 before = self._last_event_id
                 try:
                     ended = self._read_connection(session)
-                except StreamgaugeError as error:
+                except Exception as error:  # if it stayed in this thread, the producer would wait for events that never come
                     self._events.put(error)
                     return
                 has_moved = self._last_event_id != before

@@ -58,6 +58,7 @@ def test_another_process_can_be_given_the_same_settings():
         ("STREAMGAUGE_WIKIMEDIA_SLIDE", "0.5 seconds", WHOLE_SECONDS),
         ("STREAMGAUGE_TAXI_SLIDE", "0.01 minutes", WHOLE_SECONDS),
         ("AWS_ENDPOINT_URL", "store:9000", "http:// or https://"),
+        ("WIKIMEDIA_USER_AGENT", "Łukasz", "Latin-1"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):

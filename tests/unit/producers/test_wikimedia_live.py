@@ -23,11 +23,11 @@ IMPATIENCE = Patience(connect=RETRY_SECONDS, silence=0.2, first_wait=0.02, longe
 AGENT = "a test, tests@example.org"
 
 
-def read(server, count, *, last_event_id="", patience=PATIENCE):
+def read(server, count, *, agent=AGENT, last_event_id="", patience=PATIENCE):
     """The first `count` events that come, and the notices."""
     notices, got = [], []
     deadline = time.monotonic() + RETRY_SECONDS
-    stream = LiveStream(server.url, AGENT, last_event_id, notices.append, patience)
+    stream = LiveStream(server.url, agent, last_event_id, notices.append, patience)
     messages = stream.messages(Idle(time.sleep, lambda: len(got) >= count or time.monotonic() > deadline))
     for message in messages:
         got.append(message)  # noqa: PERF402 - its length is looked at meanwhile
@@ -152,6 +152,11 @@ def test_a_page_is_no_stream():
 
     with serving(EVENTS, page) as server, pytest.raises(StreamgaugeError, match=r"text/html"):
         read(server, 1)
+
+
+def test_an_error_that_was_not_expected_ends_it_too():
+    with serving(EVENTS, hold) as server, pytest.raises(UnicodeEncodeError):
+        read(server, 1, agent="Łukasz")
 
 
 def test_no_server_at_all_is_waited_for():
