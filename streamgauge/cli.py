@@ -1,6 +1,7 @@
 """The command `streamgauge`: parses arguments, calls, prints. The implementation of a command is in the package of its subject."""
 
 import contextlib
+import errno
 import os
 import sys
 from typing import Annotated
@@ -150,6 +151,12 @@ def main() -> None:
         code = app(standalone_mode=False)
     except StreamgaugeError as error:
         err.print(f"error: {error}")
+        code = 2
+    except OSError as error:
+        if not isinstance(error, PermissionError) and error.errno not in {errno.EROFS, errno.ENOSPC, errno.EDQUOT}:
+            raise
+        place = error.filename or "a file"
+        err.print(f"error: cannot use {place}: {error.strerror}; give this user access and free space there, or choose another STREAMGAUGE_HOME")
         code = 2
     except TyperException as error:  # an unknown option, or an invalid value of an option
         message = error.format_message()
