@@ -75,8 +75,9 @@ class Platform:
                     min_insync_replicas=self.settings.min_insync_replicas,
                 )
             except KafkaUnavailable:
-                if self._kafka is None or self._kafka.process is None:
+                if self._kafka is None:
                     raise
+                self._kafka.wait_until_ready(self.say)
         raise AssertionError  # not reached: the wait has no end
 
     def stop(self) -> list[str]:

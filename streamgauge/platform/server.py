@@ -4,7 +4,8 @@ import contextlib
 import errno
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ class EmbeddedServer(ABC):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.guarded: GuardedProcess | None = None
+        self._launch_again: Callable[[], bool] | None = None
 
     @abstractmethod
     def answers(self) -> bool:
@@ -101,7 +103,9 @@ class EmbeddedServer(ABC):
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / "start.lock"):  # held by another start
             if self.process is not None:
+                self._launch_again = partial(self.launch, detached=detached)
                 return False
+            self._launch_again = None
             self.check_ports()
             (java, *arguments), environment, output = self._prepare()
             of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
@@ -128,7 +132,7 @@ class EmbeddedServer(ABC):
         class_data.create(self.archive, self.java, self.class_path, loaded)
 
     def wait_until_ready(self, say: Say = lambda _: None) -> None:
-        """Waits until the server is ready, as long as its process makes progress.
+        """Waits until the server is ready, as long as its process makes progress. Starts one that was found running and has gone again.
 
         Raises StreamgaugeError when the process ends or hangs, that is, writes no log and uses no CPU for STALL_SECONDS.
         """
@@ -138,6 +142,9 @@ class EmbeddedServer(ABC):
                 return
             process = self.process
             if process is None or (self.guarded and not self.guarded.is_running):
+                if self._launch_again is not None:  # the guard of a killed demo was still ending it
+                    self._launch_again()
+                    continue
                 self.pid_file.remove()
                 msg = f"the {self.name} ended before it answered; the end of {self.log}:\n{log_tail(self.log)}"
                 raise StreamgaugeError(msg)

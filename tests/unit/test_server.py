@@ -81,6 +81,17 @@ def test_a_second_start_finds_the_first(script):
     eventually(server.is_ready, "the server to listen")
 
 
+def test_one_that_was_about_to_end_when_it_was_found_is_started_again_once(script):
+    first, second = script("import time; time.sleep(600)"), script(LISTENS)
+    assert first.launch(detached=False)
+    assert not second.launch(detached=False)
+    first.guarded.stop()
+    second.wait_until_ready()
+    second.guarded.stop()
+    with pytest.raises(StreamgaugeError, match="ended before it answered"):
+        second.wait_until_ready()
+
+
 def test_a_taken_port_and_one_that_cannot_be_had_are_named():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
