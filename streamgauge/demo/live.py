@@ -1,12 +1,12 @@
 """The figures of the demo: events in, rows out, lag, batch time."""
 
 from collections import Counter
-from typing import Any
+from contextlib import suppress
 
-import orjson
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
 from contract.domains import TOPICS
+from contract.kafka.result_table import Row, decode_json, expect
 from contract.kafka.topic_ends import LATEST, list_offsets
 from contract.process.waiting import REQUEST_SECONDS
 from contract.settings import Settings
@@ -26,7 +26,7 @@ class LiveFigures:
         self._admin = settings.kafka.admin()
         self._consumer = settings.kafka.consumer()
         self._first: Counter[str] = Counter()
-        self._progress: dict[str, dict[str, Any]] = {}
+        self._progress: dict[str, tuple[int, int]] = {}
         self._late = 0
         self.ends: Counter[str] = Counter()
         self.is_away = False
@@ -53,8 +53,8 @@ class LiveFigures:
         away = " | Kafka does not answer" if self.is_away else ""
         if not self._progress:
             return f"events in {events:,} | Spark is starting{away}"
-        lag = max(sum(progress["source_lag"].values()) for progress in self._progress.values())
-        batch_ms = max(progress["batch_ms"] for progress in self._progress.values())
+        lag = max(lag for lag, _ in self._progress.values())
+        batch_ms = max(batch_ms for _, batch_ms in self._progress.values())
         return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {self._late:,} | queries {len(self._progress)}{away}"
 
     def _since_the_first(self, topics: tuple[str, ...]) -> int:
@@ -66,9 +66,16 @@ class LiveFigures:
         for message in self._consumer.consume(1000, timeout=0):
             value = message.value()
             if message.error() is None and value is not None:
-                record = orjson.loads(value)
-                if record["event"] == "progress":
-                    self._progress[record["query"]] = record
-                    self._late += record["rows_dropped_by_watermark"]
-                elif record["event"] == "terminated":
-                    self._progress.pop(record["query"], None)
+                with suppress(ValueError, KeyError, TypeError, AttributeError):  # a record of another program
+                    self._take(decode_json(value))
+
+    def _take(self, record: Row) -> None:
+        query, event = record["query"], record["event"]
+        expect(str, query=query)
+        if event == "progress":
+            lag, batch_ms, late = sum(record["source_lag"].values()), record["batch_ms"], record["rows_dropped_by_watermark"]
+            expect(int, lag=lag, batch_ms=batch_ms, late=late)
+            self._progress[query] = lag, batch_ms
+            self._late += late
+        elif event == "terminated":
+            self._progress.pop(query, None)

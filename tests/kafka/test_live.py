@@ -64,3 +64,16 @@ def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fres
     late, queries = line().split(" | ")[2:]
     assert int(late.removeprefix("late ")) >= 4
     assert queries == "queries 1"
+
+
+def test_records_of_another_program_are_left_out(fresh):
+    figures = LiveFigures(fresh)
+    without_late = {name: value for name, value in PROGRESS.items() if name != "rows_dropped_by_watermark"}
+    foreign = [{}, {"event": "progress"}, PROGRESS | {"source_lag": None}, PROGRESS | {"batch_ms": "5"}, without_late | {"batch_ms": 9}]
+
+    def line():
+        write_topic(fresh, "streaming-metrics", [b"rubbish", b"[]", *map(orjson.dumps, foreign), orjson.dumps(PROGRESS | {"query": "last"})])
+        figures.ask()
+        return figures.line()
+
+    eventually(lambda: line().endswith("longest batch 5 ms | late 0 | queries 1"), "a line of the one record that is right")
