@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import wraps
+from functools import cache, wraps
 from threading import Lock
 
 import streamlit as st
@@ -18,6 +18,8 @@ REFRESH_SECONDS = 2
 _ONE_AT_A_TIME = Lock()
 """Held while a page is drawn. Pages that are drawn at once gain nothing, and starve the thread that sends them to the browsers."""
 _PAUSED, _STANDS_STILL = "paused", "stands still"
+dashboard_settings = cache(Settings.from_environment)
+"""The settings, as they were at the first call: with a password that has changed since then, each topic would be followed a second time."""
 
 
 def refreshing(draw: Callable[[], None]) -> Callable[[], None]:
@@ -67,7 +69,7 @@ def snapshot_under(title: str, topic: str, decode: Decode, waiting: str, *, is_r
 
     decode: see result_table. waiting: what an empty topic waits for, and how to start it. is_recorded: see `state_of`.
     """
-    tables = snapshots_under(title, Settings.from_environment(), {topic: decode}, waiting, is_recorded=is_recorded)
+    tables = snapshots_under(title, dashboard_settings(), {topic: decode}, waiting, is_recorded=is_recorded)
     return tables[0] if tables else None
 
 

@@ -125,7 +125,7 @@ def bytes_by_minute(wikis: pd.DataFrame) -> pd.DataFrame:
 @page_head.refreshing
 def page() -> None:
     """Draws the page."""
-    settings = Settings.from_environment()
+    settings = page_head.dashboard_settings()
     decoders = {TOPIC: edits_decoder(settings.registry), WIKIS_TOPIC: decode_wiki}
     is_recorded = wikimedia_stream.is_recorded(settings)
     snapshots = page_head.snapshots_under(DOMAIN.title, settings, decoders, _WAITING, is_recorded=is_recorded)

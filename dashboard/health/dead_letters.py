@@ -10,9 +10,9 @@ from contract.kafka.cluster import KafkaCluster
 from contract.kafka.dead_letters import MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row
-from contract.settings import Settings
 from contract.topics import DEAD_LETTERS
 from dashboard import formats
+from dashboard.page_head import dashboard_settings
 from dashboard.reading.reader import Snapshot, follow_recent
 
 TOPIC = DEAD_LETTERS.name
@@ -28,7 +28,7 @@ def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
 @st.fragment(run_every="5s")
 def dead_letters() -> None:
     """Draws the section. The list does not change until the reader asks for newer letters, so that nothing moves while reading."""
-    kafka = Settings.from_environment().kafka
+    kafka = dashboard_settings().kafka
     snapshot = letters_snapshot(kafka)
     if not snapshot.is_read and not snapshot.error:
         return

@@ -24,6 +24,7 @@ from contract.domains.taxi import TAXI_BOROUGH_STATS
 from contract.domains.wikimedia import WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.kafka.create_topics import create_topics
 from contract.topics import ALERTS, DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
+from dashboard import page_head
 from dashboard.domains import nest
 from dashboard.health import dead_letters as health_dead_letters
 from dashboard.health import page as health
@@ -56,6 +57,12 @@ class ResultTopic:
         assert self._producer.flush(RETRY_SECONDS) == 0, (
             f"Kafka at {self.bootstrap_servers} did not take a record for {self.name} in {RETRY_SECONDS} s"
         )
+
+
+@pytest.fixture(autouse=True)
+def settings_of_the_test():
+    """The pages of each test read the settings from its own environment."""
+    page_head.dashboard_settings.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,13 @@ def test_an_empty_topic_says_what_it_waits_for_and_how_to_start_it(page):
     assert not page.metrics
 
 
+def test_settings_that_change_take_effect_at_the_next_start(topic, page, monkeypatch):
+    topic.count("94107", 7)
+    page.until(lambda seen: bool(seen.metrics), "the count was to appear")
+    monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    assert page.look().metrics
+
+
 def test_rows_are_added_up_for_the_newest_hour_the_one_before_and_all(topic, page):
     topic.count("94107", 7, start=NOON)
     topic.count("94110", 1_200, start=BEFORE_NOON)
