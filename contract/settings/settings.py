@@ -110,7 +110,7 @@ class Settings:
     watermark: str = _setting("STREAMGAUGE_WATERMARK", "10 minutes")
     """How late an event may be, compared with the latest event of its own partition, and still count."""
     taxi_slide: str = _setting("STREAMGAUGE_TAXI_SLIDE", "1 hour", kinds.DURATION)
-    """The time between the starts of two windows of the taxi statistics, each an hour long."""
+    """The time between the starts of two windows of the taxi statistics, each an hour long; the page shows those that do not overlap."""
     future: str = _setting("STREAMGAUGE_FUTURE", "10 minutes", kinds.DURATION)
     """How far an event may be ahead of its record's clock and still count; events further ahead are dead letters."""
     offline_after: str = _setting("STREAMGAUGE_OFFLINE_AFTER", "10 minutes", kinds.DURATION)

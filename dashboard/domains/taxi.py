@@ -49,8 +49,12 @@ def decode_flow(value: bytes) -> Row:
 
 @per_snapshot
 def rides_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per borough and hour, two for UNKNOWN if there are trips of both kinds: COLUMNS."""
-    return frame_of(snapshot.rows, COLUMNS)
+    """One row per borough and hour, two for UNKNOWN if there are trips of both kinds: COLUMNS.
+
+    Of windows that overlap, those that start at a multiple of their length: each trip is in one of them.
+    """
+    rides = frame_of(snapshot.rows, COLUMNS)
+    return rides[(rides["start"] - pd.Timestamp(0, tz="UTC")) % (rides["end"] - rides["start"]) == pd.Timedelta(0)]
 
 
 @per_snapshot
@@ -113,6 +117,10 @@ def page() -> None:
 
 def _show(snapshot: Snapshot) -> None:
     rides = rides_of(snapshot)
+    if left_out := len(snapshot.rows) - len(rides):
+        st.caption(f"{formats.several(left_out, 'row', 'rows')} of windows that overlap others are left out, so that each trip counts once.")
+    if rides.empty:
+        return
     start, end = rides["start"].max(), rides["end"].max()
     st.caption(f"The stream plays {start:%A}, {formats.day(start)}, {formats.hours(start, end)}. All times are {ZONE}.")
     by_name, by_period = st.columns([3, 2])

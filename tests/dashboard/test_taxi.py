@@ -105,6 +105,14 @@ def test_rows_are_added_up_and_the_time_is_that_of_new_york(write, until):
     assert not page.exception
 
 
+def test_a_trip_in_windows_that_overlap_counts_once(write, until):
+    write("Manhattan", 30, start=FRIDAY + timedelta(minutes=15))
+    page = page_with(until, lambda page: any("1 row of windows that overlap" in caption.value for caption in page.caption))
+    assert not page.metric, "the hour that holds the trips is not counted yet"
+    write("Manhattan", 20)
+    until(lambda: metrics(drawn(page)), lambda found: found.get("Trips") == "20", "the trips of the hour alone were to be counted")
+
+
 def test_a_borough_can_be_chosen(write, until):
     write("Manhattan", 30)
     write("Queens", 10)
