@@ -129,7 +129,8 @@ def _show_silent(silent: Sequence[QueryStatus], now: datetime) -> None:
 def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapshot, now: datetime) -> None:
     active = sum(not status.is_trouble for status in found)
     day_ago = now - timedelta(days=1)
-    alerted = sum(row["time"] > day_ago for row in alerts.rows)
+    levels = [row["level"] for row in alerts.rows if row["time"] > day_ago]
+    more = "+" if len(levels) >= NEWEST_ALERTS.records else ""
     written = max((row["letter_offset"] + 1 for row in letters.rows), default=0)
     worst = max(found, key=lambda status: status.lag or 0)
     totals = [
@@ -138,7 +139,7 @@ def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapsh
         ("Largest lag", formats.count(worst.lag or 0), "records, of one query"),
         ("Late rows", formats.count(sum(status.late_rows or 0 for status in found)), "since the queries started"),
         ("Dead letters", formats.count(written), "in all"),
-        ("Alerts", formats.count(alerted), "in 24 hours"),
+        ("Alerts", formats.count(len(levels) - levels.count("resolved")) + more, "in 24 hours"),
     ]
     show_totals(totals)
 

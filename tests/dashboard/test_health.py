@@ -152,6 +152,19 @@ def test_alerts_are_listed_newest_first_and_what_is_no_alert_is_left_out(kafka, 
     assert list(listed["what"]) == [MARKUP, "started again"]
 
 
+def test_of_a_day_the_alerts_are_counted_and_not_what_ends_them(kafka, page_with):
+    def alert(level, **time):
+        kafka.write("alerts", "counts", orjson.dumps({"time": ago(**time), "level": level, "query": "counts", "what": "lag", "detail": ""}))
+
+    kafka.state("counts")
+    for level, hours in (("error", 25), ("warning", 2), ("resolved", 1)):
+        alert(level, hours=hours)
+    page_with(lambda page: len(page.dataframe) > 1 and len(page.dataframe[1].value) == 3 and metrics(page)["Alerts"] == "1")
+    for _ in range(200):
+        alert("warning", minutes=1)
+    page_with(lambda page: metrics(page).get("Alerts") == "200+")
+
+
 def listed_letters(page):
     frame = next(frame.value for frame in page.dataframe if "Letter" in frame.value)
     return list(zip(frame["Letter"], frame["Reason"], frame["Source"], strict=True))
