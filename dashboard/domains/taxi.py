@@ -16,7 +16,7 @@ from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
-from dashboard.reading.states import show_unreadable
+from dashboard.reading.states import show_problem, show_unreadable
 from dashboard.windows import frame_of, of_hour, over_time, window_of
 
 TOPIC, FLOWS = TAXI_BOROUGH_STATS.name, TAXI_FLOWS.name
@@ -155,9 +155,10 @@ def _show(snapshot: Snapshot) -> None:
 
 def _show_flows(flows: Snapshot, table: pd.DataFrame) -> None:
     show_unreadable(flows)
+    show_problem(flows)
     if table.empty:
-        nothing = "No trips are counted from borough to borough in this period. `streamgauge run taxi-flows` counts them."
-        st.caption(nothing if flows.error is None else f"Topic {flows.topic} cannot be read: {flows.error}")
+        if flows.error is None:
+            st.caption("No trips are counted from borough to borough in this period. `streamgauge run taxi-flows` counts them.")
         return
     st.caption("Trips by borough of pick-up, in rows, and of drop-off, in columns.")
     largest = int(table.to_numpy().max())

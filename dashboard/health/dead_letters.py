@@ -14,6 +14,7 @@ from contract.topics import DEAD_LETTERS
 from dashboard import formats
 from dashboard.page_head import dashboard_settings
 from dashboard.reading.reader import Snapshot, follow_recent
+from dashboard.reading.states import show_problem
 
 TOPIC = DEAD_LETTERS.name
 NEWEST = Recent(records=500)
@@ -34,8 +35,7 @@ def dead_letters() -> None:
         return
     with st.container(border=True, gap="xsmall"):
         st.header("Dead letters", anchor=False)
-        if snapshot.error is not None:
-            st.caption(f":red[Not current:] {snapshot.error}")
+        show_problem(snapshot)
         held = _held(snapshot)
         if not held:
             st.caption("None in the last 30 days: every record could be used.")
