@@ -29,10 +29,9 @@ def decode_status(value: bytes) -> Row:
 
 
 def decode_alert(value: bytes) -> Row:
-    """device_id, zip_code, alert, since, incident (UTC) of one record. Raises KeyError, TypeError or ValueError for any other."""
+    """device_id, zip_code, alert, since (UTC) of one record. Raises KeyError, TypeError or ValueError for any other."""
     row = decode_json(value)
-    times = {name: moment(row[name]) for name in ("since", "incident")}
-    return {**{name: row[name] for name in ("device_id", "zip_code", "alert")}, **times}
+    return {**{name: row[name] for name in ("device_id", "zip_code", "alert")}, "since": moment(row["since"])}
 
 
 def offline_now(cameras: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +57,7 @@ def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:
     with panel(left, "Cameras offline"):
         _show_offline(pd.DataFrame(cameras))
     with panel(right, "Camera alerts", "The last alert of each incident, newest first."):
-        _show_alerts(pd.DataFrame(alerts, columns=["device_id", "zip_code", "alert", "since", "incident"]))
+        _show_alerts(pd.DataFrame(alerts, columns=["device_id", "zip_code", "alert", "since"]))
 
 
 def _show_offline(cameras: pd.DataFrame) -> None:

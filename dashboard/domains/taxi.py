@@ -21,7 +21,7 @@ from dashboard.windows import frame_of, of_hour, over_time, window_of
 
 TOPIC, FLOWS = TAXI_BOROUGH_STATS.name, TAXI_FLOWS.name
 ZONE = "New York time"
-SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum", "total_amount_sum")
+SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
 FLOW_COLUMNS = ("pickup", "dropoff", "start", "end", "trips")
 _PERIODS = {"24 hours": timedelta(hours=24), "48 hours": timedelta(hours=48), "7 days": timedelta(days=7), "all": None}
