@@ -124,7 +124,7 @@ def gains_and_losses(changes: pd.DataFrame, *, gain: str, loss: str, title: str)
     return _finished(alt.layer(*bars).add_params(picking("start", "end")), named)
 
 
-def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> Spec:
+def hours_of_day(trips: pd.DataFrame) -> Spec:
     """One bar per hour of the day. trips: columns hour (0 to 23), trips."""
     axis = alt.Axis(labelAngle=0, ticks=False, values=list(range(0, 24, 3)), labelExpr="format(datum.value, '02d') + ':00'")
     chart = (
@@ -132,8 +132,8 @@ def hours_of_day(trips: pd.DataFrame, *, count_title: str) -> Spec:
         .mark_bar(cornerRadiusEnd=2)
         .encode(
             x=alt.X("hour:O", title=None, axis=axis),
-            y=_amount("trips", count_title),
-            tooltip=[alt.Tooltip("hour:O", title="hour of the day"), alt.Tooltip("trips:Q", title=count_title, format=",.1f")],
+            y=_amount("trips", "trips"),
+            tooltip=[alt.Tooltip("hour:O", title="hour of the day"), alt.Tooltip("trips:Q", format=",.1f")],
         )
     )
     return _finished(chart, trips)

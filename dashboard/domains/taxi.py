@@ -74,7 +74,7 @@ def over_time_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...
 @per_snapshot
 def hours_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> charts.Spec:
     """The chart of `by_hour_of_day`."""
-    return charts.hours_of_day(by_hour_of_day(chosen_of(snapshot, period, boroughs)), count_title="trips")
+    return charts.hours_of_day(by_hour_of_day(chosen_of(snapshot, period, boroughs)))
 
 
 @per_snapshot
