@@ -8,12 +8,12 @@ import streamlit as st
 from confluent_kafka import Message
 
 from contract.domains.wikimedia import WIKIMEDIA
-from contract.query_status import IDLE, QueryStatus, decode_state, source_partitions, statuses
+from contract.query_status import IDLE, QueryStatus, decode_state
 from contract.settings import Settings
 from contract.text import duration
 from contract.topics import QUERY_STATES
 from dashboard import formats
-from dashboard.reading.polls import source_ends, tail
+from dashboard.reading.polls import current_statuses, tail
 from dashboard.reading.reader import follow
 
 SOURCE_TOPIC, STATES_TOPIC = WIKIMEDIA.name, QUERY_STATES.name
@@ -57,7 +57,7 @@ def show_source(settings: Settings, now: datetime) -> None:
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
     """Label, number and meaning of the query's lag in records."""
     states = follow(settings.kafka, STATES_TOPIC, decode_state).snapshot.rows
-    found = statuses(states, now, source_ends(settings.kafka).of(source_partitions(states)))
+    found = current_statuses(settings.kafka, states, now)
     return lag_of(next((status for status in found if status.query == QUERY), None), now)
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import Row, decode_json, expect, moment
-from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus, decode_state, source_partitions, statuses
+from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus, decode_state
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS
 from dashboard import formats
@@ -18,7 +18,7 @@ from dashboard.health.history import RECENT, decode_point
 from dashboard.health.over_time import show_history
 from dashboard.health.plans import show_plan
 from dashboard.page_head import refreshing, show_totals, snapshot_under
-from dashboard.reading.polls import source_ends
+from dashboard.reading.polls import current_statuses
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.states import show_problem
 
@@ -61,9 +61,8 @@ def _queries() -> None:
     snapshot = snapshot_under("Health", TOPIC, decode_state, _WAITING)
     if snapshot is None:
         return
-    ends = source_ends(snapshot.kafka).of(source_partitions(snapshot.rows))
     now = datetime.now(UTC)
-    found = statuses(snapshot.rows, now, ends)
+    found = current_statuses(snapshot.kafka, snapshot.rows, now)
     alerts = follow_recent(snapshot.kafka, ALERTS_TOPIC, NEWEST_ALERTS, decode_alert).snapshot
     _show_troubles(found, now)
     _show_totals(found, alerts, letters_snapshot(snapshot.kafka), now)

@@ -12,7 +12,7 @@ from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import Row
-from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, decode_state, source_partitions, statuses
+from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, decode_state
 from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
 from dashboard import formats
@@ -31,7 +31,7 @@ from dashboard.overview.figures import (
     waiting_since,
 )
 from dashboard.page_head import refreshing, snapshot_under
-from dashboard.reading.polls import Poll, source_ends
+from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
 
 TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES.name, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS.name
@@ -89,9 +89,8 @@ class _Seen:
 
     def __init__(self, kafka: KafkaCluster, states: Sequence[Row]) -> None:
         self.now = datetime.now(UTC)
-        ends = source_ends(kafka)
-        self.statuses = statuses(states, self.now, ends.of(source_partitions(states)))
-        self.polls = ends.polls
+        self.statuses = current_statuses(kafka, states, self.now)
+        self.polls = source_ends(kafka).polls
         self.offsets = {state["query"]: state["source_offsets"] for state in states}
         self.history: pd.DataFrame = history_of(follow_recent(kafka, METRICS_TOPIC, RECENT, decode_point).snapshot)
         self.verdicts = follow(kafka, VERDICTS_TOPIC, decode_verdict).snapshot.rows

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -13,7 +13,9 @@ from confluent_kafka import Message
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.recent_records import last_records
+from contract.kafka.result_table import Row
 from contract.kafka.topic_ends import TopicEnds
+from contract.query_status import QueryStatus, source_partitions, statuses
 
 TAIL_SECONDS, ENDS_SECONDS = 3, 2
 POLLS_KEPT = 15 * 60 // ENDS_SECONDS
@@ -81,6 +83,11 @@ class SourceEnds(Polled[Mapping[str, int]]):
 def source_ends(kafka: KafkaCluster) -> SourceEnds:
     """The instance of this process."""
     return SourceEnds(kafka)
+
+
+def current_statuses(kafka: KafkaCluster, states: Sequence[Row], now: datetime) -> list[QueryStatus]:
+    """The status of each query at `now`, by the end offsets that are known. states: rows from `decode_state`."""
+    return statuses(states, now, source_ends(kafka).of(source_partitions(states)))
 
 
 @st.cache_resource(show_spinner=False, on_release=Polled.stop)
