@@ -27,11 +27,6 @@ class Guard:
         self._popen: subprocess.Popen[bytes] | None = None
         self._groups: dict[int, float] = {}
 
-    @property
-    def pid(self) -> int | None:
-        """The process id of the guard. None if it has not been started."""
-        return None if self._popen is None else self._popen.pid
-
     def add(self, group: int, grace_seconds: float) -> None:
         """Watches over a process group from now on."""
         self._groups[group] = grace_seconds

@@ -195,11 +195,11 @@ def started(code):
 started("import time; time.sleep(600)")
 started("import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)")
 third = started("import time; time.sleep(600)")
-killed = GUARD.pid
+killed = GUARD._popen.pid
 os.kill(killed, signal.SIGKILL)
-while third.is_running and GUARD.pid == killed:
+while third.is_running and GUARD._popen.pid == killed:
     time.sleep(0.05)
-print(GUARD.pid, flush=True)
+print(GUARD._popen.pid, flush=True)
 time.sleep(600)
 """
 
@@ -235,7 +235,7 @@ class TestGuard:
         eventually(lambda: not any(process.is_running() for process in processes), "the commands of the killed program to end")
 
     def test_it_does_not_wake_up_while_nothing_happens(self, tmp_path):
-        guarded, guard = self.sleeper(tmp_path), psutil.Process(GUARD.pid)
+        guarded, guard = self.sleeper(tmp_path), psutil.Process(GUARD._popen.pid)
         eventually(lambda: guard.status() == psutil.STATUS_SLEEPING, "the guard to sleep")
         before = guard.num_ctx_switches().voluntary
         time.sleep(0.5)
