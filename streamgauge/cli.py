@@ -156,7 +156,9 @@ def main() -> None:
         if not isinstance(error, PermissionError) and error.errno not in {errno.EROFS, errno.ENOSPC, errno.EDQUOT}:
             raise
         place = error.filename or "a file"
-        err.print(f"error: cannot use {place}: {error.strerror}; give this user access and free space there, or choose another STREAMGAUGE_HOME")
+        err.print(
+            f"error: cannot use {place}: {error.strerror}; give this user access and free space there, or choose another STREAMGAUGE_HOME"
+        )
         code = 2
     except TyperException as error:  # an unknown option, or an invalid value of an option
         message = error.format_message()

@@ -118,7 +118,9 @@ def page() -> None:
 def _show(snapshot: Snapshot) -> None:
     rides = rides_of(snapshot)
     if left_out := len(snapshot.rows) - len(rides):
-        st.caption(f"{formats.several(left_out, 'row', 'rows')} of windows that overlap others are left out, so that each trip counts once.")
+        st.caption(
+            f"{formats.several(left_out, 'row', 'rows')} of windows that overlap others are left out, so that each trip counts once."
+        )
     if rides.empty:
         return
     start, end = rides["start"].max(), rides["end"].max()

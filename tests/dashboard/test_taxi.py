@@ -198,9 +198,7 @@ def test_a_value_that_is_no_such_row_is_named_and_the_others_stay(write, until):
 
 
 def test_the_average_trip_is_weighted_by_trips():
-    rides = pd.DataFrame(
-        [("Queens", 1, 5.0, 30.0, 3.0), ("Queens", 3, 3.0, 30.0, 0.0)], columns=["borough", "trips", *taxi.SUMS]
-    )
+    rides = pd.DataFrame([("Queens", 1, 5.0, 30.0, 3.0), ("Queens", 3, 3.0, 30.0, 0.0)], columns=["borough", "trips", *taxi.SUMS])
     (row,) = taxi.by_borough(rides).to_dict("records")
     assert row == {"borough": "Queens", "trips": 4, "fare": 15.0, "tip": 0.75, "distance": 2.0}
 

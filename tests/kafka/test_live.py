@@ -72,7 +72,9 @@ def test_records_of_another_program_are_left_out(fresh):
     foreign = [{}, {"event": "progress"}, PROGRESS | {"source_lag": None}, PROGRESS | {"batch_ms": "5"}, without_late | {"batch_ms": 9}]
 
     def line():
-        write_topic(fresh, "streaming-metrics", [b"rubbish", b"[]", *map(orjson.dumps, foreign), orjson.dumps(PROGRESS | {"query": "last"})])
+        write_topic(
+            fresh, "streaming-metrics", [b"rubbish", b"[]", *map(orjson.dumps, foreign), orjson.dumps(PROGRESS | {"query": "last"})]
+        )
         figures.ask()
         return figures.line()
 
