@@ -20,7 +20,7 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 _DEFAULTS = {"postgresql": {"connect_timeout": "5", "application_name": "streamgauge"}, "sqlite": {"timeout": "30"}}
 _LATER = ("08", "53300", "57P")
 """Beginnings of SQLSTATEs: connection exceptions, too many connections, interventions such as a shutdown."""
-_IN_THE_WAY = ("40", "55P03", "57014")
+_ENDED = ("40", "55P03", "57014")
 """Beginnings of SQLSTATEs: a deadlock or conflict with another transaction, a lock or a statement that took longer than allowed."""
 _SOON = ("starting up", "shutting down", "recovery mode", "too many", "slots are reserved")
 """Parts of the answers of a PostgreSQL that will accept connections later."""
@@ -72,7 +72,7 @@ class Database:
     def transaction(self) -> Iterator[Connection]:
         """A transaction, committed at the end.
 
-        Raises DatabaseUnavailable or DatabaseRefuses, and StreamgaugeError when other transactions are in its way; then nothing is written.
+        Raises DatabaseUnavailable or DatabaseRefuses, and StreamgaugeError when another transaction or a timeout ends it; then nothing is written.
         """
         try:
             with self.engine.begin() as connection:
@@ -82,8 +82,8 @@ class Database:
             if _is_away(error, reason):
                 msg = f"the database at {self} does not answer ({reason}); start it, or correct {VARIABLE}"
                 raise DatabaseUnavailable(msg) from error
-            if str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith(_IN_THE_WAY):
-                msg = f"the database at {self} ended a transaction ({reason}); look for other transactions on the same table, and at its time-outs"
+            if str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith(_ENDED):
+                msg = f"the database at {self} ended a transaction ({reason}); check for other transactions on the same table, and the timeouts of the database"
                 raise StreamgaugeError(msg) from error
             msg = f"the database at {self} refuses ({reason}); correct {VARIABLE}, which must name a user who may create tables there and write to them"
             raise DatabaseRefuses(msg) from error

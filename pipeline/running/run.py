@@ -155,7 +155,8 @@ class Starter:
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
         query.source.partitions(self._settings)
-        _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned, names_in(self._settings.lake)
+        _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
+        names_in(self._settings.lake)
 
     def schema_ids_ahead(self, query: Query, failed: Run) -> set[int]:
         """All schema ids from the failed run's offsets to the end of the topic, so that one restart covers all unknown ids."""

@@ -169,7 +169,7 @@ def test_a_file_that_cannot_be_opened_is_refused_and_a_locked_one_is_away(tmp_pa
 
 
 @pytest.mark.parametrize("limit", ["lock_timeout", "statement_timeout"])
-def test_a_transaction_that_others_are_in_the_way_of_is_neither_refused_nor_waited_for_without_end(postgres, limit):
+def test_a_transaction_that_the_database_ends_is_neither_refused_nor_waited_for_without_end(postgres, limit):
     url = postgres.new_database()
     holder, waiting = table_at(url), table_at(f"{url}?options=-c%20{limit}%3D50")
     holder.prepare()
