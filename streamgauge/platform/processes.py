@@ -18,6 +18,8 @@ from streamgauge.platform.guard import kill_group
 
 _GUARD_PROGRAM = Path(__file__).with_name("guard.py")
 LOG_TAIL_LINES = 5
+EXEC_ATTEMPTS, EXEC_SECONDS = 100, 0.01
+"""How often, and how far apart, a process is asked for its command. It has none for a moment while it becomes another program."""
 
 
 class Guard:
@@ -168,7 +170,7 @@ class PidFile:
         try:
             remembered = json.loads(self.path.read_text())
             process = psutil.Process(remembered["pid"])
-            is_the_same = process.cmdline()[-1:] == [remembered["argument"]]
+            is_the_same = _last_argument(process) == remembered["argument"]
         except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
             return None
         return process if is_the_same else None
@@ -176,6 +178,15 @@ class PidFile:
     def remove(self) -> None:
         """Deletes the file."""
         self.path.unlink(missing_ok=True)
+
+
+def _last_argument(process: psutil.Process) -> str | None:
+    """The last argument of its command. None if it has no command, as a thread of the kernel."""
+    for _ in range(EXEC_ATTEMPTS):
+        if command := process.cmdline():
+            return command[-1]
+        time.sleep(EXEC_SECONDS)  # it is just becoming another program, as Java's launcher does
+    return None
 
 
 def log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:

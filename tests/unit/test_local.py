@@ -272,6 +272,17 @@ class TestPidFile:
             popen.kill()
             eventually(lambda: file.process() is None, "the killed process to be gone, though nobody has waited for it")
 
+    def test_a_process_that_just_becomes_another_program_is_running(self, tmp_path):
+        """While it does, it has no command."""
+        script = tmp_path / "again.sh"
+        script.write_text('exec sh "$0" "$1"')
+        file, command = PidFile(tmp_path / "pid"), ["sh", str(script), "60"]
+        with subprocess.Popen(command) as popen:
+            file.write(popen.pid, command)
+            missed = sum(file.process() is None for _ in range(1000))
+            popen.kill()
+        assert missed == 0
+
     def test_a_process_of_another_user_is_named_with_the_user_who_can_end_it(self, monkeypatch):
         def refuse(process):
             raise psutil.AccessDenied(process.pid)
