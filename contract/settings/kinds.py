@@ -66,8 +66,10 @@ def _address_without_credentials(text: str) -> str:
     return _web_address(text)
 
 
-def _latin_1(text: str) -> str:
+def _header(text: str) -> str:
     text.encode("latin-1")
+    if not text.isprintable():
+        raise ValueError(text)
     return text
 
 
@@ -102,7 +104,7 @@ _AN_ADDRESS = "an address that begins with http:// or https://"
 _AN_OBJECT_STORE = "an object store, as s3a://bucket/folder, abfss://... or gs://..."
 
 TEXT = Kind(str, "text")
-HEADER = Kind(_latin_1, "text of Latin-1 characters, as an HTTP header has")
+HEADER = Kind(_header, "one line of Latin-1 characters, as an HTTP header has")
 PATH = Kind(Path, "a path")
 FLAG = Kind(lambda text: _FLAGS[text.lower()], "true or false")
 COUNT = Kind(_number_from(1), "a whole number from 1")

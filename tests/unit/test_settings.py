@@ -59,10 +59,11 @@ def test_another_process_can_be_given_the_same_settings():
         ("STREAMGAUGE_TAXI_SLIDE", "0.01 minutes", WHOLE_SECONDS),
         ("AWS_ENDPOINT_URL", "store:9000", "http:// or https://"),
         ("WIKIMEDIA_USER_AGENT", "Łukasz", "Latin-1"),
+        ("WIKIMEDIA_USER_AGENT", "me\nX-Other: header", "one line"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):
-    with refused(f"{variable} is '{text}'", expected):
+    with refused(f"{variable} is {text!r}", expected):
         Settings.from_environment({variable: text})
 
 
