@@ -6,8 +6,8 @@ RUN := .venv/bin/
 # With it, each of hundreds of processes compiles all that it imports: a second or two each time.
 unexport PYTHONDONTWRITEBYTECODE
 BENCH = PYTHONPATH=tests $(RUN)python -m benchmarks.
-# Two workers, each with a broker, a schema registry and a Spark session that its tests share.
-PYTEST = $(RUN)python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(SELECTED)
+# Three workers, as tests often wait, each with a broker, a schema registry and a Spark session that its tests share.
+PYTEST = $(RUN)python -m pytest --numprocesses 3 --no-loadscope-reorder $(SELECTED)
 
 # unit: no JVM. spark: transforms and streams, no server. kafka: a real broker. secure: one that requires authentication. dashboard: pages, and a
 # browser. cluster: a Spark Standalone cluster. e2e: whole programs, killed.

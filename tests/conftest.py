@@ -22,28 +22,27 @@ from running import (
     stop_shared_spark,
 )
 from topic_reset import delete_subjects, empty_topics
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 
-LONGEST = (
-    "e2e/test_kills.py",
-    "e2e/test_demo.py",
-    "cluster/test_standalone.py",
-    "e2e/test_verify.py",
-    "spark/test_workshop.py",
-    "spark/test_ingest.py",
-    "secure/test_programs.py",
-    "spark/test_workshop_command.py",
-)
-"""The files that take longest. A worker takes one file after the other: one of these at the end would leave the other workers idle."""
+
+class Scheduling(LoadFileScheduling):
+    """Gives a worker one file after the other, and the tests of whole programs as if they were one file.
+
+    Whole programs keep all cores busy for as long as they run: two at the same time take more than twice as long.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "whole programs" if nodeid.startswith(("tests/cluster/", "tests/e2e/")) else super()._split_scope(nodeid)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the longest files, and leaves the others in their order."""
-    order = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path, len(order)))
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    """Called by pytest-xdist."""
+    return Scheduling(config, log)
 
 
 def pytest_configure() -> None:
