@@ -10,7 +10,7 @@ BENCH = PYTHONPATH=tests $(RUN)python -m benchmarks.
 PYTEST = $(RUN)python -m pytest --numprocesses 3 --no-loadscope-reorder $(SELECTED)
 
 # unit: no JVM. spark: transforms and streams, no server. kafka: a real broker. secure: one that requires authentication. dashboard: pages, and a
-# browser. cluster: a Spark Standalone cluster. e2e: whole programs, killed.
+# browser. cluster: a Spark Standalone cluster. e2e: whole programs that fail and are killed.
 TIERS := e2e cluster kafka secure dashboard spark unit
 
 .PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) test-realtime demo-realtime compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean

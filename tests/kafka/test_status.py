@@ -1,4 +1,4 @@
-"""`streamgauge status` and `dead-letters`, with and without a Kafka. For the status of queries that run, see test_running_pipeline.py."""
+"""`streamgauge status` and `dead-letters`, with and without a Kafka. For the status of queries that run, see tests/e2e/test_running_pipeline.py."""
 
 import json
 import os
