@@ -6,8 +6,9 @@ RUN := .venv/bin/
 # With it, each of hundreds of processes compiles all that it imports: a second or two each time.
 unexport PYTHONDONTWRITEBYTECODE
 BENCH = PYTHONPATH=tests $(RUN)python -m benchmarks.
-# Three workers, as tests often wait, each with a broker, a schema registry and a Spark session that its tests share.
-PYTEST = $(RUN)python -m pytest --numprocesses 3 --no-loadscope-reorder $(SELECTED)
+# Two workers, each with a broker, a schema registry and a Spark session that its tests share.
+WORKERS := 2
+PYTEST = $(RUN)python -m pytest --numprocesses $(WORKERS) --no-loadscope-reorder $(SELECTED)
 
 # unit: no JVM. spark: transforms and streams, no server. kafka: a real broker. secure: one that requires authentication. dashboard: pages, and a
 # browser. cluster: a Spark Standalone cluster. e2e: whole programs that fail and are killed.
@@ -72,6 +73,8 @@ format: .venv/.dev ## put the code into its format
 	$(RUN)ruff check --fix .
 	$(RUN)ruff format .
 
+# While one worker runs whole programs, and another waits, the third has work.
+test: WORKERS := 3
 test: .venv/.dev ## every test but compose-test, chaos and the longest two of a cluster
 	$(PYTEST) -m "not long" $(addprefix tests/,$(TIERS))
 
