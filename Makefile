@@ -73,7 +73,7 @@ format: .venv/.dev ## put the code into its format
 	$(RUN)ruff check --fix .
 	$(RUN)ruff format .
 
-# While one worker runs whole programs, and another waits, the third has work.
+# The third worker uses the cores while others wait.
 test: WORKERS := 3
 test: .venv/.dev ## every test but compose-test, chaos and the longest two of a cluster
 	$(PYTEST) -m "not long" $(addprefix tests/,$(TIERS))
