@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
-from running import environment, eventually, free_ports
+from running import SHORT_LIVED, environment, eventually, free_ports
 
 from contract.settings import Settings
 from streamgauge.platform.processes import GuardedProcess
@@ -63,7 +63,9 @@ class Cluster:
         """Starts a command of Streamgauge that ends with this process."""
         own = replace(self.settings, home=self.home)
         command = [sys.executable, "-m", "streamgauge.cli", *arguments]
-        return GuardedProcess.start(command, log=own.logs / f"{name}.out", environment=environment(own), grace_seconds=2)
+        # A worker's executors have its environment.
+        variables = environment(own, JDK_JAVA_OPTIONS=SHORT_LIVED)
+        return GuardedProcess.start(command, log=own.logs / f"{name}.out", environment=variables, grace_seconds=2)
 
 
 @contextmanager

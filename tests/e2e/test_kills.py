@@ -32,13 +32,13 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     ]
     # More than any query gets through before the last one has started: each has a batch to be killed in.
     # Every twenty minutes forty cameras fall silent, and forty others are back.
-    times = [START + timedelta(seconds=3 * number) for number in range(8100)]
-    documents = [one_camera(f"cam-{number // 400 % 2}-{number % 40}", time) for number, time in enumerate(times)]
+    times = [START + timedelta(seconds=10 * number) for number in range(2430)]
+    documents = [one_camera(f"cam-{number // 120 % 2}-{number % 40}", time) for number, time in enumerate(times)]
     write_topic(fresh_registry, "nest-logs", documents[:10], partitions=3, key=b"home", clock=times.__getitem__)
     succeed("ingest", "nest-logs", "--once", settings=fresh_registry)
     rest = [*documents[10:], *[b"rubbish"] * 50]
     write_topic(fresh_registry, "nest-logs", rest, partitions=3, key=b"home", clock=[*times[10:], *[times[-1]] * 50].__getitem__)
-    succeed("produce", "wikimedia", "--unpaced", "--limit", "4000", settings=fresh_registry)
+    succeed("produce", "wikimedia", "--unpaced", "--limit", "1500", settings=fresh_registry)
     queries = [query for query in known(fresh_registry) if query.name in names]
     checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(fresh_registry)) for query in queries}
 
