@@ -20,7 +20,6 @@ spark = spark_session(Settings.from_environment())
 log4j = spark._jvm.org.apache.logging.log4j
 for logger in ("", "org.apache.kafka", "org.apache.spark"):
     log4j.core.config.Configurator.setLevel(logger, log4j.Level.INFO)
-spark.stop()
 told = {}
 for name, (arguments, variables) in commands.items():
     done = streamgauge(*arguments, settings=Settings.from_environment(variables), without_spark=True)
@@ -30,4 +29,5 @@ told["command lines"] = []
 for process in (me, *me.children(recursive=True)):
     with contextlib.suppress(psutil.NoSuchProcess):  # a child may end meanwhile
         told["command lines"].append(" ".join(process.cmdline()))
+spark.stop()  # writes the end of the event log
 json.dump(told, sys.stdout)

@@ -1,6 +1,7 @@
 """Each program does its work with the rights that docs/security.md lists, and says in a line which one it lacks."""
 
 import re
+from importlib import import_module
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
@@ -9,12 +10,14 @@ from plain import read_topic, write_topic
 from rights import Right, documented
 from running import eventually, one_line_error, streamgauge
 
-from contract.domains import TOPICS
+from contract.domains import NAMES, TOPICS
 from contract.kafka.create_topics import create_topics
 from contract.kafka.dead_letters import whole_letter
 from contract.kafka.errors import KafkaRefuses, is_about_group
 from contract.kafka.result_table import TableReader, read_to_end
 from contract.kafka.topic_ends import TopicEnds
+from contract.settings import Settings
+from pipeline.sinks.topics import TopicSink
 
 RIGHTS = documented()
 PROGRAMS = {
@@ -34,6 +37,20 @@ def test_the_rights_are_of_topics_that_there_are():
     topics = {topic.name for topic in TOPICS}
     assert len(RIGHTS) == 16
     assert {right.name for rights in RIGHTS.values() for right in rights} <= topics
+
+
+def test_the_rights_of_run_and_verify_are_for_every_query():
+    of_domains = [query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(Settings())]
+    sources = {query.source.name for query in of_domains}
+    results = {topic.name for query in of_domains if isinstance(query.sink, TopicSink) for topic in query.sink.topics}
+    told = {"streaming-metrics", "query-states", "alerts"}
+    assert sources == of("run", "READ")
+    assert results | told == of("run", "WRITE")
+    assert sources | results | {"alerts"} == of("verify", "READ")
+
+
+def of(program, operation):
+    return {right.name for right in RIGHTS[program] if right.operation == operation}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
