@@ -96,6 +96,15 @@ def settings_on_free_ports(home: Path) -> Settings:
     )
 
 
+def few_rows(settings: Settings, **config: str) -> Settings:
+    """The same settings for a process, whose Spark session is for few rows too. config: more of the session's configuration.
+
+    Java's options, because a file of configuration has Spark start a second JVM, and both without the archive of their classes.
+    """
+    options = " ".join([settings.driver_java_options, *(f"-D{name}={value}" for name, value in {**FEW_ROWS, **config}.items())])
+    return replace(settings, driver_java_options=options, shuffle_partitions=1)
+
+
 def running_platform(home: Path) -> Iterator[Settings]:
     """Settings of a broker of its own that runs, with every topic."""
     chosen = settings_on_free_ports(home)

@@ -11,7 +11,7 @@ import pytest
 from brokers import Secured
 from plain import one_camera, read_topic, write_topic
 from rights import Right, documented
-from running import FEW_ROWS, environment, start_server, streamgauge
+from running import environment, few_rows, start_server, streamgauge
 from topic_reset import empty_topics
 
 from contract.domains import NAMES
@@ -56,12 +56,11 @@ def flow(secured, tmp_path_factory):
     """
     empty_topics(secured.admin.kafka)
     home, events = (tmp_path_factory.mktemp(name) for name in ("pipeline", "events"))
-    config = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": f"file://{events}", **FEW_ROWS}
-    java_options = " ".join([secured.admin.driver_java_options, *(f"-D{name}={value}" for name, value in config.items())])
+    config = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": f"file://{events}"}
     key_password = secured.secret("key")
     certified = secured.as_certified("verify", password=key_password, written=f"${{env:{KEY_PASSWORD}}}")
     # An empty address stands for the embedded registry, which runs.
-    secured = replace(secured, admin=replace(secured.admin, schema_registry_url="", driver_java_options=java_options, shuffle_partitions=1))
+    secured = replace(secured, admin=replace(few_rows(secured.admin, **config), schema_registry_url=""))
     commands = {
         **{
             f"produce {domain}": (("produce", domain, "--limit", str(EVENTS), "--unpaced"), program(secured, f"produce {domain}", home))
