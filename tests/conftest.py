@@ -29,15 +29,19 @@ from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 
+TOGETHER = (("tests/cluster/", "tests/e2e/"), ("tests/dashboard/test_browser",), ("tests/secure/",))
+"""Prefixes of the files that are given to one worker."""
+
 
 class Scheduling(LoadFileScheduling):
-    """Gives a worker one file after the other, and the tests of whole programs as if they were one file.
+    """Gives a worker one file after the other, and some files as if they were one.
 
-    Whole programs keep all cores busy for as long as they run: two at the same time take more than twice as long.
+    Whole programs keep all cores busy for as long as they run: two at the same time take more than twice as long. The broker that requires
+    authentication and the browser are started once if one worker runs all tests that use them.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "whole programs" if nodeid.startswith(("tests/cluster/", "tests/e2e/")) else super()._split_scope(nodeid)
+        return next((prefixes[0] for prefixes in TOGETHER if nodeid.startswith(prefixes)), None) or super()._split_scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:

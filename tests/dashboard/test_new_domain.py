@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import PATIENCE_MS, PROCESS_SECONDS, environment
+from running import PATIENCE_MS, PROCESS_SECONDS, environment, few_rows
 
 from dashboard.server import dashboard_url
 from streamgauge.platform.processes import GuardedProcess
@@ -15,17 +15,28 @@ from streamgauge.platform.processes import GuardedProcess
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests" / "weather"
 IN_ONE_PROCESS = """
-import json, sys
+import contextlib, io, json, sys
 from streamgauge.cli import main
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["streamgauge", *arguments]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise
+printed = []
+for command in json.loads(sys.argv[1]):
+    sys.argv = ["streamgauge", *command.split()]
+    with contextlib.redirect_stdout(io.StringIO()) as stdout:
+        try:
+            main()
+        except SystemExit as end:
+            if end.code:
+                raise
+    printed.append(stdout.getvalue())
+print(json.dumps(printed))
 """
-"""Runs commands one after the other, so that those with Spark start its JVM once."""
+"""Runs commands one after the other, and prints what each has printed."""
+COMMANDS = (
+    "up",
+    "produce weather --rate 500 --limit 500 --duplicates 0.1 --corrupt 0.1 --json",
+    "run weather-city-stats --once",
+    "verify --format json",
+    "report weather-city-stats --format json",
+)
 LINE = ('    "wikimedia",\n', '    "wikimedia",\n    "weather",\n')
 
 
@@ -34,7 +45,7 @@ def tree(tmp_path):
     """The project with the files of the domain and its line."""
     tree = tmp_path / "tree"
     for room in ("contract", "producers", "pipeline", "dashboard", "streamgauge", "data"):
-        shutil.copytree(ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / room, tree / room)
     shutil.copytree(FILES, tree, dirs_exist_ok=True)
     names = tree / "contract" / "domains" / "__init__.py"
     assert LINE[0] in names.read_text(), f"{names} has no longer the line that this test changes"
@@ -42,7 +53,7 @@ def tree(tmp_path):
     return tree
 
 
-def test_it_is_produced_counted_verified_reported_and_shown(tree, fresh_registry, browser, until):
+def test_it_is_produced_counted_verified_reported_and_shown(tree, fresh_registry, tab, until):
     own = {
         "KAFKA_BOOTSTRAP_SERVERS": fresh_registry.bootstrap_servers,
         "SCHEMA_REGISTRY_URL": fresh_registry.registry_url,
@@ -50,45 +61,37 @@ def test_it_is_produced_counted_verified_reported_and_shown(tree, fresh_registry
         "PYTHONSAFEPATH": "1",  # the working directory holds the project without the domain
     }
 
-    def streamgauge(*commands):
-        """What the commands print, together."""
-        command = [sys.executable, "-c", IN_ONE_PROCESS, json.dumps([one.split() for one in commands])]
-        variables = environment(fresh_registry, **own)
-        done = subprocess.run(command, cwd=tree, env=variables, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False)
-        assert done.returncode == 0, f"{commands} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-        return done.stdout
-
-    streamgauge("up")
-    sent = json.loads(streamgauge("produce weather --rate 500 --limit 500 --duplicates 0.1 --corrupt 0.1 --json"))
-    verdicts = {one["query"]: one for one in json.loads(streamgauge("run weather-city-stats --once", "verify --format json"))}
+    command = [sys.executable, "-c", IN_ONE_PROCESS, json.dumps(COMMANDS)]
+    variables = environment(few_rows(fresh_registry), **own)
+    done = subprocess.run(command, cwd=tree, env=variables, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, sent, _, found, rows = (printed and json.loads(printed) for printed in ["", *json.loads(done.stdout)[1:]])
+    verdicts = {one["query"]: one for one in found}
     assert {query: one["verdict"] for query, one in verdicts.items() if query.startswith("weather")} == {
         "weather-city-stats": "right",
         "weather-dead-letters": "right",
     }
     assert verdicts["weather-dead-letters"]["rows"]["equal"] == sent["corrupt"] > 0
-    rows = json.loads(streamgauge("report weather-city-stats --format json"))
     assert sum(row["readings"] for row in rows) == sent["readings"] == 500
     assert {row["city"] for row in rows} == {"Bergen", "Lisbon", "Tartu", "Trieste", "unknown"}
 
     url = dashboard_url(fresh_registry)
     command = [sys.executable, "-m", "streamgauge.cli", "dashboard"]
     served = GuardedProcess.start(command, log=tree / "dashboard.log", environment=environment(fresh_registry, **own))
-    page = browser.new_page()
     try:
 
         def answers():
             try:
-                return "" if page.goto(url) else "no answer"
+                return "" if tab.goto(url) else "no answer"
             except Exception as error:  # whatever Chromium calls it while nobody listens
                 return str(error)
 
         until(answers, "".__eq__, f"the dashboard was to answer at {url}")
-        card = page.get_by_test_id("stVerticalBlock").filter(has=page.get_by_role("heading", name="Weather", exact=True)).last
+        card = tab.get_by_test_id("stVerticalBlock").filter(has=tab.get_by_role("heading", name="Weather", exact=True)).last
         card.get_by_text("weather-city-stats stopped").wait_for(timeout=PATIENCE_MS)
         card.get_by_text("Verified").filter(visible=True).first.wait_for(timeout=PATIENCE_MS)
-        page.get_by_test_id("stTopNavLink").filter(has_text="Weather").click(timeout=PATIENCE_MS)
-        page.get_by_role("heading", name="Weather").wait_for(timeout=PATIENCE_MS)
-        page.get_by_test_id("stDataFrame").wait_for(timeout=PATIENCE_MS)
+        tab.get_by_test_id("stTopNavLink").filter(has_text="Weather").click(timeout=PATIENCE_MS)
+        tab.get_by_role("heading", name="Weather").wait_for(timeout=PATIENCE_MS)
+        tab.get_by_test_id("stDataFrame").wait_for(timeout=PATIENCE_MS)
     finally:
-        page.close()
         served.stop()
