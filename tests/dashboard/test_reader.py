@@ -6,15 +6,15 @@ import threading
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from running import RETRY_SECONDS, running_broker, start_server
+from running import RETRY_SECONDS, start_server
 
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import create_topics
 from contract.kafka.result_table import read_to_end
-from contract.process.ports import free_ports
 from dashboard.reading.reader import Follower, Snapshot, per_snapshot
+from streamgauge.platform.kafka import EmbeddedKafka
 
 NOBODY_LISTENS = "127.0.0.1:1"
 
@@ -110,27 +110,23 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
     )
 
 
-def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(settings, tmp_path, until):
-    broker = running_broker(dataclasses.replace(settings, home=tmp_path, kafka_port=free_ports(2)[0]))
-    try:
-        follower = Follower(broker.settings.kafka, NEST_CAMERA_STATS.name)
-        producer = Producer({"bootstrap.servers": broker.settings.bootstrap_servers, "log_level": 0})
-        producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 1}')
-        assert producer.flush(RETRY_SECONDS) == 0
-        until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
+def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(own_broker, until):
+    broker, follower = EmbeddedKafka(own_broker), Follower(own_broker.kafka, NEST_CAMERA_STATS.name)
+    producer = Producer({"bootstrap.servers": own_broker.bootstrap_servers, "log_level": 0})
+    producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 1}')
+    assert producer.flush(RETRY_SECONDS) == 0
+    until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
 
-        broker.stop()
-        away = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of Kafka was to be noticed")
-        assert broker.settings.bootstrap_servers in away.error
-        assert counts(away.rows) == {"94107": 1}
+    broker.stop()
+    away = until(lambda: follower.snapshot, lambda seen: seen.error is not None, "the loss of Kafka was to be noticed")
+    assert own_broker.bootstrap_servers in away.error
+    assert counts(away.rows) == {"94107": 1}
 
-        start_server(broker)
-        producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 2}')
-        assert producer.flush(RETRY_SECONDS) == 0
-        until(lambda: (follower.snapshot.error, counts(follower.snapshot.rows)), (None, {"94107": 2}).__eq__, "the reader was to go on")
-        follower.stop()
-    finally:
-        broker.stop()
+    start_server(broker)
+    producer.produce(NEST_CAMERA_STATS.name, key="a", value='{"zip_code": "94107", "count": 2}')
+    assert producer.flush(RETRY_SECONDS) == 0
+    until(lambda: (follower.snapshot.error, counts(follower.snapshot.rows)), (None, {"94107": 2}).__eq__, "the reader was to go on")
+    follower.stop()
 
 
 def test_what_is_made_of_a_snapshot_is_made_once_for_its_filters_and_goes_with_it():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import requests
 from plain import START, one_camera, read_topic, write_topic
-from running import alive, below, environment, eventually, streamgauge, succeed
+from running import alive, below, environment, eventually, few_rows, streamgauge, succeed
 from topic_reset import empty_topics
 
 from contract.process.ports import free_ports
@@ -38,7 +38,7 @@ class Pipeline:
 def pipeline(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     """`streamgauge run nest-camera-stats` on 30 records, with Spark's UI."""
     empty_topics(settings.kafka)
-    settings = replace(settings, home=tmp_path_factory.mktemp("home"), spark_ui_port=free_ports(1)[0])
+    settings = few_rows(replace(settings, home=tmp_path_factory.mktemp("home"), spark_ui_port=free_ports(1)[0]))
     produce(settings, 0, 30)
     said = settings.home / "run.txt"
     command = [sys.executable, "-m", "streamgauge.cli", "run", STATS]
@@ -65,12 +65,16 @@ def state(settings, *arguments):
 
 
 def test_the_status_of_a_query_that_has_no_more_to_do(pipeline):
-    def idle():
+    def committed():
         assert pipeline.process.poll() is None, pipeline.said.read_text()
+        return (pipeline.settings.checkpoints / f"{STATS}-v1-update" / "commits" / "1").exists()
+
+    def idle():
         found = status(pipeline.settings)
         return found["state"] == "idle" and found["watermark"] and found
 
-    found = eventually(idle, "a batch, one after it that moves the watermark, and no more to do")
+    eventually(committed, "a batch, and one after it that moves the watermark")
+    found = eventually(idle, "no more to do")
     assert (found["pid"], found["lag"], found["late_rows"], found["error"]) == (pipeline.process.pid, 0, 0, None)
     assert found["state_rows"] > 0
     assert found["watermark"].startswith("2025-12-31T23:50:2"), "ten minutes before the last event of a partition"

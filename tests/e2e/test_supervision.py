@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from confluent_kafka.admin import AdminClient
 from plain import one_camera, read_topic, results, write_topic
-from running import environment, eventually, running_queries, start_server, streamgauge, succeed
+from running import environment, eventually, few_rows, running_queries, start_server, streamgauge, succeed
 
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
@@ -95,7 +95,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost_when_there_is_space_again(fres
     log = tmp_path / "pipeline.txt"
     with (
         log.open("w") as stderr,
-        subprocess.Popen(["unshare", "-Urm", "sh", "-c", run], env=environment(fresh, **variables), stderr=stderr) as process,
+        subprocess.Popen(["unshare", "-Urm", "sh", "-c", run], env=environment(few_rows(fresh), **variables), stderr=stderr) as process,
     ):
         home = Path(f"/proc/{process.pid}/root{small}")
         try:

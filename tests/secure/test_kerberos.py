@@ -10,7 +10,7 @@ from brokers import EmbeddedKafka
 from kerberos import REALM, Kdc, missing, whole_java
 from messages import absent
 from plain import read_topic
-from running import RETRY_SECONDS, environment, one_line_error, start_server, streamgauge
+from running import RETRY_SECONDS, SHORT_LIVED, environment, few_rows, one_line_error, start_server, streamgauge
 
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
 from contract.errors import StreamgaugeError
@@ -76,7 +76,7 @@ def kerberized(kdc, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kerberized")
     port, _, kerberos_port = free_ports(3)
     cache = Settings.from_environment().cache
-    plain = Settings(home=folder / "home", kafka_port=port, cache=cache, java_home=str(whole_java()))
+    plain = Settings(home=folder / "home", kafka_port=port, cache=cache, java_home=str(whole_java()), driver_java_options=SHORT_LIVED)
     broker = KerberizedKafka(plain, kerberos_port, kdc)
     start_server(broker)
     create_topics(plain.kafka)
@@ -98,7 +98,7 @@ def test_spark_reads_and_writes_by_a_keytab(kerberized, kdc):
     options = f"-Djava.security.krb5.conf={kdc.config}"
     done = subprocess.run(
         [sys.executable, str(COPIER)],
-        env=environment(settings, JDK_JAVA_OPTIONS=options),
+        env=environment(few_rows(settings), JDK_JAVA_OPTIONS=options),
         capture_output=True,
         text=True,
         timeout=600,
