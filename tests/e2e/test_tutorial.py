@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from running import environment, settings_on_free_ports, streamgauge
+from running import environment, few_rows, settings_on_free_ports, streamgauge
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
@@ -52,7 +52,7 @@ def settings(tmp_path):
 def shell(settings, tmp_path):
     """A shell in which mktemp makes its folders in `tmp_path`. What it has started is ended."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    shell = Shell(environment(settings, PATH=path, TMPDIR=str(tmp_path)), tmp_path)
+    shell = Shell(environment(few_rows(settings), PATH=path, TMPDIR=str(tmp_path)), tmp_path)
     yield shell
     for home in tmp_path.glob("*/home"):
         streamgauge("down", settings=replace(settings, home=home))
