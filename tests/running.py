@@ -250,11 +250,14 @@ def one_line_error(done: "subprocess.CompletedProcess[str]") -> str:
 def eventually(probe: Callable[[], T], what: str) -> T:
     """The first truthy answer of `probe`; fails with `what` was waited for, and the last answer."""
     deadline = time.monotonic() + RETRY_SECONDS
-    while not (answer := probe()):
-        if time.monotonic() > deadline:
+    while True:
+        begun = time.monotonic()
+        if answer := probe():
+            return answer
+        now = time.monotonic()
+        if now > deadline:
             pytest.fail(f"waited {RETRY_SECONDS} s for {what}; the last answer was {answer!r}")
-        time.sleep(0.1)
-    return answer
+        time.sleep(max(0.1, 2 * (now - begun)))  # a probe that costs much would take the cores from what it waits for
 
 
 def kafka_client_threads() -> set[str]:
