@@ -1,19 +1,20 @@
 """Verifies sinks whose rows name the record they come from: archives and dead letters."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import zip_longest
 from pathlib import Path
 
 import orjson
 import pyarrow.parquet
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from pipeline.checkpoint.contents import Offsets
+from pipeline.checkpoint.contents import Offsets, Partition
 from pipeline.sinks.archives import Archive, DeltaArchive
 from pipeline.sinks.topics import DeadLetterTopic
-from pipeline.sources.kafka import first_and_end_offsets, records_between, source_partitions
+from pipeline.sources.kafka import ORIGIN, first_and_end_offsets, records_between, source_partitions
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.log import live_entries, path_of
 from pipeline.verification.check import Check
@@ -23,6 +24,8 @@ from pipeline.verification.prefix import Prefix
 
 _OF_FILES = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
 """Signs of a file that could not be read."""
+_MAX_ROWS = 5000
+"""How many rows of the records that differ are read again."""
 Expected = Callable[[Offsets, Offsets], DataFrame]
 """The expected rows of the records between two offsets of each partition, by origin."""
 
@@ -88,26 +91,39 @@ def _compared(
     notes: Sequence[str] = (),
 ) -> Outcome:
     counts, wrong = compare(expected(prefix.starts, prefix.ends), found, prefix, kept_from)
-    differences = [difference for origin in wrong for difference in _differences(origin, expected, found)]
+    differences = _differences(wrong, expected, found)
     faults = [*faults, *check.source.unknown_files(found)]
     return check.found(prefix, rows=counts, differences=differences[:MAX_DIFFERENCES], faults=faults, notes=notes)
 
 
-def _differences(origin: Row, expected: Expected, found: DataFrame) -> list[Difference]:
-    """Reads the rows of one record again and returns how they differ."""
-    topic, number, offset = origin.topic, origin.partition, origin.offset
-    should_be = _contents(expected({(topic, number): offset}, {(topic, number): offset + 1}))
-    are = _contents(found.where((F.col("topic") == topic) & (F.col("partition") == number) & (F.col("offset") == offset)))
+def _differences(origins: Sequence[Row], expected: Expected, found: DataFrame) -> list[Difference]:
+    """Reads the rows of a few records again, all at once, and returns how they differ."""
+    if not origins:
+        return []
+    records = [((origin.topic, origin.partition), origin.offset) for origin in origins]
+    should_be = _contents(reduce(DataFrame.unionAll, (expected({which: offset}, {which: offset + 1}) for which, offset in records)))
+    is_of_one = (
+        (F.col("topic") == topic) & (F.col("partition") == number) & (F.col("offset") == offset) for (topic, number), offset in records
+    )
+    are = _contents(found.where(reduce(Column.__or__, is_of_one)))
+    return [difference for record in records for difference in _differences_of(*record, should_be[record], are[record])]
+
+
+def _differences_of(which: Partition, offset: int, should_be: Counter[str], are: Counter[str]) -> list[Difference]:
     lacking, more = ([orjson.loads(row) for row in (one - other).elements()] for one, other in ((should_be, are), (are, should_be)))
-    where = f"{topic}-{number} offset {offset}"
+    where = f"{which[0]}-{which[1]} offset {offset}"
     return [
         Difference("missing" if other is None else "extra" if one is None else "different", where, one, other)
         for one, other in zip_longest(lacking, more)
     ]
 
 
-def _contents(rows: DataFrame) -> Counter[str]:
-    return Counter(row[CONTENT] for row in rows.select(CONTENT).limit(1000).collect())
+def _contents(rows: DataFrame) -> defaultdict[tuple[Partition, int], Counter[str]]:
+    """The rows of each record."""
+    found: defaultdict[tuple[Partition, int], Counter[str]] = defaultdict(Counter)
+    for row in rows.select(*ORIGIN, CONTENT).limit(_MAX_ROWS).collect():
+        found[(row.topic, row.partition), row.offset][row[CONTENT]] += 1
+    return found
 
 
 def _faults(what: str, paths: Sequence[Path], folder: str) -> list[str]:
