@@ -1,4 +1,4 @@
-"""kill -9 of a pipeline in a process of its own, in the middle of a batch."""
+"""kill -9 of a pipeline in a process of its own, in the middle of a batch; or only what a checkpoint lacks after it."""
 
 import random
 import subprocess
@@ -54,3 +54,16 @@ def kill_in_a_batch(names, is_in_a_batch, settings, *, records=30, within_second
             eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
         finally:
             pipeline.kill()
+
+
+def lose_last_batch(checkpoint):
+    """Removes what the checkpoint says of the last batch with records, but its plan; returns its number."""
+    with_rows = max(
+        number for number in checkpoint.planned if number == 0 or checkpoint.batch(number).ends != checkpoint.batch(number - 1).ends
+    )
+    lost = {"commits": (with_rows, checkpoint.last_committed), "offsets": (with_rows + 1, checkpoint.planned[-1])}
+    for folder, (first, last) in lost.items():
+        for number in range(first, last + 1):
+            (checkpoint.folder / folder / str(number)).unlink()
+    assert checkpoint.last_committed < with_rows
+    return with_rows

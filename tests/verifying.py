@@ -3,20 +3,22 @@
 from dataclasses import replace
 
 from confluent_kafka import Producer
+from running import shared_spark
 
 from pipeline.catalog import chosen
 from pipeline.running.runner import Runner
 from pipeline.verification.verifier import Verifier
 
 
-def run_once(spark, settings, *names, mode=None, **changes):
+def run_once(settings, *names, mode=None, **changes):
+    """Runs these queries alone: without the dead letters that `streamgauge run` adds."""
     settings = replace(settings, **changes)
     queries = [query for query in chosen(names, settings) if not names or query.name in names]
-    Runner(spark, settings, once=True).run([replace(query, mode=mode or query.mode) for query in queries])
+    Runner(shared_spark(), settings, once=True).run([replace(query, mode=mode or query.mode) for query in queries])
 
 
-def verified(spark, settings, *names, mode=None):
-    verifier = Verifier(spark, settings)
+def verified(settings, *names, mode=None):
+    verifier = Verifier(shared_spark(), settings)
     queries = [query for query in chosen(names, settings) if not names or query.name in names]
     outcomes = {query.name: verifier.verify(replace(query, mode=mode or query.mode)) for query in queries}
     return outcomes[names[0]] if len(names) == 1 else outcomes

@@ -49,11 +49,11 @@ class TestLateness:
     def test_the_late_rows_are_those_that_spark_dropped_though_it_has_forgotten_its_batches(self, spark, fresh):
         write_topic(fresh, "nest-logs", backlog(), partitions=3)
         with few_batches_kept(spark):
-            run_once(spark, fresh, STATS, max_offsets_per_trigger=375)
+            run_once(fresh, STATS, max_offsets_per_trigger=375)
         folder = CheckpointName(STATS, 1, "update").folder(fresh)
         assert len([path for path in (folder / "offsets").iterdir() if path.name.isdigit()]) < 6, "Spark should have forgotten its batches"
 
-        found = verified(spark, fresh, STATS)
+        found = verified(fresh, STATS)
         assert found.verdict == "right", found
         assert found.records == 3150
         assert found.lateness.late_rows == dropped(fresh, STATS)
@@ -65,31 +65,31 @@ class TestLateness:
         assert found.notes == []
 
         folder.with_name(f"{folder.name}.journal").unlink()
-        found = verified(spark, fresh, STATS)
+        found = verified(fresh, STATS)
         assert found.verdict == "right", found
         assert found.rows.unknown_lateness > 0
         assert found.lateness.unknown_rows > 0
         assert "are not in the journal" in found.notes[0]
 
-    def test_a_lost_event_is_not_taken_for_a_late_one(self, spark, fresh):
+    def test_a_lost_event_is_not_taken_for_a_late_one(self, fresh):
         write_topic(fresh, "nest-logs", [one_camera("cam-1", START), one_camera("cam-1", START + timedelta(seconds=30))], partitions=1)
-        run_once(spark, fresh, STATS)
-        assert verified(spark, fresh, STATS).verdict == "right"
+        run_once(fresh, STATS)
+        assert verified(fresh, STATS).verdict == "right"
         write_topic(fresh, "nest-logs", [one_camera("cam-2", START)], partitions=1)
         lose_what_came(CheckpointName(STATS, 1, "update").folder(fresh), {"nest-logs": {"0": 3, "1": 0, "2": 0}})
-        found = verified(spark, fresh, STATS)
+        found = verified(fresh, STATS)
         assert found.verdict == "wrong"
         (expected, held) = next(iter(differences(found, "different").values()))
         assert (expected["count"], held["count"]) == (3, 2)
         assert found.lateness.late_rows == 0
 
-    def test_a_watermark_that_ran_ahead_makes_the_table_wrong_that_lacks_what_it_dropped(self, spark, fresh):
+    def test_a_watermark_that_ran_ahead_makes_the_table_wrong_that_lacks_what_it_dropped(self, fresh):
         punctual = [one_camera(f"cam-{number % 3}", START + timedelta(seconds=number)) for number in range(600)]
         of_2099 = one_camera("cam-1", datetime(2099, 1, 1, tzinfo=UTC))
         for part in ([*punctual[:300], of_2099], punctual[300:]):
             write_topic(fresh, "nest-logs", part, partitions=3)
-            run_once(spark, fresh, STATS, future="40000 days")
-        found = verified(spark, fresh, STATS)
+            run_once(fresh, STATS, future="40000 days")
+        found = verified(fresh, STATS)
         assert found.verdict == "wrong"
         assert (found.lateness.events, found.lateness.late_events, found.lateness.wrongly_late_events) == (600, 0, 300)
         assert found.faults[0].startswith("300 events count nowhere, though they came in time on their own partition")
@@ -106,16 +106,16 @@ def lose_what_came(folder, ends):
 
 
 class TestRetention:
-    def test_what_is_cut_is_not_checkable_and_the_rest_still_is(self, spark, fresh):
+    def test_what_is_cut_is_not_checkable_and_the_rest_still_is(self, fresh):
         values = [one_camera(f"cam-{number % 40}", START + timedelta(seconds=number * 20)) for number in range(2250)]
         write_topic(fresh, "nest-logs", values, partitions=3)
         # A partition is never more than an hour behind the others here, and the setting says so: the cut can be told from what follows.
         fresh = replace(fresh, partition_skew="1 hour")
-        run_once(spark, fresh, STATS, "nest-archive", max_offsets_per_trigger=750)
+        run_once(fresh, STATS, "nest-archive", max_offsets_per_trigger=750)
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
         for deleted in admin.delete_records([TopicPartition("nest-logs", number, 300) for number in range(3)]).values():
             deleted.result()
-        found = verified(spark, fresh, STATS, "nest-archive")
+        found = verified(fresh, STATS, "nest-archive")
         assert {outcome.verdict for outcome in found.values()} == {"right"}, found
         cut = "retention has cut nest-logs-{}: the query began at offset 0, the topic now begins at 300"
         assert found[STATS].notes == [cut.format(number) for number in range(3)]
@@ -127,55 +127,54 @@ class TestRetention:
         for key, more in ((keys[0], +1), (keys[-1], +1), (keys[-2], -1)):
             write(fresh, "nest-camera-stats", key, orjson.dumps({**table[key], "count": table[key]["count"] + more}))
         write(fresh, "nest-camera-stats", keys[-3], None)
-        found = verified(spark, fresh, STATS)
+        found = verified(fresh, STATS)
         assert differences(found, "different").keys() == {keys[-1].decode(), keys[-2].decode()}
         assert differences(found, "missing").keys() == {keys[-3].decode()}
 
-    def test_how_far_what_is_cut_may_reach_follows_the_skew_of_the_query_itself(self, spark, fresh):
+    def test_how_far_what_is_cut_may_reach_follows_the_skew_of_the_query_itself(self, fresh):
         times = [START + timedelta(seconds=20 * number) for number in range(2250)]
         values = [one_camera(f"cam-{number // 100}", time) for number, time in enumerate(times)]
         write_topic(fresh, "nest-logs", values, partitions=3, clock=times.__getitem__)
-        run_once(spark, fresh, "nest-camera-status", max_offsets_per_trigger=750)
+        run_once(fresh, "nest-camera-status", max_offsets_per_trigger=750)
         admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
         for deleted in admin.delete_records([TopicPartition("nest-logs", number, 300) for number in range(3)]).values():
             deleted.result()
-        found = verified(spark, fresh, "nest-camera-status")
+        found = verified(fresh, "nest-camera-status")
         assert found.verdict == "right", found
         assert found.rows.not_checkable > 0 < found.rows.equal, found
 
-    def test_a_topic_that_was_created_anew_is_said_to_be(self, spark, fresh):
+    def test_a_topic_that_was_created_anew_is_said_to_be(self, fresh):
         write_topic(fresh, "nest-logs", [one_camera("cam-1", START)] * 30, partitions=3)
-        run_once(spark, fresh, STATS)
+        run_once(fresh, STATS)
         folder = CheckpointName(STATS, 1, "update").folder(fresh)
         lose_what_came(folder, {"nest-logs": {"0": 99, "1": 99, "2": 99}})
-        found = verified(spark, fresh, STATS)
+        found = verified(fresh, STATS)
         assert found.verdict == "not checked"
         assert "was recreated" in found.problem
 
 
-def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(spark, fresh_registry):
-    for first, schema in ((0, V1), (300, V2)):
+def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(fresh_registry):
+    for first, schema in ((0, V1), (30, V2)):
         serialize = AvroSerializer(SchemaRegistryClient({"url": fresh_registry.registry_url}), schema)
         values = [
             serialize(change(number, at=1767225600 + number), SerializationContext("wikimedia", MessageField.VALUE))
-            for number in range(first, first + 300)
+            for number in range(first, first + 30)
         ]
         write_topic(fresh_registry, "wikimedia", values, partitions=3)
-        run_once(spark, fresh_registry, "wikimedia-archive", "wikimedia-edit-stats")
-    found = verified(spark, fresh_registry, "wikimedia-archive", "wikimedia-edit-stats")
-    assert {outcome.verdict for outcome in found.values()} == {"right"}, found
-    assert found["wikimedia-archive"].rows.equal == 600
+        run_once(fresh_registry, "wikimedia-archive")
+    found = verified(fresh_registry, "wikimedia-archive")
+    assert (found.verdict, found.rows.equal) == ("right", 60), found
 
 
-def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(spark, fresh):
+def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(fresh):
     write_topic(fresh, "nest-logs", backlog(late_duplicates=False), partitions=3)
-    run_once(spark, fresh, STATS, mode="append", max_offsets_per_trigger=1000)
-    assert verified(spark, fresh, STATS).verdict == "not run"
-    found = verified(spark, fresh, STATS, mode="append")
+    run_once(fresh, STATS, mode="append", max_offsets_per_trigger=1000)
+    assert verified(fresh, STATS).verdict == "not run"
+    found = verified(fresh, STATS, mode="append")
     assert found.verdict == "right", found
     assert found.rows.equal == len(folded(fresh, "nest-camera-stats")) > 0
-    run_once(spark, fresh, STATS, mode="complete", max_offsets_per_trigger=2000)
-    found = verified(spark, fresh, STATS, mode="complete")
+    run_once(fresh, STATS, mode="complete", max_offsets_per_trigger=2000)
+    found = verified(fresh, STATS, mode="complete")
     assert found.verdict == "right", found
     assert found.rows.equal > len(folded(fresh, "nest-camera-stats")) - 60
     assert "v1-append" in found.notes[0]
