@@ -13,6 +13,7 @@ from databases import PASSWORD
 from plain import one_camera, results, write_counts, write_topic
 from running import eventually, one_line_error, running_queries, streamgauge, succeed, verify
 from topic_reset import empty_topics
+from verifying import run_once
 
 from pipeline.database.connection import Database
 
@@ -80,7 +81,7 @@ def test_values_in_avro_are_decoded(fresh_registry, postgres):
     settings = replace(fresh_registry, database_url=postgres.new_database())
     changes = [change(number, at=int(NOON.timestamp()), bot=number > 1) for number in range(3)]
     write_topic(settings, "wikimedia", serialized(settings, changes))
-    run(settings, "wikimedia-edit-stats", "wikimedia-edit-stats-database")
+    run_once(settings, "wikimedia-edit-stats", "wikimedia-edit-stats-database")
     rows = ask(settings, "select requested_by, counts from wikimedia_processed order by requested_by")
     assert rows == [("Bot", 1), ("Bot", 1), ("Human", 2), ("Human", 2)]
 

@@ -9,7 +9,8 @@ import duckdb
 import pandas as pd
 import pytest
 from plain import one_camera, read_topic, write_topic
-from running import streamgauge, succeed
+from running import streamgauge
+from verifying import run_once, verified
 
 BOTH = ("nest-archive", "nest-archive-delta")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,7 +27,7 @@ def reports(settings):
 
 def test_each_reader_has_each_row_once_and_a_row_that_was_deleted_is_missed(fresh):
     write_topic(fresh, "nest-logs", (one_camera(f"cam-{number % 50}", START) for number in range(400)))
-    succeed("run", *BOTH, "--once", settings=fresh)
+    run_once(fresh, *BOTH)
     expected = reports(fresh)
 
     delta = deltalake.DeltaTable(fresh.lake / "nest" / "cameras_delta").to_pyarrow_table()
@@ -37,12 +38,12 @@ def test_each_reader_has_each_row_once_and_a_row_that_was_deleted_is_missed(fres
     frame = pd.concat(pd.read_parquet(path, columns=["partition", "offset", "device_id"]) for path in files)
     assert Counter(frame.itertuples(index=False, name=None)) == expected
 
-    verified = json.loads(streamgauge("verify", *BOTH, "--format", "json", settings=fresh).stdout)
-    assert [(one["query"], one["verdict"], one["rows"]["equal"]) for one in verified] == [(name, "right", 400) for name in BOTH]
+    right = verified(fresh, BOTH[1])
+    assert (right.verdict, right.rows.equal) == ("right", 400)
     table = deltalake.DeltaTable(fresh.lake / "nest" / "cameras_delta")
     table.delete("device_id = 'cam-7'")
-    (wrong,) = json.loads(streamgauge("verify", BOTH[1], "--format", "json", settings=fresh).stdout)
-    assert (wrong["verdict"], wrong["rows"]["missing"]) == ("wrong", 8)
+    wrong = verified(fresh, BOTH[1])
+    assert (wrong.verdict, wrong.rows.missing) == ("wrong", 8)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +58,9 @@ def test_a_name_that_is_no_archive_is_one_clear_error(settings, tmp_path, names,
 
 def test_a_table_is_right_that_lacks_a_column_which_no_record_has_yet(fresh):
     write_topic(fresh, "nest-logs", [one_camera("cam-1", START)])
-    succeed("run", BOTH[1], "--once", settings=fresh)
+    run_once(fresh, BOTH[1])
     path = fresh.lake / "nest" / "cameras_delta"
     without = deltalake.DeltaTable(path).to_pyarrow_table().drop_columns(["software_version"])
     deltalake.write_deltalake(path, without, mode="overwrite", schema_mode="overwrite", partition_by=["date"])
-    (verified,) = json.loads(streamgauge("verify", BOTH[1], "--format", "json", settings=fresh).stdout)
-    assert (verified["verdict"], verified["rows"]["equal"]) == ("right", 1), verified
+    outcome = verified(fresh, BOTH[1])
+    assert (outcome.verdict, outcome.rows.equal) == ("right", 1), outcome

@@ -7,6 +7,7 @@ from delta.tables import DeltaTable
 from messages import refused
 from plain import write_counts
 from running import one_line_error, streamgauge, succeed
+from verifying import run_once
 
 from pipeline.lake.derived_tables import derive
 
@@ -26,7 +27,7 @@ def held(settings, table):
 
 def test_the_example_is_derived_from_an_archive_and_a_topic(fresh):
     succeed("produce", "taxi", "--unpaced", "--limit", "20", settings=fresh)
-    succeed("run", "taxi-archive", "--once", settings=fresh)
+    run_once(fresh, "taxi-archive")
     write_counts(fresh, {12: 2})
     assert derived(fresh) == "derived_sightings_and_trips: created\n"
     (row,) = held(fresh, "derived_sightings_and_trips")

@@ -9,7 +9,8 @@ from pathlib import Path
 import duckdb
 import orjson
 from plain import one_camera, write_topic
-from running import succeed, verify
+from running import succeed
+from verifying import run_once, verified
 
 DIFFERENCES, TRIPS_IN_FILES, SIGHTINGS_IN_FILES = re.findall(
     r"```sql\n(.*?)```", (Path(__file__).parents[2] / "docs" / "lake.md").read_text(), re.DOTALL
@@ -29,10 +30,6 @@ def ask(settings, sql):
     return json.loads(succeed("query", sql, "--format", "json", settings=settings).stdout)
 
 
-def run(settings, *queries):
-    succeed("run", *queries, "--once", settings=settings)
-
-
 def in_files(settings, sql):
     return duckdb.sql(sql.replace("'lake/", f"'{settings.lake}/"))
 
@@ -41,22 +38,21 @@ def test_archive_and_dashboard_differ_by_the_trips_that_came_too_late_and_by_non
     both = ("taxi-borough-stats", "taxi-archive")
     noon = [trip("12:00", zone=number) for number in (1, 2, 3)]  # on each of the three partitions
     write_topic(fresh, "nyc-taxi", [trip("10:10"), trip("10:20"), trip("10:10"), *noon], partitions=3)
-    run(fresh, *both)
+    run_once(fresh, *both)
     assert ask(fresh, DIFFERENCES) == []
 
     in_time = [trip("11:55"), trip("11:55", dollars=7), trip("11:55")]
     too_late = [trip("10:30", dollars=0.4), trip("10:30", dollars=0.4), trip("10:30", zone=NOWHERE)]
     counted_long_ago = [trip("10:10")]
     write_topic(fresh, "nyc-taxi", [*in_time, *too_late, *counted_long_ago], partitions=3)
-    run(fresh, *both)
+    run_once(fresh, *both)
     ten = {"hour": "2026-01-01T10:00:00Z", "not_counted": 1}
     assert ask(fresh, DIFFERENCES) == [
         {**ten, "borough": "Manhattan", "archived": 3, "dashboard": 2, "dollars": 20.9, "dashboard_dollars": 20.5},
         {**ten, "borough": "Unknown", "archived": 1, "dashboard": None, "dollars": 10.25, "dashboard_dollars": None},
     ]
-    stats, archive = verify(*both, settings=fresh).values()
-    assert (stats["verdict"], archive["verdict"]) == ("right", "right")
-    assert stats["lateness"]["late_events"] == 2
+    stats = verified(fresh, "taxi-borough-stats")
+    assert (stats.verdict, stats.lateness.late_events) == ("right", 2)
 
     assert len(ask(fresh, "select * from taxi_trips")) == 13
     (held,) = ask(fresh, "select count(*) as trips, sum(total_amount) as dollars from taxi_trips_distinct")
@@ -67,7 +63,7 @@ def test_archive_and_dashboard_differ_by_the_trips_that_came_too_late_and_by_non
 def test_sightings_are_those_of_the_dashboard(fresh):
     twice = one_camera("cam-1", at("10:10"))
     write_topic(fresh, "nest-logs", [twice, twice, one_camera("cam-1", at("10:11")), one_camera("cam-2", at("11:00")), twice], partitions=3)
-    run(fresh, "nest-camera-stats", "nest-archive", "nest-archive-delta")
+    run_once(fresh, "nest-camera-stats", "nest-archive", "nest-archive-delta")
     by_hour = "select date_trunc('hour', last_event.start_time) as hour, count(*) as people from {} group by all order by all"
     expected = ask(fresh, "select window.start as hour, sum(count) as people from live_nest_camera_stats group by all order by all")
     assert [row["people"] for row in expected] == [2, 1]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from avro import change, serialized
 from plain import write_counts, write_topic
 from running import one_line_error, streamgauge, succeed
+from verifying import run_once
 
 from contract.process.ports import free_ports
 
@@ -29,7 +30,7 @@ def test_a_row_is_the_last_value_of_its_key_and_a_tombstone_deletes_it(fresh):
 def test_avro_values_are_decoded(fresh_registry):
     changes = [change(number, at=int(NOON.timestamp()), bot=number > 1) for number in range(3)]
     write_topic(fresh_registry, "wikimedia", serialized(fresh_registry, changes))
-    succeed("run", "wikimedia-edit-stats", "--once", settings=fresh_registry)
+    run_once(fresh_registry, "wikimedia-edit-stats")
     rows = ask(fresh_registry, "select requested_by, counts, window.end as until from live_wikimedia_processed order by all")
     ends = ["2026-01-01T12:00:30Z", "2026-01-01T12:01:00Z"]
     assert rows == [{"requested_by": who, "counts": counts, "until": end} for who, counts in (("Bot", 1), ("Human", 2)) for end in ends]

@@ -1,9 +1,11 @@
 """`streamgauge run --once` on a real broker: the result topic against a plain-Python count of what is in the source topic."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+import verifying
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from plain import counts_of, dropped, folded, one_camera, read_topic, results, sightings_of, write_topic
@@ -132,7 +134,7 @@ def test_crowds_run_by_name_and_verify_proves_them(fresh):
     for hour in ("10", "13"):
         summary = produced(fresh, "--limit", "1500", "--speed-up", "100", "--start", f"2026-01-01T{hour}:00:00Z", *FAULTS)
         assert summary["people_seen"] > 100
-        run_once(fresh, "nest-crowds", STREAMGAUGE_CROWD="20")
+        verifying.run_once(fresh, "nest-crowds", crowd=20)
     found = streamgauge("verify", "nest-crowds", "--format", "json", settings=fresh, STREAMGAUGE_CROWD="20")
     (outcome,) = json.loads(found.stdout)
     assert outcome["rows"]["equal"] == outcome["rows"]["compared"] == len(folded(fresh, "nest-crowds")) > 0
@@ -140,11 +142,11 @@ def test_crowds_run_by_name_and_verify_proves_them(fresh):
 
 
 def test_the_activity_of_cameras_runs_by_name_and_verify_proves_it_with_its_tombstones(fresh):
-    hour = {"STREAMGAUGE_INACTIVE_AFTER": "1 hour"}
+    fresh = replace(fresh, inactive_after="1 hour")
     for start in ("10", "13"):
-        produced(fresh, "--limit", "1500", "--speed-up", "100", "--start", f"2026-01-01T{start}:00:00Z", *FAULTS)
-        run_once(fresh, "nest-camera-activity", STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="600", **hour)
-    (outcome,) = json.loads(streamgauge("verify", "nest-camera-activity", "--format", "json", settings=fresh, **hour).stdout)
+        produced(fresh, "--limit", "400", "--speed-up", "100", "--start", f"2026-01-01T{start}:00:00Z", *FAULTS)
+        verifying.run_once(fresh, "nest-camera-activity")
+    (outcome,) = json.loads(streamgauge("verify", "nest-camera-activity", "--format", "json", settings=fresh).stdout)
     table = folded(fresh, "nest-camera-activity")
     assert outcome["rows"]["equal"] == outcome["rows"]["compared"] == len(table) > 0
     assert {row["first_activity"][:13] for row in table.values()} == {"2026-01-01T13"}, "who was active at ten only is gone"

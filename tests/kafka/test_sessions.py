@@ -5,6 +5,7 @@ import json
 import pytest
 from plain import folded
 from running import streamgauge
+from verifying import run_once
 
 from pipeline.catalog import known
 
@@ -28,8 +29,8 @@ def ok(done):
 def test_rows_of_two_runs_are_right_reported_and_reset(fresh_registry, domain, query, counted):
     for hour in (0, 6):
         start = f"2026-01-01T{hour:02}:00:00Z"
-        ok(streamgauge("produce", domain, "--limit", "1500", "--unpaced", "--start", start, *FAULTS, settings=fresh_registry))
-        ok(streamgauge("run", query, "--once", settings=fresh_registry, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER="500"))
+        ok(streamgauge("produce", domain, "--limit", "400", "--unpaced", "--start", start, *FAULTS, settings=fresh_registry))
+        run_once(fresh_registry, query, max_offsets_per_trigger=250)
     (outcome,) = json.loads(ok(streamgauge("verify", query, "--format", "json", settings=fresh_registry)))
     rows = outcome["rows"]
     assert rows["equal"] == rows["compared"] > 10
