@@ -1,10 +1,15 @@
-"""The labs: each wrong answer fails, with the message that the learner must see. test_workshop_command.py grades the exercise and the solution."""
+"""The labs: what the README shows is what the commands print, and each wrong answer fails with the message that the learner must see."""
 
+import io
 import re
+import shutil
 import tomllib
 
 import pytest
+from running import streamgauge
 
+from contract.settings import Settings
+from streamgauge.workshop import grader
 from streamgauge.workshop.commands import result_lines
 from streamgauge.workshop.grading import grade
 from streamgauge.workshop.labs import LABS, ROOT, all_labs
@@ -44,11 +49,26 @@ def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, na
     assert not missing, f"`sees` of [{name}] has lines that the learner does not see:\n{missing}\n\nThe learner sees:\n{message}"
 
 
+@pytest.mark.parametrize("lab", LABS_WITHOUT_A_SERVER, ids=name_of)
+def test_the_commands_of_a_readme_print_what_it_says(lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grader, "ready", lambda _: io.BytesIO())
+    monkeypatch.setattr(grader, "graded", lambda lab, *_: grade(lab, lab.exercise.absolute()))
+    before, done = (lab.folder / "README.md").read_text().split("## Done")
+    for part in (before, done):
+        if part is done:
+            shutil.copy(lab.folder / "solution.py", lab.exercise)
+        blocks = re.findall(r"```console\n\$ streamgauge workshop (.*?)\n(.*?)```", part, re.DOTALL)
+        assert blocks
+        for arguments, expected in blocks:
+            ran = streamgauge("workshop", *arguments.split(), settings=Settings(home=tmp_path))
+            assert ran.stdout == expected, ran.stderr
+
+
 def test_a_check_ignores_the_options_of_other_pytest_runs(monkeypatch):
     monkeypatch.setenv("PYTEST_ADDOPTS", "-vv --collect-only")
     lab = LABS_WITHOUT_A_SERVER[0]
-    verdict = grade(lab, lab.folder / "solution.py")
-    assert verdict.passed == verdict.total > 0
+    assert "not done yet" in grade(lab, lab.folder / "exercise.py").failure.text
 
 
 def test_each_lab_is_on_the_list_and_has_three_wrong_answers():

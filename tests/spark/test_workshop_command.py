@@ -1,4 +1,4 @@
-"""`streamgauge workshop` as a learner uses it, with the process that grades."""
+"""`streamgauge workshop` as a learner uses it, with the process that grades. What the labs' commands print: test_workshop.py."""
 
 import os
 import re
@@ -12,10 +12,8 @@ from nbclient import NotebookClient
 from running import environment, eventually, one_line_error, settings_on_free_ports, streamgauge
 
 from streamgauge.platform.processes import PidFile, stop_process
-from streamgauge.workshop.labs import all_labs, lab_of
+from streamgauge.workshop.labs import lab_of
 from workshop import notebooks
-
-LABS_WITH_COMMANDS = [lab for lab in all_labs() if "broker" not in (lab.folder / "test_lab.py").read_text()]
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +34,6 @@ def workshop(settings, tmp_path, monkeypatch):
 
 def grader(settings):
     return PidFile(settings.home / "workshop" / "grader.pid").process()
-
-
-@pytest.mark.parametrize("lab", LABS_WITH_COMMANDS, ids=lambda lab: lab.folder.name)
-def test_the_commands_of_a_readme_print_what_it_says(lab, workshop):
-    before, done = (lab.folder / "README.md").read_text().split("## Done")
-    for part in (before, done):
-        if part is done:
-            shutil.copy(lab.folder / "solution.py", lab.exercise)
-        blocks = re.findall(r"```console\n\$ streamgauge workshop (.*?)\n(.*?)```", part, re.DOTALL)
-        assert blocks
-        for arguments, expected in blocks:
-            ran = workshop(*arguments.split())
-            assert ran.stdout == expected, ran.stderr
 
 
 def test_each_notebook_has_the_commands_of_its_readme():
@@ -156,18 +141,14 @@ def test_what_the_code_prints_stands_in_the_message(workshop):
     assert "your code printed:\nso far ['key'" in ran.stdout
 
 
-def test_one_process_serves_all_checks_and_a_change_of_the_project_starts_another(workshop, settings):
+def test_one_process_serves_all_checks(workshop, settings):
     workshop("start", 1)
-    workshop("check", 1)
     first = grader(settings)
+    workshop("check", 1)
     workshop("check", 1)
     assert grader(settings) == first
     named = settings.home / "workshop" / "grader"
     assert Path(named.read_text()).parent.stat().st_mode & 0o077 == 0, "only the user may enter the folder of the socket"
-    os.utime(named, (0, 0))  # as if everything had changed since
-    workshop("check", 1)
-    assert grader(settings) != first
-    assert not first.is_running()
 
 
 def test_a_loop_without_an_end_is_stopped_and_named(workshop, settings):
@@ -178,6 +159,15 @@ def test_a_loop_without_an_end_is_stopped_and_named(workshop, settings):
     assert "OutOfTime: stopped after 2 s of computing in Python; is there a loop that does not end?" in ran.stdout
     assert re.search(r"line: my-workshop/01-one-record/exercise.py, line [23]: (while True:|pass)", ran.stdout)
     eventually(lambda: grader(settings) is None, "the process to end")
+
+
+def test_a_change_of_the_project_starts_another_process(workshop, settings):
+    workshop("start", 1)
+    first = grader(settings)
+    os.utime(settings.home / "workshop" / "grader", (0, 0))  # as if everything had changed since
+    workshop("start", 1)
+    assert grader(settings) != first
+    assert not first.is_running()
 
 
 def test_an_exercise_that_ends_python_is_told_apart(workshop):
