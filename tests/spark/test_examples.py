@@ -37,16 +37,21 @@ def test_every_example_is_on_the_page_with_what_its_docstring_says():
         assert " ".join(example.__doc__.split("\n\n")[0].split()) in PAGE, name
 
 
-def test_examples_print_what_the_page_shows(spark):  # noqa: ARG001 - they use the session
-    with redirect_stdout(io.StringIO()) as out:
-        main([name for name in EXAMPLES if name != PRINTED_BY_JAVA])
-    assert by_name(out.getvalue()) == {name: shown for name, shown in SHOWN.items() if name != PRINTED_BY_JAVA}
-
-
-def test_the_command_prints_what_the_page_shows(tmp_path):
-    done = run(tmp_path, PRINTED_BY_JAVA)
-    assert done.returncode == 0, done.stderr
-    assert by_name(done.stdout) == {PRINTED_BY_JAVA: SHOWN[PRINTED_BY_JAVA]}
+def test_examples_print_what_the_page_shows(spark, tmp_path):
+    printed = tmp_path / "printed"
+    jvm = spark.sparkContext._jvm
+    java, console = jvm.java.io.PrintStream(str(printed)), getattr(getattr(jvm.scala, "Console$"), "MODULE$")
+    before = console.out()
+    console.setOutDirect(java)
+    try:
+        with redirect_stdout(io.StringIO()) as out:
+            main([])
+    finally:
+        console.setOutDirect(before)
+        java.close()
+    shown = by_name(out.getvalue())
+    assert shown[PRINTED_BY_JAVA] == ""
+    assert shown | {PRINTED_BY_JAVA: printed.read_text().strip()} == SHOWN
 
 
 def test_an_unknown_name_is_one_clear_line(tmp_path):
