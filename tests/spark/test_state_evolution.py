@@ -72,14 +72,6 @@ def watching(stream):
     return stream(CAMERA_STATUS, settings=Settings(watermark="10 minutes"))
 
 
-def test_a_field_that_is_new_is_null_where_an_older_version_wrote_the_state(watching, monkeypatch):
-    with monkeypatch.context() as before:
-        before.setattr(cameras, "OfflineCameras", WITHOUT_FIRST_SEEN)
-        watching.run([heard("old", "10:00")], [heard("old", "10:11")])
-    *_, last = watching.run([heard("new", "10:12")], [heard("new", "10:30")], [heard("other", "11:00")])
-    assert first_seen(last.rows) == {"old": None, "new": "10:12"}
-
-
 def test_a_field_with_another_name_is_not_detected_and_its_old_values_are_gone(watching, monkeypatch):
     seen = {"has_person": True, "start_time": "2026-01-01T09:58:00.000Z"}
     _, online = watching.run([heard("cam", "10:00", last_event=seen), heard("cam", "10:01")], [heard("cam", "10:12")])
@@ -97,16 +89,17 @@ def refusal_of(run):
     return told.what
 
 
-def test_a_field_of_another_type_is_refused_with_the_two_ways_out_and_the_old_code_goes_on(watching, monkeypatch):
-    watching.run([heard("cam", "10:00")], [heard("cam", "10:11")])
-    with monkeypatch.context() as later:
-        later.setattr(cameras, "OfflineCameras", WITH_A_TEXT_AS_TIMER)
-        refusal = refusal_of(lambda: watching.run([heard("other", "10:40")]))
+def test_a_field_of_another_type_is_refused_with_the_two_ways_out_and_one_that_is_new_is_null(watching, monkeypatch):
+    with monkeypatch.context() as other:
+        other.setattr(cameras, "OfflineCameras", WITHOUT_FIRST_SEEN)
+        watching.run([heard("old", "10:00")], [heard("old", "10:11")])
+        other.setattr(cameras, "OfflineCameras", WITH_A_TEXT_AS_TIMER)
+        refusal = refusal_of(lambda: watching.run([heard("new", "10:12")]))
     assert refusal.startswith("the query has changed, and the state in ")
     assert "raise its version" in refusal
     assert "streamgauge reset nest-camera-status" in refusal
-    watching.run([heard("other", "10:41")])
-    assert first_seen(watching.table) == {"cam": "10:00"}
+    *_, last = watching.run([heard("other", "11:00")])
+    assert first_seen(last.rows) == {"old": None, "new": "10:12"}
 
 
 def test_a_checkpoint_keeps_its_encoding_and_in_that_of_spark_no_field_can_be_added(watching, monkeypatch):
