@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from databases import BINARIES, Postgres, running_postgres
@@ -29,19 +30,41 @@ from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
 
-TOGETHER = (("tests/cluster/", "tests/e2e/"), ("tests/dashboard/test_browser",), ("tests/secure/",))
-"""Prefixes of the files that are given to one worker."""
+TOGETHER = (("tests/cluster/", "tests/e2e/"), ("tests/secure/",), ("tests/dashboard/test_browser",))
+"""Prefixes of the files that one worker runs, as if they were one file. These start first, because they take longest."""
 
 
-class Scheduling(LoadFileScheduling):
-    """Gives a worker one file after the other, and some files as if they were one.
+def group_of(nodeid: str) -> str:
+    """The tests that one worker runs one after the other: those of a file, or of several TOGETHER.
 
     Whole programs keep all cores busy for as long as they run: two at the same time take more than twice as long. The broker that requires
     authentication and the browser are started once if one worker runs all tests that use them.
     """
+    return next((prefixes[0] for prefixes in TOGETHER if nodeid.startswith(prefixes)), nodeid.partition("::")[0])
+
+
+class Scheduling(LoadFileScheduling):
+    """Gives each worker one group of tests after the other."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((prefixes[0] for prefixes in TOGETHER if nodeid.startswith(prefixes)), None) or super()._split_scope(nodeid)
+        return group_of(nodeid)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mixes the files of all tiers: tests with a broker often wait, and those of Spark use the cores meanwhile."""
+    first = [prefixes[0] for prefixes in TOGETHER]
+
+    def place(item: pytest.Item) -> tuple[int, int]:
+        group = group_of(item.nodeid)
+        return (first.index(group), 0) if group in first else (len(first), crc32(group.encode()))
+
+    items.sort(key=place)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Lets whole programs go first: they cost as long as they run. This holds for what the test's process starts, too."""
+    if group_of(item.nodeid) != TOGETHER[0][0] and os.nice(0) == 0:
+        os.nice(5)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from running import below, environment, eventually
+from running import below, environment, eventually, few_rows
 
 
 def driver_of(pipeline):
@@ -49,7 +49,7 @@ def kill_in_a_batch(names, is_in_a_batch, settings, *, records=30, within_second
         return None
 
     command = [sys.executable, "-c", RUN_WITHOUT_PAUSES, *names]
-    with subprocess.Popen(command, env=environment(settings, **variables, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER=str(records))) as pipeline:
+    with subprocess.Popen(command, env=environment(few_rows(settings), **variables, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER=str(records))) as pipeline:
         try:
             eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
         finally:
