@@ -49,7 +49,8 @@ def kill_in_a_batch(names, is_in_a_batch, settings, *, records=30, within_second
         return None
 
     command = [sys.executable, "-c", RUN_WITHOUT_PAUSES, *names]
-    with subprocess.Popen(command, env=environment(few_rows(settings), **variables, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER=str(records))) as pipeline:
+    surroundings = environment(few_rows(settings), **variables, STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER=str(records))
+    with subprocess.Popen(command, env=surroundings) as pipeline:
         try:
             eventually(frozen_in_a_batch, "every query to be in the middle of a batch").kill()
         finally:
