@@ -144,6 +144,7 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} {_JAVA_OPTIONS} {settings.driver_java_options}".rstrip(),
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": "pipeline.spark.python_daemon",
         # Each query has about twenty pieces of generated code. The default keeps a hundred, so that ten queries would compile theirs in every batch.
         "spark.sql.codegen.cache.maxEntries": 1000,
         **_ui_config(settings),
