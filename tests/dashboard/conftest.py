@@ -32,6 +32,7 @@ from dashboard.server import dashboard_command, dashboard_url
 from streamgauge.platform.processes import GuardedProcess, log_tail
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WINDOW = {"width": 1400, "height": 900}
 
 
 class ResultTopic:
@@ -191,28 +192,27 @@ def browser():
 @pytest.fixture(scope="session")
 def two_tabs(browser):
     """Two pages of the browser. To go on in one takes a quarter of the CPU time of opening another."""
-    return browser.new_page(), browser.new_page()
+    return [browser.new_page(viewport=WINDOW) for _ in range(2)]
 
 
-def emptied(tab):
+def empty(tab):
     tab.goto("about:blank")
     tab.emulate_media(color_scheme="null")
-    tab.set_viewport_size({"width": 1400, "height": 900})
-    return tab
+    tab.set_viewport_size(WINDOW)
 
 
 @pytest.fixture
 def tab(two_tabs):
     """A page of the browser, which shows nothing."""
-    yield emptied(two_tabs[0])
-    emptied(two_tabs[0])
+    yield two_tabs[0]
+    empty(two_tabs[0])
 
 
 @pytest.fixture
 def other_tab(two_tabs):
     """Another page of the browser, which shows nothing."""
-    yield emptied(two_tabs[1])
-    emptied(two_tabs[1])
+    yield two_tabs[1]
+    empty(two_tabs[1])
 
 
 @pytest.fixture(scope="module")
