@@ -97,9 +97,9 @@ def settings_on_free_ports(home: Path) -> Settings:
 
 
 def few_rows(settings: Settings, **config: str) -> Settings:
-    """The same settings for a process, whose Spark session is for few rows too. config: more of the session's configuration.
+    """The same settings for a process whose Spark session, too, is for FEW_ROWS. config: more of its configuration.
 
-    Java's options, because a file of configuration has Spark start a second JVM, and both without the archive of their classes.
+    It is passed as Java options: with a configuration file, Spark starts a second JVM, and neither uses the class archive.
     """
     options = " ".join([settings.driver_java_options, *(f"-D{name}={value}" for name, value in {**FEW_ROWS, **config}.items())])
     return replace(settings, driver_java_options=options, shuffle_partitions=1)

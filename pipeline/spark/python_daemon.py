@@ -1,8 +1,8 @@
 """The daemon that forks Spark's Python processes, in which state in Python runs.
 
-Spark's own daemon has each task read the directories of pyspark.zip and of a jar again, and collect garbage among all modules: two thirds
-of the CPU time of a small task. This one uses PySpark where it is installed, imports what tasks need before it forks, and leaves that out of
-garbage collection.
+With Spark's own daemon, each task reads the directories of pyspark.zip and of a jar again, and garbage collection visits every imported
+module: two thirds of the CPU time of a small task. This daemon uses the installed PySpark, imports what tasks need before it forks, and
+excludes these modules from garbage collection.
 """
 
 import gc
