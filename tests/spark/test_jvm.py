@@ -64,17 +64,28 @@ def test_every_jar_is_on_the_class_path_once(own):
     assert {"/added/a.jar", "/added/b.jar", *map(str, (SPARK_HOME / "jars").glob("*.jar"))} <= set(paths)
 
 
-def test_a_session_takes_its_classes_from_the_archive(own, tmp_path):
+@pytest.fixture(scope="module")
+def ended(own, tmp_path_factory):
+    """A folder with what a session loaded, in the file `classes`, and what it left among temporary files, in the folder `left`."""
     save_classes(own)
-    loaded = tmp_path / "classes"
-    run = [sys.executable, "-c", SMALL_QUERY, str(tmp_path), f"-Xlog:class+load:file={loaded}"]
+    folder = tmp_path_factory.mktemp("session")
+    (folder / "left").mkdir()
+    options = f"-Xlog:class+load:file={folder}/classes -Djava.io.tmpdir={folder}/left"
+    run = [sys.executable, "-c", SMALL_QUERY, str(folder), options]
     done = subprocess.run(run, env=environment(own), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_session_takes_its_classes_from_the_archive(ended):
     # Java does not archive lambdas that can be serialized, as Scala's are.
-    of_spark = [
-        line for line in loaded.read_text().splitlines() if " org.apache.spark.sql." in line and not re.search("Lambda|Generated", line)
-    ]
+    loaded = (ended / "classes").read_text().splitlines()
+    of_spark = [line for line in loaded if " org.apache.spark.sql." in line and not re.search("Lambda|Generated", line)]
     assert len([line for line in of_spark if "shared objects file" in line]) > 0.9 * len(of_spark) > 1000
+
+
+def test_a_session_leaves_no_temporary_files(ended):
+    assert list((ended / "left").iterdir()) == []
 
 
 def test_an_archive_that_does_not_fit_is_ignored_in_silence(own, tmp_path):
