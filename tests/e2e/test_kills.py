@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from kills import driver_of, kill_in_a_batch
 from plain import START, counts_of, folded, one_camera, results, sightings_of, write_topic
-from running import environment, eventually, one_line_error, streamgauge, succeed, verify
+from running import environment, eventually, few_rows, one_line_error, streamgauge, succeed, verify
 
 from contract.kafka.topic_ends import TopicEnds
 from pipeline.catalog import known
@@ -125,7 +125,7 @@ def test_its_jvm_killed_while_spark_starts(fresh):
 
 def test_while_queries_run_a_second_pipeline_is_refused_and_the_kill_of_the_jvm_is_one_line(fresh):
     command = [sys.executable, "-m", "streamgauge.cli", "run", "nest-archive"]
-    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.PIPE, text=True) as pipeline:
+    with subprocess.Popen(command, env=environment(few_rows(fresh)), stderr=subprocess.PIPE, text=True) as pipeline:
         said = [pipeline.stderr.readline() for _ in range(2)]
         assert [line.split()[0] for line in said] == ["nest-dead-letters", "nest-archive"], "both queries run"
         assert "is already running in another process" in one_line_error(streamgauge("run", "nest-archive", settings=fresh))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from plain import dropped, folded
-from running import alive, below, environment, eventually, running_queries, streamgauge
+from running import alive, below, environment, eventually, few_rows, running_queries, streamgauge
 
 from contract.storage.checkpoint_names import CheckpointName
 from pipeline.catalog import chosen, queries
@@ -23,13 +23,11 @@ FAULTS = ("--late", "0.05", "--too-late", "0.3", "--duplicates", "0.02", "--corr
 
 
 @contextmanager
-def started(settings, *arguments, **variables):
+def started(settings, *arguments):
     """A command in a process of its own, killed in the end if it is still there."""
     log = settings.home / f"{arguments[0]}.txt"
     with log.open("a") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "streamgauge.cli", *arguments], env=environment(settings, **variables), stderr=output
-        )
+        process = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", *arguments], env=environment(settings), stderr=output)
     try:
         yield process
         assert process.poll() in {None, -signal.SIGKILL}, log.read_text()
@@ -63,18 +61,18 @@ def small_batches(fresh):
 
 
 @pytest.fixture
-def few_plans(spark, tmp_path):
-    """Has Spark keep the plans of two batches, where it would keep a hundred: here, and by these variables in a process of its own."""
-    (tmp_path / "spark-defaults.conf").write_text(f"{PLANS_KEPT} 2\n")
+def few_plans(spark):
+    """Has the worker's Spark keep the plans of two batches, where it would keep a hundred."""
     with session_config(spark, {PLANS_KEPT: "2"}):
-        yield {"SPARK_CONF_DIR": str(tmp_path)}
+        yield
 
 
-def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, small_batches, few_plans):
+@pytest.mark.usefixtures("few_plans")
+def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, small_batches):
     # A record that comes too late is 20 minutes behind. A batch spans 4, and drops what is 10 behind the batch before the last.
     paced = ("produce", "nest", "--rate", "150", "--speed-up", "240", "--cameras", "100", *FAULTS)
     with started(fresh, *paced):
-        with started(small_batches, "run", *QUERIES, **few_plans) as pipeline:
+        with started(few_rows(small_batches, **{PLANS_KEPT: "2"}), "run", *QUERIES) as pipeline:
             before = until_batch(fresh, 4)
             running = right()
             assert until_batch(fresh, before + 1) > running[STATS].batch, "the pipeline should have gone on meanwhile"
