@@ -9,7 +9,7 @@ import psutil
 import pytest
 from confluent_kafka import KafkaException
 from plain import read_topic, results
-from running import alive, below, environment, eventually, settings_on_free_ports, start_server, streamgauge_process, verify
+from running import alive, below, environment, eventually, few_rows, settings_on_free_ports, start_server, streamgauge_process, verify
 
 from streamgauge.demo.services import STOP_SECONDS
 from streamgauge.platform import server
@@ -66,6 +66,7 @@ def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):
 
 
 def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_start(idle):
+    idle = few_rows(idle)
     demo, is_ready = start_demo(idle), ready_lines(idle)
     try:
         eventually(lambda: len(set(is_ready())) == len(PARTS), "every part to be ready")
