@@ -19,7 +19,7 @@ from streamgauge.platform.server import HOST, EmbeddedServer, Launch
 
 _LOGGING = Path(__file__).with_name("kafka-log4j2.properties")
 NODE_ID = 1
-_JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC")
+_JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class EmbeddedKafka(EmbeddedServer):
