@@ -1,6 +1,5 @@
 """The Spark session, with all settings that queries share."""
 
-import atexit
 import contextlib
 import logging
 import os
@@ -97,7 +96,6 @@ def spark_session(settings: Settings) -> SparkSession:
     except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: its own messages are above, or in {log}); start again"
         raise StreamgaugeError(msg) from error
-    atexit.register(Path(str(spark.sparkContext._accumulatorServer.server_address)).unlink, missing_ok=True)
     _print_to(log.with_name("spark-stderr.log"), spark)
     return _checked(spark, settings)
 
@@ -148,7 +146,8 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "pipeline.spark.python_daemon",
         # By default Python gets each result through a new TCP port, and fails if another program connects to this port first.
-        "spark.python.unix.domain.socket.enabled": "true",
+        # On a cluster, the path of a container's temporary folder can be too long for a socket.
+        **({"spark.python.unix.domain.socket.enabled": "true"} if is_local(settings.spark_master) else {}),
         # Each query has about twenty pieces of generated code. The default keeps a hundred, so that ten queries would compile theirs in every batch.
         "spark.sql.codegen.cache.maxEntries": 1000,
         **_ui_config(settings),

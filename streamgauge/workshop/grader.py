@@ -113,6 +113,7 @@ def main() -> None:
             while not running.shared_spark()._jsc.sc().isStopped():  # an exercise may stop it
                 with Connection(server.accept()[0].detach()) as connection, contextlib.suppress(EOFError):  # `start` asks for nothing
                     _answer(connection, *connection.recv())
+        running.stop_shared_spark()
 
 
 def _answer(connection: Connection, lab: Lab, exercise: Path, seconds: int) -> None:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from running import environment, streamgauge
+from running import SHORT_LIVED, environment, streamgauge
 
 from contract.java import class_data
 from contract.java.runtime import java_home
@@ -26,10 +26,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from contract.settings import Settings
-from pipeline.spark.session import spark_session
+from pipeline.spark.session import running_session
 
-spark = spark_session(replace(Settings.from_environment(), home=Path(sys.argv[1]), driver_java_options=sys.argv[2]))
-spark.range(3).groupBy("id").count().collect()
+with running_session(replace(Settings.from_environment(), home=Path(sys.argv[1]), driver_java_options=sys.argv[2])) as spark:
+    spark.range(3).groupBy("id").count().collect()
+    print(spark.sparkContext._jvm.java.lang.System.getProperty("own"), spark.conf.get("spark.scheduler.mode"))
 """
 MODULE = "--add-modules=jdk.incubator.vector"
 IGNORED = "-XX:+IgnoreUnrecognizedVMOptions"
@@ -86,6 +87,14 @@ def test_a_session_takes_its_classes_from_the_archive(ended):
 
 def test_a_session_leaves_no_temporary_files(ended):
     assert list((ended / "left").iterdir()) == []
+
+
+def test_a_session_takes_sparks_own_settings_where_streamgauge_has_none(own, tmp_path):
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.defaultJavaOptions -Down=yes\nspark.scheduler.mode FIFO\n")
+    run = [sys.executable, "-c", SMALL_QUERY, str(tmp_path), SHORT_LIVED]
+    surroundings = environment(own, SPARK_CONF_DIR=str(tmp_path))
+    done = subprocess.run(run, env=surroundings, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["yes", "FAIR"], done.stderr
 
 
 def test_an_archive_that_does_not_fit_is_ignored_in_silence(own, tmp_path):
