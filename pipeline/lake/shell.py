@@ -70,7 +70,9 @@ class Shell:
     @cached_property
     def _words(self) -> list[str]:
         """What Tab completes: tables, their columns, and SQL's keywords. Tables that cannot be read now are only named."""
-        words = [row.keyword.lower() for row in self._spark.sql("select keyword from sql_keywords()").collect()]
+        # The function sql_keywords() parses each word to find out whether it is reserved: seconds for what is not asked here.
+        keywords = self._spark._jvm.org.apache.spark.sql.catalyst.util.SQLKeywordUtils.keywords()  # type: ignore[union-attr]
+        words = keywords.mkString(" ").lower().split()
         for table in sql_tables(self._settings):
             words.append(table.name)
             try:
