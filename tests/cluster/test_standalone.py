@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from plain import one_camera, write_topic
-from running import PROCESS_SECONDS, SHORT_LIVED, environment, eventually, streamgauge, streamgauge_process
+from running import PROCESS_SECONDS, SHORT_LIVED, environment, eventually, few_rows, streamgauge, streamgauge_process
 
 from contract.java.jars import fetch
 from contract.java.runtime import java_home
@@ -22,7 +22,7 @@ from pipeline.checkpoint.contents import Checkpoint
 from streamgauge.platform.spark_daemons import SPARK_HOME
 
 EVENTS = 900
-BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "150"}
+BATCHES = {"STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER": "300"}
 NO_PYTHON = {"PYSPARK_PYTHON": "/no/python/on/workers"}
 
 QUERIES = ("nest-camera-stats", "nest-camera-status", "taxi-borough-stats", "wikimedia-edit-stats", "nest-archive")
@@ -106,8 +106,9 @@ def test_every_domain_and_state_in_python_are_right_also_when_the_master_and_a_w
     produce(cluster.settings, seed=1)
     log = cluster.settings.home / "run.txt"
     command = [sys.executable, "-m", "streamgauge.cli", "run", *QUERIES, "--once"]
+    quick = replace(few_rows(cluster.settings), shuffle_partitions=cluster.settings.shuffle_partitions)
     # Workers run the state in Python by the interpreter of the installation, which is not on the PATH.
-    surroundings = environment(cluster.settings, **BATCHES, PATH=os.defpath)
+    surroundings = environment(quick, **BATCHES, PATH=os.defpath)
     with log.open("w") as said, subprocess.Popen(command, env=surroundings, stderr=said) as pipeline:
         checkpoint = Checkpoint(CheckpointName("nest-camera-stats", 1, "update").folder(cluster.settings))
         eventually(lambda: checkpoint.last_committed >= 0 or pipeline.poll() is not None, "a batch")
