@@ -166,14 +166,18 @@ class PidFile:
         self.path.write_text(json.dumps({"pid": pid, "argument": command[-1]}))
 
     def process(self) -> psutil.Process | None:
-        """The stored process. None if it is no longer running, also after a kill."""
+        """The stored process. None if it is no longer running, also after a kill.
+
+        macOS does not show the command of another user's process: one with this id is taken for it.
+        """
         try:
             remembered = json.loads(self.path.read_text())
             process = psutil.Process(remembered["pid"])
-            is_the_same = _last_argument(process) == remembered["argument"]
+            return process if _last_argument(process) == remembered["argument"] else None
+        except psutil.AccessDenied:
+            return process
         except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
             return None
-        return process if is_the_same else None
 
     def remove(self) -> None:
         """Deletes the file."""

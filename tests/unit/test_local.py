@@ -292,6 +292,15 @@ class TestPidFile:
         with pytest.raises(StreamgaugeError, match=rf"process {os.getpid()} belongs to user root, .* run this command as root"):
             stop_process(psutil.Process(), grace_seconds=1)
 
+    def test_a_process_of_another_user_is_found_where_its_command_is_not_shown(self, tmp_path, monkeypatch):
+        def refuse(process):
+            raise psutil.AccessDenied(process.pid)
+
+        file = PidFile(tmp_path / "pid")
+        file.write(os.getpid(), psutil.Process().cmdline())
+        monkeypatch.setattr(psutil.Process, "cmdline", refuse)
+        assert file.process().pid == os.getpid()
+
     def test_a_leftover_or_rubbish_is_no_process(self, tmp_path):
         file = PidFile(tmp_path / "pid")
         assert file.process() is None
