@@ -56,8 +56,8 @@ def right(spark, fresh):
 
 @pytest.fixture
 def small_batches(fresh):
-    """Settings by which batches are small however slow the machine is."""
-    return replace(fresh, max_offsets_per_trigger=150)
+    """Settings by which batches are small however slow the machine is, and a second of the producer each where it is not."""
+    return replace(fresh, max_offsets_per_trigger=150, trigger_seconds=1)
 
 
 @pytest.fixture
