@@ -65,6 +65,12 @@ def test_every_jar_is_on_the_class_path_once(own):
     assert {"/added/a.jar", "/added/b.jar", *map(str, (SPARK_HOME / "jars").glob("*.jar"))} <= set(paths)
 
 
+def test_sparks_own_jars_come_first(own):
+    (jars,) = class_path(command(CONFIG, own))
+    sparks = set(map(str, (SPARK_HOME / "jars").glob("spark-*.jar")))
+    assert set(jars.split(":")[: len(sparks)]) == sparks, "Spark looks up classes before each job, jar by jar"
+
+
 @pytest.fixture(scope="module")
 def ended(own, tmp_path_factory):
     """A folder with what a session loaded, in the file `classes`, and what it left among temporary files, in the folder `left`."""
