@@ -1,8 +1,10 @@
 """`streamgauge status`: the status of the queries as a table for the terminal or as JSON for scripts."""
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import orjson
 from rich.console import Console, Group, RenderableType
@@ -60,6 +62,8 @@ def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> Rendera
 def watch(settings: Settings, console: Console) -> None:
     """Shows the table and keeps it current until interrupted. If Kafka becomes unreachable, it says so and retries.
 
+    Where nothing can be drawn over, as in a pipe and on a terminal with TERM=dumb, one table comes after the other.
+
     Raises StreamgaugeError when Kafka cannot be reached at first.
     """
     topic_ends = TopicEnds(settings.kafka)
@@ -68,14 +72,18 @@ def watch(settings: Settings, console: Console) -> None:
         return as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
 
     shown = current()
-    with Live(shown, console=console, auto_refresh=False) as live:
+    with contextlib.ExitStack() as at_end:
+        show: Callable[[RenderableType], None] = console.print
+        if console.is_terminal and not console.is_dumb_terminal:
+            show = partial(at_end.enter_context(Live(console=console, auto_refresh=False)).update, refresh=True)
+        show(shown)
         while True:
             time.sleep(WATCH_SECONDS)
             try:
                 shown = current()
-                live.update(Group(shown, Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC. Ctrl-C ends.", style="dim")), refresh=True)
+                show(Group(shown, Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC. Ctrl-C ends.", style="dim")))
             except StreamgaugeError as error:
-                live.update(Group(Text(f"error: {error}", style="bold red"), Text("before that:"), shown), refresh=True)
+                show(Group(Text(f"error: {error}", style="bold red"), Text("before that:"), shown))
 
 
 def _cells(status: QueryStatus, now: datetime) -> list[Text]:

@@ -23,11 +23,12 @@ def test_before_the_first_query_the_table_says_what_to_do(fresh):
     assert json.loads(streamgauge("status", "--format", "json", settings=fresh).stdout) == []
 
 
-def test_watch_shows_the_table_and_ends_with_0_on_ctrl_c(fresh):
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+def test_watch_shows_the_table_and_ends_with_0_on_ctrl_c(fresh, terminal):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "streamgauge.cli", "status", "--watch"]
     with subprocess.Popen(
-        command, env=environment(fresh, COLUMNS="120"), stdout=theirs, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        command, env=environment(fresh, COLUMNS="120", TERM=terminal), stdout=theirs, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     ) as watch:
         shown = b""
 
