@@ -20,6 +20,7 @@ from contract.errors import StreamgaugeError
 from contract.java.coordinates import Coordinate
 from contract.process.waiting import Reminder
 from contract.settings import Settings
+from contract.terminal import can_redraw
 from contract.text import size_text
 
 pooch.get_logger().setLevel("ERROR")  # it would print one line per file over the progress bar
@@ -131,10 +132,10 @@ class _Download:
         self.title = f"fetching {len(missing)} files for {bundle}, once" if len(missing) > 1 else f"fetching {bundle}, once"
         self.fetched, self.total = 0, sum(artifact.bytes for artifact in missing)
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self.bar = Progress(*columns, console=self.console, transient=True, disable=not (missing and self.console.is_terminal))
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=not (missing and can_redraw(self.console)))
         self.task = self.bar.add_task(self.title, total=self.total)
         self.lines = Reminder()
-        if self.total and not self.console.is_terminal:
+        if self.total and not can_redraw(self.console):
             self.console.print(f"{self.title}: {size_text(self.total)}")
 
     def in_threads(self, work: Callable[[LockedArtifact], Path], artifacts: Sequence[LockedArtifact]) -> list[Path]:
@@ -174,7 +175,7 @@ class _Download:
         with self.lock:
             self.fetched += count
             self.bar.advance(self.task, count)
-            if not self.console.is_terminal and self.lines.is_due():
+            if not can_redraw(self.console) and self.lines.is_due():
                 self.console.print(f"{self.title}: {size_text(self.fetched)} of {size_text(self.total)}")
 
     def _raise_if_ended(self) -> None:

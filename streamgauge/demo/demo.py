@@ -13,6 +13,7 @@ from contract.java import jars
 from contract.java.runtime import java_home
 from contract.process.waiting import Reminder
 from contract.settings import Settings
+from contract.terminal import can_redraw
 from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import PIPELINE, Server, children
 from streamgauge.demo.supervision import Supervised
@@ -103,12 +104,12 @@ class Demo:
                     self._say("everything runs; Ctrl-C ends it")
 
     def _show(self, supervised: Sequence[Supervised], status: Status, shown: Reminder) -> None:
-        if self.console.is_terminal:
+        if can_redraw(self.console):
             status.update(self.figures.line())
         if shown.is_due():
             if missing := [one.part.name for one in supervised if not one.is_ready]:
                 self._say(f"waiting for {', '.join(missing)}; logs are in {self.settings.logs}")
-            if not self.console.is_terminal:
+            if not can_redraw(self.console):
                 self._say(self.figures.line())
 
     def _raise_if_disk_is_full(self) -> None:

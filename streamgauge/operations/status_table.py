@@ -16,6 +16,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
 from contract.settings import Settings
+from contract.terminal import can_redraw
 from contract.text import behind, duration, printable
 
 WATCH_SECONDS = 1.5
@@ -74,7 +75,7 @@ def watch(settings: Settings, console: Console) -> None:
     shown = current()
     with contextlib.ExitStack() as at_end:
         show: Callable[[RenderableType], None] = console.print
-        if console.is_terminal and not console.is_dumb_terminal:
+        if can_redraw(console):
             show = partial(at_end.enter_context(Live(console=console, auto_refresh=False)).update, refresh=True)
         show(shown)
         while True:
