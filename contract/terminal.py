@@ -7,5 +7,5 @@ err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=
 
 
 def can_redraw(console: Console) -> bool:
-    """Whether what was shown can be drawn over: on a terminal, but for one with TERM=dumb. Elsewhere, new lines have to say what changes."""
+    """Whether output can be overwritten: on a terminal, unless TERM=dumb. Elsewhere, print new lines."""
     return console.is_terminal and not console.is_dumb_terminal

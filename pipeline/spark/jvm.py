@@ -100,7 +100,7 @@ def command(config: Mapping[str, str | int], settings: Settings) -> list[str]:
 def fixed_class_path(settings: Settings) -> list[Path]:
     """The jars that every session has, first on the class path: an archive fits what begins with them.
 
-    Before each job, Spark looks up the classes of its closures again, jar by jar. So its own jars come before all others.
+    For each job, Spark reads the class files of its closures again, and searches for them jar by jar. So its own jars come first.
     """
     own = sorted((SPARK_HOME / "jars").glob("spark-*.jar"))
     return list(dict.fromkeys([*own, *jars.paths(jars.SPARK, settings), *sorted((SPARK_HOME / "jars").glob("*.jar"))]))

@@ -159,7 +159,7 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
 def _ui_config(settings: Settings) -> dict[str, str | int]:
     """Spark's web UI, which has no authentication: off, or read-only and on loopback, which Spark takes from the environment alone."""
     if settings.spark_ui_port is None:
-        # Spark describes the plan of each batch for the UI even if that is off: at least in few words.
+        # Spark describes the plan of each batch even when the UI is off. This mode costs least.
         return {"spark.ui.enabled": "false", "spark.sql.ui.explainMode": "simple"}
     os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     return {"spark.ui.enabled": "true", "spark.ui.port": settings.spark_ui_port, "spark.ui.killEnabled": "false"}

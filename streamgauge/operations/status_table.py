@@ -63,7 +63,7 @@ def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> Rendera
 def watch(settings: Settings, console: Console) -> None:
     """Shows the table and keeps it current until interrupted. If Kafka becomes unreachable, it says so and retries.
 
-    Where nothing can be drawn over, as in a pipe and on a terminal with TERM=dumb, one table comes after the other.
+    In a pipe, or with TERM=dumb, it prints one table after another.
 
     Raises StreamgaugeError when Kafka cannot be reached at first.
     """

@@ -45,7 +45,7 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     def are_all_in_a_batch():
         return all(0 <= checkpoint.last_committed < checkpoint.planned[-1] for checkpoint in checkpoints.values())
 
-    # Spark starts the batches of all queries at the same moments, those that the pause divides. So none uses the cores while another one starts.
+    # With one interval for all queries, Spark starts their batches at the same moments. Between them, the cores are free to start the next query.
     kill_in_a_batch(names, are_all_in_a_batch, fresh_registry, STREAMGAUGE_TRIGGER_SECONDS="3")
     interrupted = {name: checkpoint.planned[-1] for name, checkpoint in checkpoints.items()}
 

@@ -56,7 +56,7 @@ def right(spark, fresh):
 
 @pytest.fixture
 def small_batches(fresh):
-    """Settings by which batches are small however slow the machine is, and a second of the producer each where it is not."""
+    """Settings for small batches however slow the machine is: at most 150 records, which the producer sends in a second, and a batch a second."""
     return replace(fresh, max_offsets_per_trigger=150, trigger_seconds=1)
 
 

@@ -68,7 +68,7 @@ def test_every_jar_is_on_the_class_path_once(own):
 def test_sparks_own_jars_come_first(own):
     (jars,) = class_path(command(CONFIG, own))
     sparks = set(map(str, (SPARK_HOME / "jars").glob("spark-*.jar")))
-    assert set(jars.split(":")[: len(sparks)]) == sparks, "Spark looks up classes before each job, jar by jar"
+    assert set(jars.split(":")[: len(sparks)]) == sparks, "Spark searches for classes for each job, jar by jar"
 
 
 @pytest.fixture(scope="module")
