@@ -3,30 +3,30 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
-from py4j.java_gateway import is_instance_of
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError
+from pipeline.lake.read_only import WITHOUT_SUBSTITUTION_AND_PATHS, check_plan, check_statement
 from pipeline.lake.row_formats import Rows
 from pipeline.lake.tables import Table
 from pipeline.spark.errors import SparkFailure, first_line, spark_errors
+from pipeline.spark.session import session_config
 
-_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
-_NO_QUERIES = tuple(f"{_PLANS}.{name}" for name in ("Command", "ParsedStatement", "CompoundBody", "InsertIntoDir", "ScriptTransformation"))
-_COMMENT = r"--[^\n]*(?:\n|$)|/\*.*?\*/"
-_QUERY = re.compile(rf"(?:[\s(]|{_COMMENT})*(?:select|with|from|values|table)\b", re.IGNORECASE | re.DOTALL)
+_AS_THEY_ARE = (T.BooleanType, T.NumericType, T.BinaryType)
 
 
 def answer(spark: SparkSession, sql: str, known: Sequence[Table], limit: int) -> Rows:
-    """The first `limit` rows of the query `sql` over the tables `known`. Timestamps with a zone are UTC. Raises StreamgaugeError as `query_result`."""
+    """The first `limit` rows of the query `sql` over the tables `known`, with values as `presentable`. Raises StreamgaugeError as `query_result`."""
     with query_result(spark, sql, known) as found:
-        columns = found.columns
-        fetched = found.toDF(*(f"c{number}" for number in range(len(columns)))).limit(limit + 1).toArrow()
-    lists = [column.to_pylist(maps_as_pydicts="lossy") for column in fetched.slice(0, limit).columns]
+        columns, numbered = found.columns, found.toDF(*(f"c{number}" for number in range(len(found.columns))))
+        shown = [presentable(F.col(field.name), field.dataType).alias(field.name) for field in numbered.schema]
+        fetched = numbered.limit(limit + 1).select(*shown).toArrow()
+    lists = [column.to_pylist(maps_as_pydicts="strict") for column in fetched.slice(0, limit).columns]
     return Rows(columns, [list(row) for row in zip(*lists, strict=True)], is_cut=fetched.num_rows > limit)
 
 
@@ -36,20 +36,17 @@ def query_result(spark: SparkSession, sql: str, known: Sequence[Table]) -> Itera
 
     Raises StreamgaugeError for a statement that is not a query, an error in the query, an unknown table, or a failure in Spark.
     """
-    with spark_errors("Spark cannot parse this SQL"):
-        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-    # The first word catches Delta's statements, which have no common class. The nodes catch inserts that start like a query.
-    if not _QUERY.match(sql) or any(
-        is_instance_of(spark.sparkContext._gateway, node, kind) for node in _nodes(plan) for kind in _NO_QUERIES
-    ):
-        msg = "only queries are allowed, such as `select ... from ...`; this is another kind of statement, and it was not executed"
-        raise StreamgaugeError(msg)
     # A view of a table reads its log or lists its files, so only the tables that the query mentions get one.
     mentioned = [table for table in known if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
+    with session_config(spark, WITHOUT_SUBSTITUTION_AND_PATHS), spark_errors("Spark cannot parse this SQL"):
+        check_statement(spark, sql)
     try:
         for table in mentioned:
             table.rows(spark).createOrReplaceTempView(f"`{table.name}`")
-        yield spark.sql(sql)
+        with session_config(spark, WITHOUT_SUBSTITUTION_AND_PATHS):
+            result = spark.sql(sql)
+        check_plan(result._jdf.queryExecution().analyzed(), {table.name.lower() for table in mentioned})
+        yield result
     except AnalysisException as error:
         raise StreamgaugeError(_explained(error, known)) from error
     except (*SparkFailure, pa.ArrowException) as error:
@@ -60,11 +57,34 @@ def query_result(spark: SparkSession, sql: str, known: Sequence[Table]) -> Itera
             spark.catalog.dropTempView(table.name)
 
 
-def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
-    yield plan
-    children = plan.children()
-    for number in range(children.size()):
-        yield from _nodes(children.apply(number))
+def presentable(value: Column, kind: T.DataType) -> Column:
+    """A column of type `kind` in types that Python has for each value.
+
+    Times become text in ISO 8601, because Python's end with the year 9999, and those with a zone are UTC with Z. Intervals and other types become
+    text as Spark casts them. Keys of maps become text, too. Bytes in a string that are not UTF-8 become U+FFFD.
+    """
+    match kind:
+        case T.StructType():
+            fields = [presentable(value.getField(one.name), one.dataType).alias(one.name) for one in kind]
+            return F.when(value.isNotNull(), F.struct(*fields)) if fields else value
+        case T.ArrayType():
+            return F.transform(value, lambda element: presentable(element, kind.elementType))
+        case T.MapType():
+            by_text = F.transform_keys(value, lambda key, _: _text(key, kind.keyType))
+            return F.transform_values(by_text, lambda _, one: presentable(one, kind.valueType))
+    return value if isinstance(kind, _AS_THEY_ARE) else _text(value, kind)
+
+
+def _text(value: Column, kind: T.DataType) -> Column:
+    match kind:
+        case T.TimestampType() | T.TimestampNTZType():
+            zone = "Z" if isinstance(kind, T.TimestampType) else ""
+            return F.concat(F.replace(value.cast("string"), F.lit(" "), F.lit("T")), F.lit(zone))
+        case T.VariantType():
+            return F.to_json(value)
+        case T.BinaryType():
+            return F.base64(value)
+    return F.make_valid_utf8(value.cast("string"))
 
 
 def _explained(error: AnalysisException, known: Sequence[Table]) -> str:

@@ -3,10 +3,11 @@
 import base64
 import csv
 import io
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -44,8 +45,9 @@ def cut_at(limit: int) -> str:
 
 
 def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A JSON array with one object per row. Times are ISO 8601, UTC with Z; decimals are numbers with all digits; bytes are Base64.
+    """A JSON array with one object per row.
 
+    Times are ISO 8601, UTC with Z; decimals are numbers with all digits; bytes are Base64; numbers that JSON does not have are text: NaN, Infinity.
     Raises StreamgaugeError for duplicate column names.
     """
     twice = sorted({name for name in columns if list(columns).count(name) > 1})
@@ -79,23 +81,31 @@ def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
 def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
     if value is None:
         return ""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.astimezone(UTC)
-    if isinstance(value, bool | datetime | bytes | dict | list):
-        return _json(value).strip('"')
-    return str(value)
+    plain = _plain(value)
+    if isinstance(plain, str):
+        return plain
+    return str(plain) if isinstance(plain, int | float) and not isinstance(plain, bool) else _json(plain)
 
 
 def _json(value: Any) -> str:  # noqa: ANN401 - rows, or what a column holds
-    return orjson.dumps(value, default=_json_value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z).decode()
+    return orjson.dumps(_plain(value)).decode()
 
 
-def _json_value(value: Any) -> Any:  # noqa: ANN401 - whatever a column holds
+def _plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - whatever a column holds, a line for each type
+    """The value in types that orjson writes as they are."""
     match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case Decimal():
             return orjson.Fragment(f"{value:f}")
         case bytes():
             return base64.b64encode(value).decode()
-        case timedelta():
+        case datetime():
+            return (value.astimezone(UTC).isoformat().replace("+00:00", "Z")) if value.tzinfo else value.isoformat()
+        case date() | timedelta():
             return str(value)
-    raise TypeError(type(value))
+        case dict():
+            return {str(name): _plain(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+    return value

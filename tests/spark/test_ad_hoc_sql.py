@@ -1,5 +1,8 @@
 """Ad-hoc SQL over real tables: a Delta table and an archive that a stream has written."""
 
+import csv
+import io
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -9,6 +12,7 @@ from running import one_line_error, streamgauge
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.lake.ad_hoc_sql import answer
+from pipeline.lake.row_formats import as_csv, as_json, as_table
 from pipeline.lake.tables import tables
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -40,7 +44,7 @@ def ask(spark, settings):
 def test_rows_in_their_types(ask):
     found = ask("select id, at, fare, named_struct('a', map('k', id)) as s from trips where id = 3")
     assert found.columns == ["id", "at", "fare", "s"]
-    assert found.rows == [[3, AT, Decimal("1.10"), {"a": {"k": 3}}]]
+    assert found.rows == [[3, "2026-01-01T12:00:00Z", Decimal("1.10"), {"a": {"k": 3}}]]
     assert not found.is_cut
 
 
@@ -64,6 +68,17 @@ def test_the_limit_says_that_there_is_more(ask):
         "((select 1))",
         "-- why\n/* how */ select 1 /* x */",
         "WITH a AS (SELECT 1) TABLE a",
+        "with recursive r(n) as (select 1 union all select n + 1 from r where n < 3) select * from r",
+        "from trips |> where id > 1 |> select id |> order by id |> limit 1",
+        "select id, sum(id) over (order by id), explode(array(1, 2)) from trips where id in (select max(id) from trips)",
+        "select fare, count(*) from trips group by grouping sets ((fare), ()) having count(*) > 0 order by all limit 3 offset 1",
+        "select * from (select id, fare from trips) pivot (max(fare) for id in (1, 2))",
+        "select * from (select 1 as a, 2 as b) unpivot (v for n in (a, b))",
+        "select /*+ broadcast(o) */ * from trips join trips as o using (id), lateral (select trips.id + 1 as j) lateral view explode(array(1)) as e",
+        "select id from trips union select id from nest_cameras except select 7 intersect select 7",
+        "select * from range(3) where exists (select * from trips tablesample (100 percent))",
+        "select distinct * except (at) from trips cluster by id",
+        "select count(*) from identifier('trips')",
     ],
 )
 def test_all_that_is_a_query_is_taken(ask, sql):
@@ -104,6 +119,14 @@ def test_columns_of_one_name_stay_apart(ask):
         "select transform(id) using 'cat' from trips",
         "/* select */ -- select\n restore table trips to version as of 0",
         "begin drop table trips; end",
+        "begin select 1; end",
+        "explain select 1",
+        "show tables",
+        "execute immediate 'select 1'",
+        "/* a */ restore table trips to version as of 0 -- */ select 1",
+        "with x as (select transform(a) using 'cat' as (b string) from values (1) as t(a)) select * from x",
+        "select * from trips where id in (select transform(a) using 'cat' as (b bigint) from values (1) as t(a))",
+        "select (select transform(a) using 'cat' as (b string) from values (1) as t(a))",
     ],
 )
 def test_anything_but_a_query_is_refused_and_changes_nothing(ask, settings, sql):
@@ -111,6 +134,88 @@ def test_anything_but_a_query_is_refused_and_changes_nothing(ask, settings, sql)
     with pytest.raises(StreamgaugeError, match="only queries are allowed"):
         ask(sql)
     assert files_of(settings.lake) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select java_method('java.lang.System', 'getenv', 'HOME')",
+        "select * from trips where id = (select length(Reflect('java.lang.System', 'getenv', 'HOME')))",
+        "with x as (select system.builtin.try_reflect('java.lang.System', 'getenv', 'HOME')) select * from x",
+        "select identifier('reflect')('java.lang.System', 'getenv', 'HOME')",
+        "select max(id) over (order by length(java_method('java.lang.System', 'getenv', 'HOME'))) from trips",
+        """select from_avro(x'00', '"int"', map('avroSchemaUrl', 'file:///etc/hostname'))""",
+    ],
+)
+def test_functions_that_reach_beyond_the_tables_are_refused(ask, sql):
+    with pytest.raises(StreamgaugeError, match=r"^a query may only read tables, and .*; this statement was not executed$"):
+        ask(sql)
+
+
+@pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet", "delta", "binaryFile"])
+def test_a_path_is_no_table(ask, settings, kind):
+    path = settings.lake / "trips"
+    with pytest.raises(StreamgaugeError, match=rf"^no table {kind}\.{path}; there are nest_cameras, trips$"):
+        ask(f"select * from {kind}.`{path}`")
+
+
+def test_variables_of_the_environment_are_text(ask):
+    assert ask("select '${env:HOME}', '${spark.app.name}'").rows == [["${env:HOME}", "${spark.app.name}"]]
+
+
+SHOWN = {
+    "timestamp '2026-01-01 12:00:00.5'": "2026-01-01T12:00:00.5Z",
+    "timestamp '+290308-12-21 19:59:05'": "+290308-12-21T19:59:05Z",
+    "timestamp '-0044-03-15 00:00:00'": "-0044-03-15T00:00:00Z",
+    "timestamp_ntz '+10000-01-01 00:00:00'": "+10000-01-01T00:00:00",
+    "date '+12345-01-01'": "+12345-01-01",
+    "date '2026-01-01'": "2026-01-01",
+    "interval '1 02:03:04' day to second": "INTERVAL '1 02:03:04' DAY TO SECOND",
+    "interval '1-2' year to month": "INTERVAL '1-2' YEAR TO MONTH",
+    "make_interval(1, 2, 3)": "1 years 2 months 21 days",
+    "double('NaN')": "NaN",
+    "double('-Infinity')": "-Infinity",
+    "float('Infinity')": "Infinity",
+    "cast(X'61ff' as string)": "a\ufffd",
+    "X'00ff'": "AP8=",
+    """parse_json('{"a":[1,null]}')""": '{"a":[1,null]}',
+    "'x'": "x",
+    "9223372036854775807": 9223372036854775807,
+    "cast('99999999999999999999999999999999999999' as decimal(38,0))": Decimal("99999999999999999999999999999999999999"),
+    "cast(0 as decimal(38,18))": Decimal("0.000000000000000000"),
+    "1.5d": 1.5,
+    "true": True,
+    "null": None,
+}
+"""What a query returns, and what is shown of it."""
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "found_in"),
+    [
+        ("{}", lambda shown: shown),
+        ("array({0}, null)", lambda shown: [shown, None]),
+        ("named_struct('a b', {0}, 'none', null)", lambda shown: {"a b": shown, "none": None}),
+        ("map('k', array({0}))", lambda shown: {"k": [shown]}),
+    ],
+    ids=["alone", "in an array", "in a struct", "in a map"],
+)
+def test_every_value_that_spark_has_can_be_shown_in_each_format(ask, wrapped, found_in):
+    found = ask(f"select {', '.join(wrapped.format(value) for value in SHOWN)}")
+    expected = [found_in(shown) for shown in SHOWN.values()]
+    columns = [f"c{number}" for number in range(len(expected))]
+    (row,) = json.loads(as_json(columns, found.rows), parse_float=Decimal, parse_int=Decimal)
+    assert list(row.values()) == expected
+    _, cells = csv.reader(io.StringIO(as_csv(columns, found.rows)))
+    terminal = [str(*column.cells) for column in as_table(columns, found.rows).columns]
+    for cell, shown in [*zip(cells, expected, strict=True), *zip(terminal, expected, strict=True)]:
+        assert cell == shown if isinstance(shown, str) else json.loads(cell or "null", parse_float=Decimal, parse_int=Decimal) == shown
+
+
+def test_keys_of_maps_are_text(ask):
+    keys = ["timestamp '+10000-01-01 00:00:00'", "date '2026-01-01'", "1.50", "X'00ff'", "struct(1, 'x')", "true"]
+    found = ask(f"select {', '.join(f'map({key}, 1)' for key in keys)}")
+    assert found.rows == [[{"+10000-01-01T00:00:00Z": 1}, {"2026-01-01": 1}, {"1.50": 1}, {"AP8=": 1}, {"{1, x}": 1}, {"true": 1}]]
 
 
 @pytest.mark.parametrize(
