@@ -91,12 +91,14 @@ def ingest(
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes."""
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
+    from pipeline.ingest.names import check_names_of
     from pipeline.ingest.upsert import queries_of
     from pipeline.running.runner import Runner
     from pipeline.sources.kafka import source_partitions
 
     settings = Settings.from_environment()
     location, to_run = Location.of(topic, settings, debug=debug), queries_of(topic, debug=debug)
+    check_names_of(location, settings)
     source_partitions(settings, topic)  # fail before Spark starts if Kafka cannot be reached, or the topic is missing
     for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
         err.print(line)

@@ -1,13 +1,15 @@
 """Where the table of a topic is, and the schema beside it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from messages import refused
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.settings import Settings
-from pipeline.ingest.location import Location, TableSchema, locations
+from pipeline.ingest.location import Location, TableSchema, locations, table_name
+from pipeline.ingest.names import check_names_of
 from pipeline.ingest.upsert import ingests
 
 COLUMNS = T.StructType([T.StructField("x.y", T.ArrayType(T.StructType([T.StructField("a b", T.LongType())])))])
@@ -66,3 +68,60 @@ def test_two_topics_of_one_name_are_told_apart(settings):
     TableSchema("a.b", COLUMNS).write(Location.of("a.b", settings).schema)
     with refused("a_b", "topic a.b", "topic a-b"):
         Location.of("a-b", settings)
+
+
+def checked(topic, settings, **options):
+    check_names_of(Location.of(topic, settings, **options), settings)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        ("a.b", "a-b", "a_b"),
+        ("Orders", "orders", "ingest-orders"),
+        ("a-b", "A_B", "a_b"),
+        ("orders", "orders-dead-letters", "ingest-orders-dead-letters"),
+        ("orders-dead-letters", "orders", "ingest-orders-dead-letters"),
+    ],
+)
+def test_of_two_topics_that_would_share_a_name_the_second_is_refused(settings, first, second, shared):
+    checked(first, settings)
+    TableSchema(first, COLUMNS).write(Location.of(first, settings).schema)
+    checked(first, settings)
+    with refused(f"topic {first} ", f"topic {second} ", f"the name {shared} ", "another STREAMGAUGE_HOME"):
+        checked(second, settings)
+
+
+def test_a_table_for_debugging_does_not_take_the_name_of_another_topic(settings):
+    TableSchema("hold-debug", COLUMNS).write(Location.of("hold-debug", settings).schema)
+    checked("hold", settings)
+    with refused("topic hold-debug", "hold_debug"):
+        check_names_of(Location.by_convention("hold", settings, debug=True), settings)
+
+
+@pytest.mark.parametrize("topic", ["_deletions", "-deletions", "_orders", ".orders", "__consumer_offsets"])
+def test_names_that_are_internal_to_the_lake_are_refused(settings, topic):
+    with refused(f"topic {topic} ", "begin with _"):
+        checked(topic, settings)
+
+
+def test_a_name_too_long_for_files_is_refused(settings):
+    checked("n" * 200, settings)
+    with refused("249 characters", "200"):
+        checked("n" * 249, settings)
+
+
+@pytest.mark.parametrize(
+    "topic", ["nest.cameras", "taxi-trips_distinct", "taxi_trips_delta", "LIVE.nest-camera-stats", "derived-sums", "mine"]
+)
+def test_names_of_other_tables_are_refused_also_before_these_exist(settings, topic):
+    (settings.lake / "mine" / "_delta_log").mkdir(parents=True)
+    with refused(f"topic {topic} would be {table_name(topic, debug=False)}", "which is the name of"):
+        check_names_of(replace(Location.of(topic, settings), table=settings.lake / "elsewhere" / table_name(topic, debug=False)), settings)
+
+
+@pytest.mark.parametrize(
+    "topic", ["2024-orders", "select", "table", "nest-dead-letters-x", "dead-letters", "streaming-metrics", "nyc-taxi"]
+)
+def test_other_names_are_taken(settings, topic):
+    checked(topic, settings)

@@ -1,0 +1,49 @@
+"""Whether a topic can have the names that ingesting it takes: of its table, its queries and their files."""
+
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from pipeline.catalog import known
+from pipeline.ingest.location import Location, locations
+from pipeline.ingest.upsert import queries_of
+from pipeline.lake.derived_tables import FOLDER
+from pipeline.lake.sql_tables import sql_tables
+from pipeline.lake.tables import table_name
+from pipeline.sinks.archives import Archive
+
+MAX_CHARACTERS = 200
+"""Names of files have at most 255, and checkpoints add up to 40 to the topic's."""
+
+
+def check_names_of(location: Location, settings: Settings) -> None:
+    """Raises StreamgaugeError unless the names are possible, and belong to nothing else. In SQL, and on some disks, case makes no difference."""
+    topic, name = location.topic, location.name
+    if len(topic) > MAX_CHARACTERS:
+        msg = f"the name of topic {topic[:20]}... has {len(topic)} characters, and files named after it may have {MAX_CHARACTERS} of them at most; copy the topic to one with a shorter name"
+        raise StreamgaugeError(msg)
+    if name.startswith("_"):
+        msg = f"the table of topic {topic} would be {name}, and names that begin with _ are internal to the lake; copy the topic to one whose name begins with a letter or digit"
+        raise StreamgaugeError(msg)
+    for other in locations(settings):
+        if other.topic != topic and (shared := _names(location) & _names(other)):
+            msg = f"topic {other.topic} is ingested here, and topic {topic} would share the name {min(shared)} with it, where case makes no difference; use another STREAMGAUGE_HOME for one of them"
+            raise StreamgaugeError(msg)
+    if owner := _reserved(location, settings).get(name.casefold()):
+        msg = f"the table of topic {topic} would be {name}, which is the name of {owner}; use another STREAMGAUGE_HOME for it"
+        raise StreamgaugeError(msg)
+
+
+def _names(location: Location) -> set[str]:
+    """Of the table, and of the queries, which are those of checkpoints."""
+    return {name.casefold() for name in (location.name, *(query.name for query in queries_of(location.topic, debug=location.debug)))}
+
+
+def _reserved(location: Location, settings: Settings) -> dict[str, str]:
+    """The names of tables that exist, and of those that other commands may create, each with what has it."""
+    found = {table.name.casefold(): f"{table.format} {table.path}" for table in sql_tables(settings) if table.path != location.table}
+    for query in known(settings):
+        if isinstance(query.sink, Archive):
+            name = table_name(query.sink.path.split("/"))
+            found |= {name: f"the table of query {query.name}", f"{name}_distinct": f"a view of query {query.name}"}
+    if location.name.casefold().startswith(f"{FOLDER}_"):
+        found.setdefault(location.name.casefold(), "a derived table, as all that begin so")
+    return found
