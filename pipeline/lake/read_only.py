@@ -96,7 +96,7 @@ def _check(plan: Any, views: Collection[str]) -> None:  # noqa: ANN401 - of the 
         if kind == _VIEW and node.isTempView() and node.desc().identifier().table().lower() in views:
             continue
         if kind not in _NODES:
-            msg = "only queries are allowed, such as `select ... from ...`, of the tables that `streamgauge query` lists; this statement was not executed"
+            msg = "only queries are allowed, such as `select ... from ...`; this is another kind of statement, and it was not executed"
             raise StreamgaugeError(msg)
         for expression in _below(node.expressions()):
             why = _OUTSIDE.get(expression.getClass().getSimpleName()) or _OUTSIDE_NAMES.get(_function(expression))
