@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 MAX_RECORD_BYTES = 10 * 1024 * 1024
 """The largest record on any topic. A 5 MB document fits, also as a dead letter."""
+MAX_VALUE_BYTES = MAX_RECORD_BYTES - 64 * 1024
+"""A longer value would not fit into a record beside the key and the headers of its dead letter."""
 
 COMPACTED = {
     "cleanup.policy": "compact",

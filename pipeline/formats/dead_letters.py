@@ -3,12 +3,9 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.topics import MAX_RECORD_BYTES
+from contract.topics import MAX_VALUE_BYTES
 from pipeline.formats.json_format import canonical_json
 from pipeline.sources.files import PROBLEM
-
-MAX_VALUE_BYTES = MAX_RECORD_BYTES - 64 * 1024
-"""A longer value would not fit into a record beside the key and the headers of its dead letter."""
 
 
 def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:

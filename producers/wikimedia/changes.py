@@ -9,28 +9,36 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from contract.domains.wikimedia import WIKIMEDIA
 from contract.text import utc_text
-from contract.topics import DEAD_LETTERS
+from contract.topics import DEAD_LETTERS, MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from producers.delivery.events import MS_PER_SECOND, Event, Source
 from producers.delivery.summary import Summary
 from producers.wikimedia.avro import Encode
-from producers.wikimedia.edits import edit_event, is_canary
+from producers.wikimedia.edits import Edit, edit_event, is_canary
 from producers.wikimedia.position import RecentIds
+from producers.wikimedia.server_sent_events import MESSAGE
 
+_TOO_LONG = f"longer than the {MAX_RECORD_BYTES:,} bytes of a record"
+_REASON_LETTERS = 1000
 EVENT_ID, SOURCE = "event_id", "source"
 """Headers of every record: the meta.id of the change, and the Source that it came from."""
 
 
+class _UnusableError(Exception):
+    """Text that becomes a dead letter. The message is the reason."""
+
+
 class Arrival(NamedTuple):
-    """An event's text as received. is_done: called when Kafka has it, or when it needs no record."""
+    """An event's text and type as received. is_done: called when Kafka has it, or when it needs no record."""
 
     text: bytes
     is_done: Callable[[], None] | None = None
+    type: str = MESSAGE
 
 
 @dataclass
@@ -64,29 +72,32 @@ class Changes:
 
     def _event(self, arrival: Arrival, encode: Encode) -> Event | None:
         try:
-            change = orjson.loads(arrival.text)
-        except orjson.JSONDecodeError as error:
-            return self._dead_letter(arrival, f"not JSON: {error}")
+            return self._usable(arrival, encode)
+        except _UnusableError as error:
+            return self._dead_letter(arrival, str(error))
+
+    def _usable(self, arrival: Arrival, encode: Encode) -> Event | None:
+        """The event of a change. None if it needs no record. Raises _UnusableError with the reason if it is no change."""
+        change = _parsed(arrival)
         if is_canary(change):
             self.canaries += 1
             return None
         edit = edit_event(change)
         if isinstance(edit, str):
-            return self._dead_letter(arrival, edit)
+            raise _UnusableError(edit)
         event_id = edit["meta"]["id"]
         if self.recent is not None and not self.recent.is_new(event_id):
             self.repeated += 1
             return None
-        try:
-            value = encode(edit)
-        except (TypeError, ValueError, OverflowError) as error:
-            return self._dead_letter(arrival, f"not by the schema: {error}")
+        key, value = f"{edit['wiki']}:{edit['title']}".encode(), _encoded(edit, encode)
+        if len(key) + len(value) + len(event_id.encode()) > MAX_VALUE_BYTES:
+            raise _UnusableError(_TOO_LONG)
         time_ms = edit["timestamp"] * MS_PER_SECOND
         self._stream_time_ms = max(self._stream_time_ms, time_ms)
         return Event(
             self._stream_time_ms,
             time_ms,
-            f"{edit['wiki']}:{edit['title']}".encode(),
+            key,
             value,
             facts=((event_id, time_ms),) if edit["type"] == "edit" else (),
             headers=((SOURCE, self.source.encode()), (EVENT_ID, event_id.encode())),
@@ -95,6 +106,8 @@ class Changes:
 
     def _dead_letter(self, arrival: Arrival, reason: str) -> Event:
         """The arrival as a dead letter. Partition and offset are -1, because no record exists yet."""
+        is_cut = f"; only its first {MAX_VALUE_BYTES:,} bytes are kept" if len(arrival.text) > MAX_VALUE_BYTES else ""
+        reason = f"{reason:.{_REASON_LETTERS}}{is_cut}"
         origin = {"offset": -1, "partition": -1, "topic": WIKIMEDIA.name}
         key = orjson.dumps({**origin, "sha256": hashlib.sha256(arrival.text).hexdigest()}, option=orjson.OPT_SORT_KEYS)
         now = utc_text(datetime.now(UTC))
@@ -103,9 +116,30 @@ class Changes:
             self._stream_time_ms,
             self._stream_time_ms,
             key,
-            arrival.text,
+            arrival.text[:MAX_VALUE_BYTES],
             is_usable=False,
             headers=tuple((name, value.encode()) for name, value in headers.items()),
             topic=DEAD_LETTERS.name,
             acknowledged=arrival.is_done,
         )
+
+
+def _parsed(arrival: Arrival) -> Any:  # noqa: ANN401 - any JSON value
+    if arrival.type != MESSAGE:
+        msg = f"an event of type {arrival.type!r}, not a change"
+        raise _UnusableError(msg)
+    if len(arrival.text) > MAX_RECORD_BYTES:
+        raise _UnusableError(_TOO_LONG)
+    try:
+        return orjson.loads(arrival.text)
+    except orjson.JSONDecodeError as error:
+        msg = f"not JSON: {error}"
+        raise _UnusableError(msg) from error
+
+
+def _encoded(edit: Edit, encode: Encode) -> bytes:
+    try:
+        return encode(edit)
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"not by the schema: {error}"
+        raise _UnusableError(msg) from error

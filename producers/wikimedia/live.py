@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import takewhile
 from typing import NamedTuple, NoReturn
 
 import requests
@@ -20,9 +21,8 @@ import urllib3
 
 from contract.errors import StreamgaugeError
 from contract.text import without_credentials
-from contract.topics import MAX_RECORD_BYTES
 from producers.delivery.events import Idle
-from producers.wikimedia.server_sent_events import Message, messages
+from producers.wikimedia.server_sent_events import Message, lines, messages
 
 _MAX_RETRY_AFTER_SECONDS = 3600
 _QUEUED_EVENTS = 10_000
@@ -115,10 +115,10 @@ class LiveStream:
             self._give_up("is not a valid address")
         except requests.RequestException as error:
             return _Ended(type(error).__name__)
-        return _Ended("the connection ended, was silent, or sent a line of more than 10 MiB")
+        return _Ended("the connection ended or was silent")
 
     def _read_events(self, response: requests.Response) -> None:
-        for message in messages(lines_of(response)):
+        for message in messages(lines(chunks_of(response))):
             if self._stopped.is_set():
                 return
             if self._away_since is not None:
@@ -147,33 +147,32 @@ class LiveStream:
 @contextmanager
 def connected(session: requests.Session, url: str, last_event_id: str, patience: Patience) -> Iterator[requests.Response]:
     """One connection to the stream, after `last_event_id`. Raises RequestException when it cannot be made."""
-    headers = {"Accept": _CONTENT_TYPE, **({"Last-Event-ID": last_event_id} if last_event_id else {})}
+    position = last_event_id.strip()  # requests refuses blanks around a header, which do not count in HTTP
+    headers = {"Accept": _CONTENT_TYPE, **({"Last-Event-ID": position} if position else {})}
     with session.get(url, headers=headers, stream=True, timeout=(patience.connect, patience.silence)) as response:
         response.raise_for_status()
         yield response
 
 
-def lines_of(response: requests.Response) -> Iterator[bytes]:
-    """The lines of the response as they arrive, until the connection ends, breaks or is silent, or a line is too long for a record.
+def chunks_of(response: requests.Response) -> Iterator[bytes]:
+    """The bytes of the response as they arrive, until the connection ends, breaks or is silent.
 
-    Response.iter_lines waits for a whole chunk of 512 bytes, an event or two, if a server sends without chunks of its own.
+    Response.iter_content waits for a whole chunk, of several events, if a server sends without chunks of its own.
     """
-    rest = b""
     with suppress(urllib3.exceptions.HTTPError):
         while data := response.raw.read1(_READ_BYTES, decode_content=True):
-            *lines, rest = (rest + data).split(b"\n")
-            yield from (line.removesuffix(b"\r") for line in lines)
-            if len(rest) > MAX_RECORD_BYTES:
-                return
+            yield data
 
 
 def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
-    """Why the stream at `url` cannot be reached within about `seconds`. None if it can."""
+    """Why the stream at `url` cannot be reached within about `seconds`, or sends no event. None if it can."""
+    deadline = time.monotonic() + seconds
     try:
         with requests.Session() as session:
             session.headers["User-Agent"] = user_agent
             with connected(session, url, "", Patience(connect=seconds, silence=seconds)) as response:
-                return None if next(messages(lines_of(response)), None) else "no event came"
+                in_time = takewhile(lambda _: time.monotonic() < deadline, chunks_of(response))  # it may send comments without end
+                return None if next(messages(lines(in_time)), None) else "no event came"
     except requests.RequestException as error:
         return f"HTTP {error.response.status_code}" if error.response is not None else type(error).__name__
 

@@ -53,7 +53,7 @@ def produce(
         if isinstance(stream, Simulation):
             source, arrivals = Source.SIMULATED, lambda _: map(Arrival, simulate(stream))
         elif isinstance(stream, Path):
-            source, arrivals = Source.RECORDED, lambda _: map(Arrival, replay(stream))
+            source, arrivals = Source.RECORDED, lambda _: (Arrival(one.text, type=one.type) for one in replay(stream))
         else:
             source, arrivals = Source.LIVE, while_it_runs.enter_context(_live(settings, stream))
         recent = RecentIds(when_it_answers(lambda: _ids_in_topic(settings.kafka), err.print)) if source is Source.LIVE else None
@@ -82,7 +82,7 @@ def _live(settings: Settings, url: str) -> Iterator[Callable[[Idle], Iterable[Ar
             def arrivals(idle: Idle) -> Iterator[Arrival]:
                 live = LiveStream(url, settings.wikimedia_user_agent, position.last_event_id, err.print, patience)
                 for message in live.messages(idle):
-                    yield Arrival(message.text, partial(position.acknowledged, position.read(message.id)))
+                    yield Arrival(message.text, partial(position.acknowledged, position.read(message.id)), message.type)
 
             try:
                 yield arrivals

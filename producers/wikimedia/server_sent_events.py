@@ -1,27 +1,69 @@
-"""Parses server-sent events, live or recorded."""
+"""Parses server-sent events, live or recorded, as https://html.spec.whatwg.org/multipage/server-sent-events.html says."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from contract.topics import MAX_RECORD_BYTES
+
+MESSAGE = "message"
+"""The type of an event that states none."""
+_LINE_BYTES = MAX_RECORD_BYTES + 100  # with the name of a field
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 
 class Message(NamedTuple):
-    """A complete event of a stream: its id, or that of the event before it ("" if there is none), and its text."""
+    """A complete event of a stream: its id, or that of the event before it ("" if there is none), its text, and its type.
+
+    A text of more than MAX_RECORD_BYTES is cut off somewhere after them.
+    """
 
     id: str
     text: bytes
+    type: str = MESSAGE
+
+
+def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a stream without their ends (LF, CR or CRLF) and without a byte order mark, each as soon as it is complete.
+
+    Bytes after the last end come last. A line of more than MAX_RECORD_BYTES is cut off somewhere after them.
+    """
+    rest, ends_with_cr = b"", False
+    for chunk in _without_mark(iter(chunks)):
+        data = chunk.removeprefix(b"\n") if ends_with_cr else chunk
+        ends_with_cr = chunk.endswith(b"\r")
+        *complete, rest = (rest + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        yield from complete
+        rest = rest[:_LINE_BYTES]
+    if rest:
+        yield rest
 
 
 def messages(lines: Iterable[bytes]) -> Iterator[Message]:
     """The events in `lines`, which come without their ends. An event ends with an empty line; one that has no data is skipped."""
-    event_id = ""
+    event_id, kind = "", MESSAGE
     data: list[bytes] = []
     for line in lines:
         field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
         if field == b"data":
-            data.append(value.removeprefix(b" "))
-        elif field == b"id":
+            if sum(map(len, data)) <= MAX_RECORD_BYTES:
+                data.append(value)
+        elif field == b"id" and b"\0" not in value:
             # As requests encodes a header: any bytes are sent back as they came.
-            event_id = value.removeprefix(b" ").decode("latin-1")
-        elif not line and data:
-            yield Message(event_id, b"\n".join(data))
-            data = []
+            event_id = value.decode("latin-1")
+        elif field == b"event":
+            kind = value.decode(errors="replace") or MESSAGE
+        elif not line:
+            if data:
+                yield Message(event_id, b"\n".join(data), kind)
+            data, kind = [], MESSAGE
+
+
+def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    start = b""
+    for chunk in chunks:
+        start += chunk
+        if len(start) >= len(_BYTE_ORDER_MARK):
+            break
+    yield start.removeprefix(_BYTE_ORDER_MARK)
+    yield from filter(None, chunks)

@@ -7,10 +7,9 @@ from functools import partial
 import pytest
 from letters import reasons
 
-from contract.topics import MAX_RECORD_BYTES
+from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from pipeline.domains import nest
 from pipeline.domains.nest import camera_stats, cameras, reports, sightings, unusable
-from pipeline.formats.dead_letters import MAX_VALUE_BYTES
 
 sightings_of, letters_of = partial(sightings, future="10 minutes"), partial(unusable, future="10 minutes")
 

@@ -1,5 +1,6 @@
 """From text to records: recordings, simulated changes, Avro, what is damaged, what is put aside."""
 
+import codecs
 import io
 import json
 from collections import Counter
@@ -13,6 +14,7 @@ import pytest
 from messages import refused
 
 from contract.storage.data_files import data_file
+from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from producers.delivery.events import Source
 from producers.wikimedia.avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, schema_text
 from producers.wikimedia.changes import Arrival, Changes
@@ -90,7 +92,14 @@ def test_the_stream_s_time_never_goes_back():
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [(b"<html>", "not JSON: "), (b'{"meta": {}}', "meta.id: Field required"), (b"\xff", "not JSON: "), (b"", "not JSON: ")],
+    [
+        (b"<html>", "not JSON: "),
+        (b'{"meta": {}}', "meta.id: Field required"),
+        (b"\xff", "not JSON: "),
+        (b"", "not JSON: "),
+        (TEXTS[0] + TEXTS[1], "not JSON: "),
+        (TEXTS[0] + b"\n" + TEXTS[1], "not JSON: "),
+    ],
 )
 def test_text_that_tells_no_change_goes_to_the_dead_letters(text, reason):
     _, (event,) = events_of(text)
@@ -100,6 +109,22 @@ def test_text_that_tells_no_change_goes_to_the_dead_letters(text, reason):
     assert {name: headers[name] for name in ("topic", "partition", "offset")} == {"topic": "wikimedia", "partition": "-1", "offset": "-1"}
     assert datetime.fromisoformat(headers["timestamp"]).tzinfo is not None
     assert event.key == events_of(text)[1][0].key, "the same text has the same key"
+
+
+def test_an_event_of_another_type_is_no_change():
+    (event,) = Changes(Source.LIVE).events([Arrival(TEXTS[0], type="error")], encode)
+    assert (event.topic, event.value) == ("dead-letters", TEXTS[0])
+    assert dict(event.headers)["reason"] == b"an event of type 'error', not a change"
+
+
+@pytest.mark.parametrize("name", ["comment", "title", "wiki"])
+def test_a_change_that_fits_into_no_record_is_a_dead_letter_that_does(name):
+    change = orjson.loads(TEXTS[0]) | {name: "x" * (MAX_RECORD_BYTES // 2 if name != "comment" else MAX_VALUE_BYTES)}
+    text = orjson.dumps(change)
+    _, (event, after) = events_of(text, TEXTS[1])
+    assert (event.topic, event.value) == ("dead-letters", text[:MAX_VALUE_BYTES])
+    assert dict(event.headers)["reason"].startswith(b"longer than the 10,485,760 bytes of a record")
+    assert after.is_usable
 
 
 def test_a_change_that_the_schema_has_no_place_for_goes_to_the_dead_letters():
@@ -145,17 +170,33 @@ def as_sse(texts, end=b"\n"):
     return b":ok" + end + end + b"".join(blocks)
 
 
-@pytest.mark.parametrize("recording", [as_lines(TEXTS[:9]), as_sse(TEXTS[:9]), as_sse(TEXTS[:9], b"\r\n")], ids=["lines", "sse", "crlf"])
+def texts_in(path):
+    return [message.text for message in replay(path)]
+
+
+RECORDINGS = {
+    "lines": as_lines(TEXTS[:9]),
+    "lines with CR": as_lines(TEXTS[:9]).replace(b"\n", b"\r"),
+    "lines after a byte order mark": codecs.BOM_UTF8 + as_lines(TEXTS[:9]),
+    "sse": as_sse(TEXTS[:9]),
+    "sse with CRLF": as_sse(TEXTS[:9], b"\r\n"),
+    "sse with CR": as_sse(TEXTS[:9], b"\r"),
+    "sse after a byte order mark": codecs.BOM_UTF8 + as_sse(TEXTS[:9]),
+    "sse without blanks": as_sse(TEXTS[:9]).replace(b"data: ", b"data:"),
+}
+
+
+@pytest.mark.parametrize("recording", RECORDINGS.values(), ids=RECORDINGS)
 def test_a_recording_is_replayed_byte_for_byte(tmp_path, recording):
     (tmp_path / "file").write_bytes(recording)
-    assert list(replay(tmp_path / "file")) == TEXTS[:9]
+    assert texts_in(tmp_path / "file") == TEXTS[:9]
 
 
 @pytest.mark.parametrize("recording", [as_lines(TEXTS[:9]), as_sse(TEXTS[:9])], ids=["lines", "sse"])
 @pytest.mark.parametrize("cut", [3, 40, 200])
 def test_a_last_event_that_is_cut_off_is_a_dead_letter(tmp_path, recording, cut):
     (tmp_path / "file").write_bytes(recording[:-cut])
-    *whole, last = events_of(*replay(tmp_path / "file"))[1]
+    *whole, last = events_of(*texts_in(tmp_path / "file"))[1]
     assert len(whole) == 8
     assert all(event.is_usable for event in whole)
     assert (last.topic, TEXTS[8].startswith(last.value)) == ("dead-letters", True)
@@ -164,12 +205,12 @@ def test_a_last_event_that_is_cut_off_is_a_dead_letter(tmp_path, recording, cut)
 @pytest.mark.parametrize("recording", [as_lines(TEXTS[:9]), as_sse(TEXTS[:9])], ids=["lines", "sse"])
 def test_a_whole_last_event_needs_no_end_of_line(tmp_path, recording):
     (tmp_path / "file").write_bytes(recording.rstrip(b"\n"))
-    assert list(replay(tmp_path / "file")) == TEXTS[:9]
+    assert texts_in(tmp_path / "file") == TEXTS[:9]
 
 
 def test_a_bad_line_in_the_middle_is_handed_on(tmp_path):
     (tmp_path / "file").write_bytes(as_lines([TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]))
-    assert list(replay(tmp_path / "file")) == [TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]
+    assert texts_in(tmp_path / "file") == [TEXTS[0], b"<html>", TEXTS[1][:30], TEXTS[1]]
 
 
 @pytest.mark.parametrize("text", ["no JSON", '{"type": "nothing"}', "[", '{"type": "record"}'])

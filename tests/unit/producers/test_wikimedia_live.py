@@ -71,6 +71,16 @@ def test_an_id_of_any_bytes_is_sent_back_as_it_came():
         assert server.requests[1]["Last-Event-ID"].encode("latin-1").decode() == "中"
 
 
+def test_an_id_with_blanks_around_it_is_sent_back_without_them():
+    def send_one(answer):
+        answer.open()
+        answer.write("id:  a b \ndata: {}\n\n")
+
+    with serving([], send_one) as server:
+        assert read(server, 2)[0] == [{}, {}]
+        assert server.requests[1]["Last-Event-ID"] == "a b"
+
+
 def test_a_restart_goes_on_after_what_it_is_told():
     with serving(EVENTS, hold) as server:
         assert read(server, 10, last_event_id="19")[0] == EVENTS[20:]
@@ -191,14 +201,21 @@ def test_a_line_that_is_no_utf_8_comes_as_it_is_and_the_next_event_whole():
         messages.close()
 
 
-def test_a_line_without_end_does_not_fill_the_memory_and_the_connection_is_made_again():
-    def endless(answer):
+def test_a_line_that_is_too_long_does_not_fill_the_memory_and_the_stream_goes_on_after_it():
+    def long(answer):
         answer.open()
-        answer.write(b"data: " + b"x" * MAX_RECORD_BYTES)
+        for _ in range(3):
+            answer.write(b"data: " + b"x" * MAX_RECORD_BYTES + b"\n")
+        answer.write(b"id: 4\n\n")
+        answer.events(5, 3)
         answer.server.closing.wait()
 
-    with serving(EVENTS, endless, hold) as server:
-        assert read(server, len(EVENTS))[0] == EVENTS
+    with serving(EVENTS, long) as server:
+        messages = LiveStream(server.url, AGENT, "", print, PATIENCE).messages(Idle(time.sleep, lambda: False))
+        first = next(messages)
+        assert (first.id, MAX_RECORD_BYTES < len(first.text) < 2.1 * MAX_RECORD_BYTES) == ("4", True), "two of the three lines are enough"
+        assert [json.loads(next(messages).text) for _ in range(3)] == EVENTS[5:8]
+        messages.close()
 
 
 def test_what_a_server_repeats_comes_again_for_the_reader_to_know_by_its_id():
@@ -208,10 +225,15 @@ def test_what_a_server_repeats_comes_again_for_the_reader_to_know_by_its_id():
 
 
 def test_whether_it_comes_within_seconds():
-    with serving(EVENTS, hold, refuse(503), drop_after(0), stall_after(0)) as server:
+    def only_comments(answer):
+        answer.open()
+        while not answer.server.closing.wait(0.01):
+            answer.write(":\n\n")
+
+    with serving(EVENTS, hold, refuse(503), drop_after(0), stall_after(0), only_comments) as server:
         assert unreachable(server.url, AGENT, RETRY_SECONDS) is None
         assert "503" in unreachable(server.url, AGENT, RETRY_SECONDS)
         ended, silent = unreachable(server.url, AGENT, RETRY_SECONDS), unreachable(server.url, AGENT, 0.2)
-        assert ended == silent
+        assert ended == silent == unreachable(server.url, AGENT, 0.2)
         assert ended
     assert unreachable(server.url, AGENT, RETRY_SECONDS) == "ConnectionError"
