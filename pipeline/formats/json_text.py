@@ -1,0 +1,113 @@
+"""One value, one JSON text: what RFC 8259 allows, read by Spark and nothing lost.
+
+Spark's own reading is lenient: from_json takes the first value of a text and ignores the rest, replaces what is not UTF-8, and accepts
+'single quotes' and NaN. Here a text is read as a part of a longer one,
+
+    {"document":TEXT,"end":"..."}
+
+which is whole only if TEXT is one value and nothing else: whatever follows that value hides the end or is an error. A text cannot imitate
+the end, because each process draws its own.
+"""
+
+import uuid
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+MAX_LEVELS = 999
+"""How deep objects and arrays may be nested. Spark's parser takes a level more, the one around the text."""
+MAX_DIGITS = 1000
+MAX_NAME_CHARACTERS = 50_000
+
+_END = uuid.uuid4().hex
+_CORRUPT = "_corrupt"
+_OPTIONS = {
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _CORRUPT,
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+}
+_ESCAPED_PAIR = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+"""An escaped backslash, after which a u is a letter; or both halves of a character beyond the first 65,536."""
+_ESCAPED_HALF, _ESCAPED_NUL = r"\\u[dD][89a-fA-F]", r"\\u0000"
+
+
+def parsed(text: Column, fields: str) -> Column:
+    """The text's object, in one reading: struct<document: struct<fields>, misfits: boolean>; null if `json_reason` has a reason.
+
+    fields: such as "a string, b array<string>". misfits: whether the text is no object, or a value in it is not of the type in `fields`;
+    that value is null. Of a name that occurs twice in an object, a struct has the last value, a map has both.
+    """
+    reading = F.from_json(_enclosed(text), f"document struct<{fields}>, end string, {_CORRUPT} string", _OPTIONS)
+
+    def checked(read: Column) -> Column:
+        is_whole = F.is_valid_utf8(text) & ~_is_beyond_unicode(text) & _is_at_end(text, read)
+        document = F.struct(read["document"].alias("document"), read[_CORRUPT].isNotNull().alias("misfits"))
+        return F.when(is_whole, document)
+
+    # Spark reads the text once when the reading is a lambda's argument, and once per mention otherwise.
+    return F.transform(F.array(reading), checked)[0]
+
+
+def json_reason(text: Column, levels: int = MAX_LEVELS) -> Column:
+    """Why the text is not one JSON text that can be kept exactly, or null.
+
+    text: a value as a string. The cast of bytes to a string checks nothing. levels: how deep objects and arrays may be nested.
+    """
+    is_too_much = text.rlike(rf'\d{{{MAX_DIGITS}}}|"[^"]{{{MAX_NAME_CHARACTERS}}}')
+    return (
+        F.when(text.isNull() | text.rlike(r"\A[ \t\n\r]*\z"), "empty")
+        .when(~F.is_valid_utf8(text), "not UTF-8")
+        .when(_is_whole(text) & ~_is_beyond_unicode(text) & ~_is_deeper(text, levels), F.lit(None).cast("string"))
+        .when(text.startswith("\ufeff"), "not JSON: it begins with a byte order mark")
+        .when(_is_deeper(text, levels), f"not JSON, or nested more than {levels} levels deep")
+        .when(_is_whole(text) & _has(text, _ESCAPED_NUL), r"a NUL character (\u0000)")
+        .when(_is_whole(text), r"half of a surrogate pair, such as \ud800, which is no character")
+        .when(F.try_parse_json(text).isNotNull(), "more than one JSON value, or other text after the first")
+        .when(
+            is_too_much,
+            f"not JSON, or it has a number of more than {MAX_DIGITS:,} digits or a name of more than {MAX_NAME_CHARACTERS:,} characters",
+        )
+        .otherwise("not JSON")
+    )
+
+
+def repeats_a_name(text: Column) -> Column:
+    """Whether an object in the text has a name twice, at any level. text: without a `json_reason`."""
+    return F.try_parse_json(text).isNull()
+
+
+def names_differ_in_case_only(text: Column) -> Column:
+    """Whether an object in the text has two names that differ in case only, at any level. text: no name is there twice."""
+    return F.try_parse_json(F.lower(F.to_json(F.try_parse_json(text)))).isNull()
+
+
+def _enclosed(text: Column, levels: int = MAX_LEVELS) -> Column:
+    """The text within a longer one; a parser that takes MAX_LEVELS + 1 levels takes `levels` of the text."""
+    around = MAX_LEVELS - levels
+    return F.concat(F.lit('{"document":' + "[" * around), text, F.lit("]" * around + f',"end":"{_END}"}}'))
+
+
+def _is_whole(text: Column, levels: int = MAX_LEVELS) -> Column:
+    """Whether the text is one JSON value without an error; never null."""
+    read = F.from_json(_enclosed(text, levels), f"end string, {_CORRUPT} string", _OPTIONS)
+    return F.coalesce((read["end"] == _END) & read[_CORRUPT].isNull(), F.lit(False))  # noqa: FBT003
+
+
+def _is_at_end(text: Column, read: Column) -> Column:
+    """As `_is_whole`, of a text that has been read. An error in it is an error of JSON, or a value of another type."""
+    return (read["end"] == _END) & (read[_CORRUPT].isNull() | _is_whole(text))
+
+
+def _is_deeper(text: Column, levels: int) -> Column:
+    # The first condition is cheaper. Possessive quantifiers keep no way back, so a long text needs no deep stack.
+    return text.rlike(rf"\A(?:[^\[{{]*+[\[{{]){{{levels + 1}}}+") & ~_is_whole(text, levels)
+
+
+def _is_beyond_unicode(text: Column) -> Column:
+    return text.contains("\\u") & (_has(text, _ESCAPED_HALF) | _has(text, _ESCAPED_NUL))
+
+
+def _has(text: Column, escape: str) -> Column:
+    """Whether the text has the escape, and not one of _ESCAPED_PAIR."""
+    return text.rlike(escape) & F.regexp_replace(text, _ESCAPED_PAIR, "").rlike(escape)
