@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
+import httpx2
 import psutil
-import requests
 from confluent_kafka import Producer
 from running import environment
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -133,8 +133,8 @@ def served(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(dashboard_command(settings), env=environment(settings), stdout=subprocess.DEVNULL)
     try:
         while True:
-            with suppress(requests.ConnectionError):
-                requests.get(f"{dashboard_url(settings)}/_stcore/health", timeout=5)
+            with suppress(httpx2.ConnectError):
+                httpx2.get(f"{dashboard_url(settings)}/_stcore/health", timeout=5)
                 break
             psutil.Process(process.pid)  # raises if it has ended
             time.sleep(0.1)

@@ -14,6 +14,7 @@ from contract.errors import StreamgaugeError
 from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
 from contract.terminal import err, out
+from contract.web.proxies import prepare_proxies
 from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce
@@ -146,12 +147,12 @@ app.command()(local_commands.spark_worker)
 
 def main() -> None:
     """Runs the command. An error that the user can fix is printed as one line, with exit code 2."""
-    bypass_proxies_on_loopback()
     try:
+        prepare_proxies()
         code = app(standalone_mode=False)
     except StreamgaugeError as error:
         err.print(f"error: {error}")
-        code = 2
+        code = error.exit_code
     except OSError as error:
         if not isinstance(error, PermissionError) and error.errno not in {errno.EROFS, errno.ENOSPC, errno.EDQUOT}:
             raise
@@ -168,14 +169,6 @@ def main() -> None:
     except typer.Abort:  # at a prompt
         code = 1
     sys.exit(code)
-
-
-def bypass_proxies_on_loopback() -> None:
-    """For the HTTP clients of this process and its children: no proxy leads to this machine."""
-    others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    if others != "*":  # which means every host, but only alone
-        names = dict.fromkeys([*others.split(","), "127.0.0.1", "localhost"])
-        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, names))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
+import httpx2
 import pooch
-import requests
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -22,6 +22,7 @@ from contract.process.waiting import Reminder
 from contract.settings import Settings
 from contract.terminal import can_redraw
 from contract.text import size_text
+from contract.web.client import client, reason
 
 pooch.get_logger().setLevel("ERROR")  # it would print one line per file over the progress bar
 
@@ -33,7 +34,6 @@ SPARK = "spark-4.3" if HAS_REAL_TIME_MODE else "spark"
 """The bundle for the installed Spark."""
 LOCK = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 256 * 1024
-_TIMEOUT_SECONDS = (10, 60)
 _AT_ONCE = 4
 _END_SECONDS = 1
 
@@ -164,9 +164,9 @@ class _Download:
             raise
 
     def __call__(self, url: str, output_file: str | IO[bytes], _pooch: object) -> None:
-        with requests.get(url, stream=True, timeout=_TIMEOUT_SECONDS) as response, Path(str(output_file)).open("wb") as file:
+        with client() as web, web.stream("GET", url) as response, Path(str(output_file)).open("wb") as file:
             response.raise_for_status()
-            for chunk in response.iter_content(_CHUNK_BYTES):
+            for chunk in response.iter_bytes(_CHUNK_BYTES):
                 self._raise_if_ended()
                 file.write(chunk)
                 self._advance(len(chunk))
@@ -190,9 +190,8 @@ def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download
     url = f"{settings.maven_url.rstrip('/')}/{artifact.coordinate.repository_path}"
     try:
         pooch.retrieve(url, known_hash=f"sha256:{artifact.sha256}", fname=path.name, path=path.parent, downloader=download)
-    except requests.RequestException as error:
-        reason = f"HTTP {error.response.status_code}" if error.response is not None else type(error).__name__
-        msg = f"could not fetch {url} ({reason}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
+    except httpx2.HTTPError as error:
+        msg = f"could not fetch {url} ({reason(error)}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
         raise StreamgaugeError(msg) from error
     except ValueError as error:
         msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was deleted. Try again; if this happens again, the repository or a proxy modifies files"

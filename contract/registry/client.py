@@ -14,6 +14,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.result_table import Decode, Row
 from contract.registry.server import VARIABLE, RegistryServer
+from contract.web.client import client
 
 ANSWER_SECONDS = 5
 """Timeout of a request."""
@@ -37,7 +38,9 @@ class SchemaRegistry:
 
     def __init__(self, server: RegistryServer) -> None:
         self.url = server.url
-        self.client = SchemaRegistryClient({**server.client_config(), "timeout": ANSWER_SECONDS, "max.retries": 0})
+        self.client = SchemaRegistryClient({"url": server.url, "max.retries": 0})
+        # Its own session has neither the authorities of this machine nor a way around proxies to loopback.
+        self.client._rest_client.session = client(connect=ANSWER_SECONDS, silence=ANSWER_SECONDS, **server.client_options())
 
     def subjects(self) -> list[str]:
         """All subjects. Raises StreamgaugeError also when what answers is no schema registry."""

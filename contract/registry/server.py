@@ -46,16 +46,14 @@ class RegistryServer:
                 raise properties.error(msg)
         return cls(url, Tls.of(properties), user_info)
 
-    def client_config(self) -> dict[str, Any]:
-        """The configuration of Confluent's registry client."""
-        config: dict[str, Any] = {"url": self.url}
+    def client_options(self) -> dict[str, Any]:
+        """The options of an HTTP client for it: credentials and TLS."""
+        options: dict[str, Any] = {}
         if self.user_info:
-            config["basic.auth.user.info"] = self.user_info
-        if self.tls.trusted is not None:
-            config["ssl.ca.location"] = self.tls.truststore
-        if self.tls.keystore:
-            config |= {"ssl.certificate.location": self.tls.keystore, "ssl.key.password": self.tls.password or ""}
-        return config
+            options["auth"] = tuple(self.user_info.split(":", 1))
+        if self.tls != Tls():
+            options["verify"] = self.tls.context()
+        return options
 
 
 def refuse_user_info(url: str) -> str:

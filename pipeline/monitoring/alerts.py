@@ -3,24 +3,27 @@
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
+import httpx2
 import orjson
-import requests
 from confluent_kafka import KafkaException
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
 
 from contract.kafka.cluster import close_producer
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import ALERTS
+from contract.web.client import client, reason
 
 ANSWER_SECONDS = 5
-TRIES = 4
+PAUSES_SECONDS = (0, 1, 2)
+"""Before each new attempt to reach the webhook."""
+MAY_PASS = {429, 500, 502, 503, 504}
+"""The statuses of a server that may answer later."""
 LAST_ALERTS_SECONDS = 5
 MAX_WAITING = 1000
 
@@ -55,18 +58,23 @@ class Alerts:
         close_producer(self._producer, LAST_ALERTS_SECONDS)
 
     def _post_all(self) -> None:
-        again = Retry(TRIES - 1, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None)
-        with requests.Session() as session:
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, HTTPAdapter(max_retries=again))
+        with client(connect=ANSWER_SECONDS, silence=ANSWER_SECONDS, headers={"Content-Type": "application/json"}) as web:
             while (alert := self._waiting.get()) is not None:
-                self._post(session, alert)
+                self._post(web, alert)
 
-    def _post(self, session: requests.Session, alert: bytes) -> None:
-        # Only the host is named, because the path of a webhook is often its secret.
-        host = urlsplit(self._webhook).hostname
-        try:
-            session.post(self._webhook, alert, headers={"Content-Type": "application/json"}, timeout=ANSWER_SECONDS).raise_for_status()
-        except requests.RequestException as error:
-            reason = type(error).__name__ if error.response is None else f"HTTP {error.response.status_code}"
-            self._say(f"an alert did not reach ALERT_WEBHOOK_URL at {host}: {reason}")
+    def _post(self, web: httpx2.Client, alert: bytes) -> None:
+        for pause_seconds in (*PAUSES_SECONDS, None):
+            try:
+                web.post(self._webhook, content=alert).raise_for_status()
+            except httpx2.HTTPError as error:
+                if pause_seconds is None or not _may_pass(error):
+                    # Only the host is named, because the path of a webhook is often its secret.
+                    self._say(f"an alert did not reach ALERT_WEBHOOK_URL at {urlsplit(self._webhook).hostname}: {reason(error)}")
+                    return
+                time.sleep(pause_seconds)
+            else:
+                return
+
+
+def _may_pass(error: httpx2.HTTPError) -> bool:
+    return not isinstance(error, httpx2.HTTPStatusError) or error.response.status_code in MAY_PASS

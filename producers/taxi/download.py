@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
+import httpx2
 import pooch
 import pyarrow as pa
 import pyarrow.parquet as pq
-import requests
 from rich.console import Console
 
 from contract.errors import StreamgaugeError
+from contract.web.client import client, reason
 
 pooch.get_logger().setLevel("ERROR")  # it would print a line of its own
 
 TLC_URL = "https://d37ci6vzurychx.cloudfront.net/trip-data"
 """Where TLC publishes its trip records."""
 
-_TIMEOUT_SECONDS = (10, 60)
 _OTHER_SOURCES = "use a local file with --file, or leave out --month for the simulation"
 
 
@@ -30,9 +30,8 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
     try:
         with console.status(f"fetching {source}"):
             pooch.retrieve(source, None, path.name, path.parent, downloader=_download)
-    except requests.RequestException as error:
-        reason = type(error).__name__ if error.response is None else f"HTTP {error.response.status_code}"
-        msg = f"could not fetch {source} ({reason}); TLC publishes a month about two months after its end: try again, or another --month, {_OTHER_SOURCES}"
+    except httpx2.HTTPError as error:
+        msg = f"could not fetch {source} ({reason(error)}); TLC publishes a month about two months after its end: try again, or another --month, {_OTHER_SOURCES}"
         raise StreamgaugeError(msg) from error
     except pa.ArrowInvalid as error:
         msg = f"{source} did not return a Parquet file, perhaps because of a proxy or login page; try again, {_OTHER_SOURCES}"
@@ -45,7 +44,7 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
 
 def _download(url: str, draft: str, _: object) -> None:
     """Writes `draft`, which pooch then renames. Raises pa.ArrowInvalid if it is not a Parquet file."""
-    answer = requests.get(url, timeout=_TIMEOUT_SECONDS)
-    answer.raise_for_status()
+    with client() as web:
+        answer = web.get(url).raise_for_status()
     Path(draft).write_bytes(answer.content)
     pq.read_metadata(draft)

@@ -12,22 +12,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from itertools import takewhile
 from typing import NamedTuple, NoReturn
 
-import requests
-import urllib3
+import httpx2
 
 from contract.errors import StreamgaugeError
 from contract.text import without_credentials
+from contract.web.client import client, reason
 from producers.delivery.events import Idle
 from producers.wikimedia.server_sent_events import Message, lines, messages
 
 _MAX_RETRY_AFTER_SECONDS = 3600
 _QUEUED_EVENTS = 10_000
 _IDLE_SECONDS = 0.05
-_READ_BYTES = 64 * 1024
 _CONTENT_TYPE = "text/event-stream"
 
 
@@ -66,7 +67,8 @@ class LiveStream:
     def messages(self, idle: Idle) -> Iterator[Message]:
         """Yields events as they arrive, until a stop. Raises any error of the reading, StreamgaugeError when the server rejects the request permanently."""
         # Reading blocks, and Kafka's responses must be processed meanwhile.
-        threading.Thread(target=self._read_on, name="live stream", daemon=True).start()
+        web = _web(self._user_agent, self._patience)
+        threading.Thread(target=self._read_on, args=[web], name="live stream", daemon=True).start()
         try:
             while not idle.is_stopped():
                 try:
@@ -80,14 +82,13 @@ class LiveStream:
         finally:
             self._stopped.set()
 
-    def _read_on(self) -> None:
+    def _read_on(self, web: httpx2.Client) -> None:
         failures = 0
-        with requests.Session() as session:
-            session.headers["User-Agent"] = self._user_agent
+        with web:
             while not self._stopped.is_set():
                 before = self._last_event_id
                 try:
-                    ended = self._read_connection(session)
+                    ended = self._read_connection(web)
                 except Exception as error:  # if it stayed in this thread, the producer would wait for events that never come
                     self._events.put(error)
                     return
@@ -98,26 +99,26 @@ class LiveStream:
                     self._notice(f"cannot reach the stream at {self._shown_url} ({ended.reason}); trying again until it answers")
                 self._stopped.wait(max(ended.retry_after_seconds, self._wait_seconds(failures)))
 
-    def _read_connection(self, session: requests.Session) -> _Ended:
+    def _read_connection(self, web: httpx2.Client) -> _Ended:
         """Reads one connection until it ends. Raises StreamgaugeError for errors that a reconnect does not fix."""
         try:
-            with connected(session, self._url, self._last_event_id, self._patience) as response:
+            with connected(web, self._url, self._last_event_id) as response:
                 kind = response.headers.get("Content-Type", "unknown")
                 if not kind.startswith(_CONTENT_TYPE):
                     self._give_up(f"is not a stream of server-sent events (content type {kind})")
                 self._read_events(response)
-        except requests.HTTPError as error:
+        except httpx2.HTTPStatusError as error:
             status = error.response.status_code
             if not _may_pass(status):
                 self._give_up(f"answers HTTP {status}")
             return _Ended(f"HTTP {status}", retry_after_seconds(error.response))
-        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
             self._give_up("is not a valid address")
-        except requests.RequestException as error:
-            return _Ended(type(error).__name__)
+        except httpx2.HTTPError as error:
+            return _Ended(reason(error))
         return _Ended("the connection ended or was silent")
 
-    def _read_events(self, response: requests.Response) -> None:
+    def _read_events(self, response: httpx2.Response) -> None:
         for message in messages(lines(chunks_of(response))):
             if self._stopped.is_set():
                 return
@@ -144,45 +145,45 @@ class LiveStream:
         return min(doubled, self._patience.longest_wait) * random.uniform(0.75, 1.0)  # noqa: S311 - no secret
 
 
+def _web(user_agent: str, patience: Patience) -> httpx2.Client:
+    headers = {b"User-Agent": user_agent.encode("latin-1"), b"Accept": _CONTENT_TYPE.encode()}
+    return client(connect=patience.connect, silence=patience.silence, headers=headers)
+
+
 @contextmanager
-def connected(session: requests.Session, url: str, last_event_id: str, patience: Patience) -> Iterator[requests.Response]:
-    """One connection to the stream, after `last_event_id`. Raises RequestException when it cannot be made."""
-    position = last_event_id.strip()  # requests refuses blanks around a header, which do not count in HTTP
-    headers = {"Accept": _CONTENT_TYPE, **({"Last-Event-ID": position} if position else {})}
-    with session.get(url, headers=headers, stream=True, timeout=(patience.connect, patience.silence)) as response:
-        response.raise_for_status()
-        yield response
+def connected(web: httpx2.Client, url: str, last_event_id: str) -> Iterator[httpx2.Response]:
+    """One connection to the stream, after `last_event_id`. Raises HTTPError when it cannot be made."""
+    position = last_event_id.strip()  # blanks around a header do not count in HTTP, and h11 refuses them
+    headers = {b"Last-Event-ID": position.encode("latin-1")} if position else {}
+    with web.stream("GET", url, headers=headers) as response:
+        yield response.raise_for_status()
 
 
-def chunks_of(response: requests.Response) -> Iterator[bytes]:
-    """The bytes of the response as they arrive, until the connection ends, breaks or is silent.
-
-    Response.iter_content waits for a whole chunk, of several events, if a server sends without chunks of its own.
-    """
-    with suppress(urllib3.exceptions.HTTPError):
-        while data := response.raw.read1(_READ_BYTES, decode_content=True):
-            yield data
+def chunks_of(response: httpx2.Response) -> Iterator[bytes]:
+    """The bytes of the response as they arrive, until the connection ends, breaks or is silent."""
+    with suppress(httpx2.HTTPError):
+        yield from response.iter_bytes()
 
 
 def unreachable(url: str, user_agent: str, seconds: float) -> str | None:
     """Why the stream at `url` cannot be reached within about `seconds`, or sends no event. None if it can."""
     deadline = time.monotonic() + seconds
     try:
-        with requests.Session() as session:
-            session.headers["User-Agent"] = user_agent
-            with connected(session, url, "", Patience(connect=seconds, silence=seconds)) as response:
-                in_time = takewhile(lambda _: time.monotonic() < deadline, chunks_of(response))  # it may send comments without end
-                return None if next(messages(lines(in_time)), None) else "no event came"
-    except requests.RequestException as error:
-        return f"HTTP {error.response.status_code}" if error.response is not None else type(error).__name__
+        with _web(user_agent, Patience(connect=seconds, silence=seconds)) as web, connected(web, url, "") as response:
+            in_time = takewhile(lambda _: time.monotonic() < deadline, chunks_of(response))  # it may send comments without end
+            return None if next(messages(lines(in_time)), None) else "no event came"
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return reason(error)
 
 
-def retry_after_seconds(response: requests.Response) -> float:
+def retry_after_seconds(response: httpx2.Response) -> float:
     """The Retry-After header, seconds or a date, in seconds. 0 without one that can be read."""
+    text = response.headers.get("Retry-After", "")
     try:
-        return urllib3.Retry(retry_after_max=_MAX_RETRY_AFTER_SECONDS).parse_retry_after(response.headers.get("Retry-After", ""))
-    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
+        seconds = float(text) if text.isdecimal() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
         return 0
+    return min(max(seconds, 0), _MAX_RETRY_AFTER_SECONDS)
 
 
 def _may_pass(status: int) -> bool:

@@ -8,9 +8,9 @@ import time
 import uuid
 from datetime import UTC, datetime, timedelta
 
+import httpx2
 import orjson
 import pytest
-import requests
 import streamlit as st
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -226,8 +226,8 @@ def dashboard(settings, until, tmp_path_factory):
         if not process.is_running:
             pytest.fail(f"the dashboard ended instead of answering at {url}; the end of its log:\n{log_tail(log)}")
         try:
-            return requests.get(f"{url}/_stcore/health", timeout=RETRY_SECONDS).text
-        except requests.ConnectionError as error:
+            return httpx2.get(f"{url}/_stcore/health", timeout=RETRY_SECONDS).text
+        except httpx2.ConnectError as error:
             return str(error)
 
     until(health, "ok".__eq__, f"the dashboard was to answer at {url}")

@@ -5,10 +5,10 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 
+import httpx2
 import numpy as np
 import psutil
 import pytest
-import requests
 from axe_playwright_python.sync_playwright import Axe
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -101,7 +101,7 @@ def test_it_is_served_on_loopback_only_and_to_its_own_names_only(dashboard, sett
     }
 
     def answer_to(host):
-        with requests.get(f"{dashboard}/_stcore/stream", headers={**handshake, "Host": host}, timeout=RETRY_SECONDS, stream=True) as answer:
+        with httpx2.stream("GET", f"{dashboard}/_stcore/stream", headers={**handshake, "Host": host}, timeout=RETRY_SECONDS) as answer:
             return answer.status_code
 
     hosts = (f"127.0.0.1:{settings.dashboard_port}", f"localhost:{settings.dashboard_port}", "elsewhere.example")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+import httpx2
 import pytest
-import requests
 from plain import START, one_camera, read_topic, write_topic
 from running import alive, below, environment, eventually, few_rows, streamgauge, succeed
 from topic_reset import empty_topics
@@ -97,14 +97,14 @@ def test_sparks_ui_shows_the_queries_on_loopback_only_and_kills_nothing(pipeline
     assert address == f"http://127.0.0.1:{port}/StreamingQuery/"
 
     def page():
-        text = requests.get(address, timeout=ANSWER_SECONDS).text
+        text = httpx2.get(address, timeout=ANSWER_SECONDS).text
         return text if STATS in text else ""
 
     assert "Streaming Query" in eventually(page, "the query to be in the table")
     (jvm,) = below(pipeline.process.pid, "java")
     listening = {of.laddr.ip for of in jvm.net_connections() if of.laddr.port == port and of.status == "LISTEN"}
     assert listening <= {"127.0.0.1", "::ffff:127.0.0.1"}
-    assert "kill" not in requests.get(f"http://127.0.0.1:{port}/jobs/", timeout=ANSWER_SECONDS).text.lower()
+    assert "kill" not in httpx2.get(f"http://127.0.0.1:{port}/jobs/", timeout=ANSWER_SECONDS).text.lower()
 
 
 def test_a_killed_query_falls_silent_its_state_can_be_read_and_a_later_run_stops(pipeline, monkeypatch):

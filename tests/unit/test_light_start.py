@@ -5,7 +5,20 @@ import sys
 
 import pytest
 
-HEAVY = {"psutil", "pygments", "confluent_kafka", "requests", "pydantic", "pyarrow", "pandas", "pyspark", "sqlalchemy", "streamlit"}
+HEAVY = {
+    "psutil",
+    "pygments",
+    "confluent_kafka",
+    "requests",
+    "httpx2",
+    "urllib.request",
+    "pydantic",
+    "pyarrow",
+    "pandas",
+    "pyspark",
+    "sqlalchemy",
+    "streamlit",
+}
 
 
 @pytest.mark.parametrize("module", ["streamgauge.cli", "producers.nest.simulation"])

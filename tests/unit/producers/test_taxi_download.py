@@ -85,7 +85,7 @@ def test_a_month_is_fetched_once_and_nothing_else_stays(server, fetch, files, tm
 
 def test_a_connection_that_drops_leaves_nothing_and_the_next_call_fetches_all(server, fetch, files):
     server.sends = 100_000
-    with refused(NAME, "Error", "--file"):
+    with refused(NAME, "received 100000 bytes", "--file"):
         fetch()
     assert files() == []
     server.sends = None
@@ -107,7 +107,7 @@ def test_a_refusal_is_one_line(server, fetch, status):
 
 
 def test_without_a_network_the_other_sources_are_named(fetch):
-    with refused("http://127.0.0.1:9/", "ConnectionError", "--file", "simulation"):
+    with refused("http://127.0.0.1:9/", "Connection refused", "--file", "simulation"):
         fetch(url="http://127.0.0.1:9")
 
 

@@ -1,0 +1,1 @@
+"""HTTP: the proxies, certificates and time limits of every request."""
