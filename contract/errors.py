@@ -7,7 +7,12 @@ from contract.text import without_credentials
 
 
 class StreamgaugeError(Exception):
-    """An error that a person can fix. The message says what was found, what was expected and what to do. Credentials in URLs are masked."""
+    """An error that a person can fix. The message says what was found, what was expected and what to do. Credentials in URLs are masked.
+
+    exit_code: of the command that ends with it.
+    """
+
+    exit_code = 2
 
     def __init__(self, message: str) -> None:
         super().__init__(without_credentials(message))

@@ -71,12 +71,12 @@ def run(
     if not (console or batch):
         create_own_topics(to_run, settings)
     if batch:
-        end_at_once()
+        end_at_once(fails=True)
         with running_session(settings) as spark:
             for one in to_run:
                 print_rows(f"{one.name}, as a batch", batch_rows(one, spark, settings, ending_offsets))
         return
-    with _session(settings) as (spark, stop):
+    with _session(settings, once=once) as (spark, stop):
         # The dead letters of a named query may be written by another process.
         letters = [one.name for one in to_run if named and one.name not in named]
         Runner(spark, settings, err.print, stop, once=once).run(to_run, unless_running=letters)
@@ -102,7 +102,7 @@ def ingest(
     source_partitions(settings, topic)  # fail before Spark starts if Kafka cannot be reached, or the topic is missing
     for line in introduce(location, to_run[0].checkpoint_name.folder(settings)):
         err.print(line)
-    with _session(settings) as (spark, stop):
+    with _session(settings, once=once) as (spark, stop):
         if infer_schema or TableSchema.read(location.schema) is None:
             for line in infer(spark, location, settings):
                 err.print(line)
@@ -242,11 +242,11 @@ def state(
 
 
 @contextlib.contextmanager
-def _session(settings: Settings) -> Iterator["tuple[SparkSession, StopRequest]"]:
+def _session(settings: Settings, *, once: bool) -> Iterator["tuple[SparkSession, StopRequest]"]:
     """A Spark session for queries. A signal ends the program and Spark's JVM while they start, and then requests a stop."""
     from pipeline.spark.session import running_session, ui_address
 
-    end_at_once()
+    end_at_once(fails=once)
     stop = StopRequest()
     with running_session(settings, stop.is_set) as spark:
         stop_requested(stop)

@@ -1,5 +1,6 @@
 """Creates the topics of topics.py, and compares existing topics with their definitions."""
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from contract.process.waiting import Say, waiting
 from contract.topics import Topic
 
 TIMEOUT_SECONDS = 30
+LEADER_SECONDS = 300
+"""How long a partition may have no leader."""
 
 
 def create_topics(
@@ -110,19 +113,23 @@ def _wait_for_creation(name: str, created: "Future[None]") -> None:
 def _wait_for_leaders(kafka: KafkaCluster, partitions: Mapping[str, int], say: Say) -> None:
     """Waits until all partitions have a leader. Requests fail before that, just after a topic is created or a broker starts.
 
-    Raises StreamgaugeError when Kafka stops answering.
+    Raises StreamgaugeError when Kafka stops answering, or a partition has none after LEADER_SECONDS.
     """
     without = [TopicPartition(name, number) for name, count in partitions.items() for number in range(count)]
 
     def what() -> str:
         return f"a leader of topic {', '.join(sorted({of.topic for of in without}))} in Kafka at {kafka}"
 
-    for _ in waiting(what, say):
+    for seconds in waiting(what, say):
         # A new client each time: a client caches "no leader".
         without[:] = _without_leader(kafka.admin(), without)
         if not without:
             return
         partitions_by_topic(kafka)
+        if seconds > LEADER_SECONDS:
+            msg = f"waited {seconds:.0f} s for {what()}; start the broker that holds it, or delete the topic"
+            raise StreamgaugeError(msg)
+        time.sleep(seconds / 10)  # a new client is a new login: the longer it takes, the less often
 
 
 def _without_leader(admin: AdminClient, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:

@@ -1,11 +1,18 @@
 """How long programs wait, and what they print meanwhile. A wait does not end while the thing waited for makes progress."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # slow to import
+    import psutil
 
 REMIND_SECONDS = 30
 """After this, and then again after each such interval, a wait says what it is for."""
 RETRY_SECONDS = 0.1
+ENDED_SECONDS = 0.02
+"""How often a process is asked whether it has ended."""
 REQUEST_SECONDS = 2
 """The timeout of a request that is repeated anyway. Ctrl-C takes effect between two of them."""
 AWAY_SECONDS = 300
@@ -43,3 +50,21 @@ def waiting(what: Callable[[], str], say: Say) -> Iterator[float]:
         if reminder.is_due():
             say(f"waiting for {what()} ({reminder.seconds:.0f} s so far)")
         time.sleep(RETRY_SECONDS)
+
+
+def has_ended(process: "psutil.Process", seconds: float) -> bool:
+    """Whether the process ends within `seconds`. One that nobody has waited for (a zombie) has ended: in a container that may stay so."""
+    deadline = time.monotonic() + seconds
+    while _runs(process):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(ENDED_SECONDS)
+    return True
+
+
+def _runs(process: "psutil.Process") -> bool:
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

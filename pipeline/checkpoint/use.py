@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import orjson
-import psutil
 from filelock import FileLock, Timeout
 
 from contract.errors import StreamgaugeError
+from contract.process.waiting import has_ended
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
 from contract.storage.paths import text_of, write_new, write_whole
@@ -42,12 +42,9 @@ def held(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
         msg = f"query {place.name.query} is already running in another process{who}, which holds {place.folder}; stop it first, or use another STREAMGAUGE_HOME"
         raise CheckpointInUse(msg) from error
     with lock:
-        if driver is not None and driver.pid != jvm_pid:
-            try:
-                driver.wait(PREVIOUS_DRIVER_SECONDS)
-            except psutil.TimeoutExpired as error:
-                msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
-                raise StreamgaugeError(msg) from error
+        if driver is not None and driver.pid != jvm_pid and not has_ended(driver, PREVIOUS_DRIVER_SECONDS):
+            msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
+            raise StreamgaugeError(msg)
         if jvm_pid is not None:
             note.write_text(str(jvm_pid))
         try:

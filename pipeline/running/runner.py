@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
-from contract.process.stop_signals import StopRequest
+from contract.process.stop_signals import Stopped, StopRequest
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
 from pipeline.checkpoint.use import CheckpointInUse, claim, held
@@ -57,7 +57,7 @@ class Runner:
 
         A query that fails is restarted from its checkpoint, and given up if that does not help. A query that cannot reach Kafka, the schema
         registry or the object store waits. The other queries continue.
-        Raises StreamgaugeError at the end if a query was given up, and immediately if another process holds a query's checkpoint or the
+        Raises StreamgaugeError at the end if a query was given up, Stopped if a signal came before a run with `once` was over, and immediately if another process holds a query's checkpoint or the
         checkpoints have another owner.
         """
         claim(self.settings)
@@ -70,8 +70,11 @@ class Runner:
                     life = self._lives[query.name] = QueryLife(query, around)
                     self._begin(life)
                 self._go_on_until(lambda: all(life.is_over for life in self._lives.values()))
+                is_cut_short = self.once and not all(life.is_over for life in self._lives.values())
         if given_up := [life for life in self._lives.values() if life.failure]:
             raise StreamgaugeError(_failures(given_up))
+        if is_cut_short and self.stop_requested.number is not None:
+            raise Stopped(self.stop_requested.number)
 
     def _hold(self, query: Query, locks: contextlib.ExitStack, unless_running: Collection[str]) -> bool:
         try:

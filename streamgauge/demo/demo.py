@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Sequence
 
+from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.status import Status
 
@@ -40,7 +41,19 @@ class Demo:
         self._began = time.monotonic()
 
     def run(self, seconds: float | None = None) -> None:
-        """Runs until SIGINT, SIGTERM, or for `seconds`. Raises StreamgaugeError when a restart cannot help, e.g. when a port is taken."""
+        """Runs until SIGINT, SIGTERM, or for `seconds`.
+
+        Raises StreamgaugeError when a restart cannot help, e.g. when a port is taken, or another demo runs with the same STREAMGAUGE_HOME.
+        """
+        self.settings.home.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.settings.home / "demo.lock", timeout=0):
+                self._run(seconds)
+        except Timeout as error:
+            msg = f"a demo is already running in {self.settings.home}, and two would send events to the same topics; stop that one, or choose another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg) from error
+
+    def _run(self, seconds: float | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _interrupt)
         try:
@@ -86,7 +99,7 @@ class Demo:
                 self.figures.ask()
                 self._look(supervised)
                 for task in self.upkeep:
-                    task.look()
+                    task.look(may_start=all(one.process is None for one in self.upkeep))  # each is a Java program
                 self._show(supervised, status, shown)
                 time.sleep(SECONDS_BETWEEN_LINES)
         self._say(self.figures.line())

@@ -22,6 +22,8 @@ TRIGGER_SECONDS = 3.0
 STOP_SECONDS = FINISH_SECONDS + 15
 """How long a command may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
 COMMAND = (sys.executable, "-m", "streamgauge.cli")
+NOT_THEIRS = {"STREAMGAUGE_DATABASE_URL": "", "ALERT_WEBHOOK_URL": ""}
+"""Secrets that only the pipeline and the upkeep need."""
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
 
@@ -81,10 +83,10 @@ def children(settings: Settings, figures: LiveFigures, *, dashboard: bool) -> li
     for domain in DOMAINS:
         starts: Start = "after Kafka" if domain is DOMAINS[0] else "after the first row"
         command, topics = ["produce", domain.name, *domain.demo, *FAULTS], [topic.name for topic in domain.sources]
-        chosen.append(child(f"produce-{domain.name}", command, "sends events", writes=topics, starts=starts))
+        chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=NOT_THEIRS, writes=topics, starts=starts))
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
-        chosen.append(child("dashboard", ["dashboard"], dashboard_url(settings), listens_at=address))
+        chosen.append(child("dashboard", ["dashboard"], dashboard_url(settings), environment=NOT_THEIRS, listens_at=address))
     return chosen
 
 

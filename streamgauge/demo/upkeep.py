@@ -28,14 +28,14 @@ class Upkeep:
     def __post_init__(self) -> None:
         self.name, self._due = self.command[0], self.clock() + FIRST_SECONDS
 
-    def look(self) -> None:
-        """Starts a round when it is due, and reports a failed one."""
+    def look(self, *, may_start: bool = True) -> None:
+        """Reports a failed round, and starts one when it is due and `may_start`."""
         log = self.settings.logs / f"{self.name}.out"
         if self.process is not None and (code := self.process.exit_code) is not None:
             self.process = None
             if code:
                 self.say(f"{self.name} failed: {log_tail(log, 1).removeprefix('error: ')}; it is tried again in an hour")
-        if self.process is None and self.clock() >= self._due:
+        if may_start and self.process is None and self.clock() >= self._due:
             self._due = self.clock() + EVERY_SECONDS
             command = [*COMMAND, *self.command]
             self.process = GuardedProcess.start(command, log=log, environment=self.environment, grace_seconds=STOP_SECONDS)

@@ -24,6 +24,7 @@ OURS = {
     "sql_history": "statements typed in `streamgauge sql`",
     "chaos": "failed rounds of `make chaos`",
     "workshop": "data of the checks of the labs",
+    "demo.lock": "the lock of the demo",
     "spark-master": "the recovery data of a Spark master",
 }
 """Everything that Streamgauge writes to STREAMGAUGE_HOME, with its meaning."""

@@ -53,7 +53,7 @@ def kill_group(group: int) -> None:
 def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # another user has been given the id
         return False
     return True
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,10 +15,15 @@ from typing import Self
 import psutil
 
 from contract.errors import StreamgaugeError
+from contract.process.stop_signals import postponed_signals
+from contract.process.waiting import has_ended
+from contract.storage.paths import write_whole
 from streamgauge.platform.guard import kill_group
 
 _GUARD_PROGRAM = Path(__file__).with_name("guard.py")
 LOG_TAIL_LINES = 5
+KILLED_SECONDS = 10
+"""How long a process may take to disappear after SIGKILL."""
 EXEC_ATTEMPTS, EXEC_SECONDS = 100, 0.01
 """How often, and how far apart, a process is asked for its command. It has none for a moment while it becomes another program."""
 
@@ -72,8 +78,9 @@ class GuardedProcess:
     @classmethod
     def start(cls, command: Sequence[str], *, log: Path, environment: Mapping[str, str] = {}, grace_seconds: float = 8) -> Self:
         """Starts `command` and appends its output to `log`. After a stop request, it is killed after `grace_seconds`."""
-        popen = start_process(command, log, environment)
-        GUARD.add(popen.pid, grace_seconds)
+        with postponed_signals():  # an interrupt in between would leave a process that nothing ends
+            popen = start_process(command, log, environment)
+            GUARD.add(popen.pid, grace_seconds)
         return cls(popen, log, grace_seconds)
 
     @property
@@ -109,7 +116,9 @@ class GuardedProcess:
             return self.wait(max(0.0, (self.kill_at or 0.0) - time.monotonic()))
         except subprocess.TimeoutExpired:
             kill_group(self.pid)
-            return self.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(KILLED_SECONDS)
+        return -signal.SIGKILL
 
     def wait(self, seconds: float | None = None) -> int:
         """Waits until the command ends, and returns its exit code. Raises TimeoutExpired after `seconds`."""
@@ -137,13 +146,15 @@ def start_process(command: Sequence[str], log: Path, environment: Mapping[str, s
 
 
 def stop_process(process: psutil.Process, grace_seconds: float) -> None:
-    """Sends SIGTERM, and SIGKILL to processes that remain after `grace_seconds`. Raises StreamgaugeError if this user may not."""
+    """Sends SIGTERM, and SIGKILL to a process that remains after `grace_seconds`. Raises StreamgaugeError if that does not end it, or this user may not."""
     try:
         process.terminate()
-        process.wait(grace_seconds)
-    except psutil.TimeoutExpired:
+        if has_ended(process, grace_seconds):
+            return
         process.kill()
-        process.wait()
+        if not has_ended(process, KILLED_SECONDS):
+            msg = f"process {process.pid} has not ended {KILLED_SECONDS} s after it was killed; the system holds it, perhaps for a disk that does not answer"
+            raise StreamgaugeError(msg)
     except psutil.NoSuchProcess:
         pass
     except psutil.AccessDenied as error:
@@ -153,17 +164,16 @@ def stop_process(process: psutil.Process, grace_seconds: float) -> None:
 
 @dataclass(frozen=True)
 class PidFile:
-    """Identifies a process by id and the last argument of its command, so that a reused process id is not mistaken for it.
+    """Identifies a process by id and an argument that no other command has, so that a reused process id is not mistaken for it.
 
     The start time would change when the clock is set, and the rest of the command when a launcher becomes the program.
     """
 
     path: Path
 
-    def write(self, pid: int, command: Sequence[str]) -> None:
-        """Stores the process `pid`, which runs `command`."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps({"pid": pid, "argument": command[-1]}))
+    def write(self, pid: int, argument: str) -> None:
+        """Stores the process `pid`, whose command has `argument`."""
+        write_whole(self.path, json.dumps({"pid": pid, "argument": argument}))
 
     def process(self) -> psutil.Process | None:
         """The stored process. None if it is no longer running, also after a kill.
@@ -173,7 +183,7 @@ class PidFile:
         try:
             remembered = json.loads(self.path.read_text())
             process = psutil.Process(remembered["pid"])
-            return process if _last_argument(process) == remembered["argument"] else None
+            return process if remembered["argument"] in _command(process) else None
         except psutil.AccessDenied:
             return process
         except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
@@ -184,13 +194,13 @@ class PidFile:
         self.path.unlink(missing_ok=True)
 
 
-def _last_argument(process: psutil.Process) -> str | None:
-    """The last argument of its command. None if it has no command, as a thread of the kernel."""
+def _command(process: psutil.Process) -> list[str]:
+    """Its command. Empty if it has none, as a thread of the kernel."""
     for _ in range(EXEC_ATTEMPTS):
         if command := process.cmdline():
-            return command[-1]
+            return command
         time.sleep(EXEC_SECONDS)  # it is just becoming another program, as Java's launcher does
-    return None
+    return []
 
 
 def log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:

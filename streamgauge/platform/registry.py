@@ -51,7 +51,8 @@ class EmbeddedRegistry(EmbeddedServer):
 
     def _prepare(self) -> Launch:
         (runner,) = self.class_path
-        return Launch([str(self.java), *_JAVA_FLAGS, "-jar", str(runner)], self._environment(), self.log)
+        own = f"-Dstreamgauge.folder={self.folder}"  # by which it is known: the jar is that of every home
+        return Launch([str(self.java), *_JAVA_FLAGS, own, "-jar", str(runner)], self._environment(), self.log)
 
     def _environment(self) -> dict[str, str]:
         return {

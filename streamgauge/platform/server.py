@@ -15,6 +15,7 @@ from filelock import FileLock
 from contract.errors import StreamgaugeError
 from contract.java import class_data
 from contract.java.runtime import java_home
+from contract.process.stop_signals import postponed_signals
 from contract.process.waiting import REQUEST_SECONDS, Say, waiting
 from contract.settings import Settings
 from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_process, stop_process
@@ -110,12 +111,14 @@ class EmbeddedServer(ABC):
             (java, *arguments), environment, output = self._prepare()
             of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
             command = [java, *of_classes, *arguments]
-            if detached:
-                pid = start_process(command, output, environment).pid
-            else:
-                self.guarded = GuardedProcess.start(command, log=output, environment=environment, grace_seconds=STOP_SECONDS)
-                pid = self.guarded.pid
-            self.pid_file.write(pid, command)
+            own = next((one for one in arguments if str(self.folder) in one), arguments[-1])  # no server of another home has it
+            with postponed_signals():  # an interrupt before the pid file would leave a server that nobody knows
+                if detached:
+                    pid = start_process(command, output, environment).pid
+                else:
+                    self.guarded = GuardedProcess.start(command, log=output, environment=environment, grace_seconds=STOP_SECONDS)
+                    pid = self.guarded.pid
+                self.pid_file.write(pid, own)
             return True
 
     def save_classes(self) -> None:

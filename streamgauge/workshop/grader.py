@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from contract.errors import StreamgaugeError
+from contract.process.stop_signals import postponed_signals
 from contract.settings import Settings
 from streamgauge.platform.processes import PidFile, log_tail, start_process, stop_process
 from streamgauge.workshop.grading import OutOfTime, Verdict, grade
@@ -54,7 +55,8 @@ def ready(settings: Settings) -> Connection:
         log = folder / "grader.log"
         log.unlink(missing_ok=True)
         command = [sys.executable, "-m", __spec__.name, str(named)]
-        pid.write(start_process(command, log).pid, command)
+        with postponed_signals():
+            pid.write(start_process(command, log).pid, str(named))
         while not named.exists():
             if pid.process() is None:
                 msg = f"the process that checks exercises has ended while it started: {log_tail(log, 1)}; see {log}"

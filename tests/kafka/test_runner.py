@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import uuid
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -14,7 +15,7 @@ from running import eventually, kafka_client_threads
 
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
-from contract.process.stop_signals import StopRequest, stop_requested
+from contract.process.stop_signals import Stopped, StopRequest, stop_requested
 from contract.topics import Topic
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.checkpoint.journal import known_batches
@@ -163,7 +164,8 @@ class Gate:
         self.passed.extend(row.value for row in batch.collect())
 
 
-def test_sigterm_lets_the_batch_under_way_finish(spark, platform):
+@pytest.mark.parametrize("once", [False, True])
+def test_sigterm_lets_the_batch_under_way_finish(spark, platform, once):
     source, gate, said = topic(platform), Gate(), []
     write_topic(platform, source.name, [b"a", b"b"])
     query = replace(copying(source, source, "gated"), sink=gate)
@@ -180,10 +182,12 @@ def test_sigterm_lets_the_batch_under_way_finish(spark, platform):
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     threading.Thread(target=terminate, daemon=True).start()
     try:
-        Runner(spark, platform, say, stop_requested()).run([query])
+        with pytest.raises(Stopped, match="SIGTERM") if once else nullcontext() as ended:
+            Runner(spark, platform, say, stop_requested(), once=once).run([query])
     finally:
         for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
             signal.signal(number, handler)
+    assert ended is None or ended.value.exit_code == 128 + signal.SIGTERM
     assert said == ["gated runs", "stopping: gated may take up to 10 s to finish a batch"]
     assert sorted(gate.passed) == ["a", "b"]
     assert Checkpoint(query.checkpoint_name.folder(platform)).last_committed == 0, "the batch must be committed, and not run again"

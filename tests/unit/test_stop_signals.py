@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from contract.process.stop_signals import stop_requested
+from contract.process.stop_signals import postponed_signals, stop_requested
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -23,18 +23,38 @@ def test_either_signal_asks_for_the_stop_and_ends_nothing(number):
             signal.signal(each, handler)
 
 
+@pytest.mark.parametrize("fails", [True, False])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_while_there_is_nothing_to_finish_either_ends_the_program_and_its_children_at_once(number):
-    code = """
+def test_while_there_is_nothing_to_finish_either_ends_the_program_and_its_children_at_once(number, fails):
+    code = f"""
 import subprocess, sys, time
 from contract.process.stop_signals import end_at_once
-end_at_once()
+end_at_once(fails={fails})
 child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
 print(child.pid, flush=True)
 time.sleep(600)
 """
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
         child = psutil.Process(int(program.stdout.readline()))
         program.send_signal(number)
-        assert program.wait() == 0
+        _, said = program.communicate()
     child.wait()
+    if fails:
+        assert program.returncode == 128 + number
+        assert said.startswith(f"error: stopped by {number.name} before everything was processed")
+    else:
+        assert (program.returncode, said) == (0, "")
+
+
+def test_a_postponed_signal_takes_effect_after_the_block():
+    reached = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(reached)
+    assert reached == ["the end of the block"]
+
+
+def interrupted(reached):
+    with postponed_signals():
+        signal.raise_signal(signal.SIGINT)
+        reached.append("the end of the block")
+    reached.append("what follows it")

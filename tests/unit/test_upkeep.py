@@ -50,3 +50,13 @@ def test_a_round_that_fails_is_said_with_its_last_line(hours):
     task.look()
     hours.finished(task)
     assert hours.said == ["task failed: Kafka is away; it is tried again in an hour"]
+
+
+def test_a_round_that_is_due_waits_for_another_command(hours):
+    task = hours.task("")
+    hours.now = FIRST_SECONDS
+    task.look(may_start=False)
+    assert task.process is None
+    task.look(may_start=True)
+    assert task.process is not None
+    hours.finished(task)

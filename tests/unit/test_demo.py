@@ -1,0 +1,30 @@
+"""The demo before it starts anything."""
+
+import io
+
+from filelock import FileLock
+from messages import refused
+from rich.console import Console
+from running import settings_on_free_ports
+
+from streamgauge.demo.demo import Demo
+from streamgauge.demo.live import LiveFigures
+from streamgauge.demo.services import children
+
+WEBHOOK, DATABASE = "ALERT_WEBHOOK_URL", "STREAMGAUGE_DATABASE_URL"
+
+
+def test_a_second_demo_of_a_home_is_refused(tmp_path):
+    settings = settings_on_free_ports(tmp_path)
+    with FileLock(tmp_path / "demo.lock"), refused(str(tmp_path), "already running", "STREAMGAUGE_HOME"):
+        Demo(settings, Console(file=io.StringIO()), dashboard=False).run()
+
+
+def test_only_the_pipeline_is_given_the_addresses_with_passwords(tmp_path):
+    settings = settings_on_free_ports(tmp_path)
+    hidden = {
+        child.name
+        for child in children(settings, LiveFigures(settings), dashboard=True)
+        if child.environment.get(WEBHOOK) == child.environment.get(DATABASE) == ""
+    }
+    assert hidden == {"produce-nest", "produce-taxi", "produce-wikimedia", "dashboard"}
