@@ -143,6 +143,7 @@ app.command()(local_commands.fetch)
 app.command()(local_commands.packages)
 app.command()(local_commands.spark_master)
 app.command()(local_commands.spark_worker)
+app.command(hidden=True)(local_commands.executor)
 
 
 def main() -> None:

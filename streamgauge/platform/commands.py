@@ -1,4 +1,4 @@
-"""The commands fetch, packages, spark-master and spark-worker."""
+"""The commands fetch, packages, spark-master, spark-worker and executor."""
 
 import os
 from typing import Annotated
@@ -64,6 +64,13 @@ def spark_worker(
 
     settings, own = Settings.from_environment(), address_towards(master)
     _become(*spark_daemons.worker(settings, master, host=host or own, cores=cores, memory=memory, web_port=web_port))
+
+
+def executor() -> None:
+    """Run a Spark executor in a pod. Spark's driver on Kubernetes starts it, with the image's command and this word."""
+    from streamgauge.platform import spark_daemons
+
+    _become(*spark_daemons.executor(Settings.from_environment(), os.environ))
 
 
 def _become(command: list[str], environment: dict[str, str]) -> None:

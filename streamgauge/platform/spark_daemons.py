@@ -1,4 +1,4 @@
-"""The command lines of Spark's Standalone master and worker, on the same Java as the driver.
+"""The command lines of Spark's Standalone master and worker and of an executor on Kubernetes, on the same Java as the driver.
 
 Spark's own scripts also work if JAVA_HOME names a Java 17 or 21. These command lines do not need JAVA_HOME, write nothing into Spark's
 Python package, and make master and worker listen on the given address only.
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyspark
 
+from contract.errors import StreamgaugeError
 from contract.java.runtime import java_home
 from contract.settings import Settings
 from contract.spark_master import path_with_own_python
@@ -18,6 +19,18 @@ RECOVERY_SECONDS = 10
 """How long a restarted master waits for the workers and applications that it knew before it schedules new ones."""
 FINISHED_SECONDS = 3600
 """How long a worker keeps the jars and logs of a finished application."""
+JAVA_OPTION = "SPARK_JAVA_OPT_"
+EXECUTOR_OPTIONS = {
+    "memory": "SPARK_EXECUTOR_MEMORY",
+    "driver-url": "SPARK_DRIVER_URL",
+    "executor-id": "SPARK_EXECUTOR_ID",
+    "cores": "SPARK_EXECUTOR_CORES",
+    "app-id": "SPARK_APPLICATION_ID",
+    "hostname": "SPARK_EXECUTOR_POD_IP",
+    "resourceProfileId": "SPARK_RESOURCE_PROFILE_ID",
+    "podName": "SPARK_EXECUTOR_POD_NAME",
+}
+"""The options of an executor, each with the variable in which Spark's driver passes it."""
 Daemon = tuple[list[str], dict[str, str]]
 """A command, and the variables to add to its environment."""
 
@@ -40,6 +53,28 @@ def worker(settings: Settings, master_url: str, *, host: str, cores: int | None,
     place = ["--work-dir", str(settings.logs.absolute() / f"spark-worker-{host}")]
     arguments = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", str(web_port), *limits, *place, master_url]
     return _daemon(settings, host, arguments, {"SPARK_WORKER_OPTS": _flags(options)})
+
+
+def executor(settings: Settings, given: Mapping[str, str]) -> Daemon:
+    """An executor in a pod. given: the variables in which the driver passes its options, as to Spark's own image.
+
+    Raises StreamgaugeError when one is missing.
+    """
+    if missing := [name for name in EXECUTOR_OPTIONS.values() if name not in given]:
+        msg = f"an executor needs {', '.join(missing)}; only a Spark driver on Kubernetes starts it, and sets them"
+        raise StreamgaugeError(msg)
+    java_options = sorted((name for name in given if name.startswith(JAVA_OPTION)), key=lambda name: int(name.removeprefix(JAVA_OPTION)))
+    options = {option: given[name] for option, name in EXECUTOR_OPTIONS.items()}
+    memory = options.pop("memory")
+    command = [
+        str(java_home(settings) / "bin" / "java"),
+        *(given[name] for name in java_options),
+        *(f"-Xms{memory}", f"-Xmx{memory}"),
+        *("-cp", ":".join(filter(None, [given.get("SPARK_CLASSPATH"), str(SPARK_HOME / "jars" / "*")]))),
+        "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+        *(part for option, value in options.items() for part in (f"--{option}", value)),
+    ]
+    return command, {"SPARK_HOME": str(SPARK_HOME), "PATH": path_with_own_python()}
 
 
 def _daemon(settings: Settings, host: str, arguments: list[str], options: dict[str, str]) -> Daemon:
