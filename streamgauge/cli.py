@@ -149,6 +149,7 @@ app.command(hidden=True)(local_commands.executor)
 def main() -> None:
     """Runs the command. An error that the user can fix is printed as one line, with exit code 2."""
     try:
+        _refuse_windows()
         prepare_proxies()
         code = app(standalone_mode=False)
     except StreamgaugeError as error:
@@ -170,6 +171,12 @@ def main() -> None:
     except typer.Abort:  # at a prompt
         code = 1
     sys.exit(code)
+
+
+def _refuse_windows() -> None:
+    if sys.platform == "win32":
+        msg = "Windows runs Streamgauge in WSL only (Windows Subsystem for Linux): install that with `wsl --install`, and start Streamgauge in its terminal"
+        raise StreamgaugeError(msg)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ def main() -> None:
     for entry in [entry for entry in sys.path if Path(entry).name.startswith(_ARCHIVES)]:
         sys.path.remove(entry)
         sys.path_importer_cache.pop(entry, None)
-    import pandas  # noqa: F401
-    import pyarrow  # noqa: F401
+    if sys.platform != "darwin":  # whose libraries may abort a process that was forked after they were loaded
+        import pandas  # noqa: F401
+        import pyarrow  # noqa: F401
     from pyspark.daemon import manager
 
     gc.freeze()

@@ -213,9 +213,12 @@ def described(process: psutil.Process | None) -> str:
 def listener(port: int) -> psutil.Process | None:
     """The process that listens on `port`. None if there is none, or if this user may not see it."""
     with contextlib.suppress(psutil.Error):
-        for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port and connection.pid:
-                return psutil.Process(connection.pid)
+        pids = (of.pid for of in psutil.net_connections("tcp") if of.status == psutil.CONN_LISTEN and of.laddr and of.laddr.port == port)
+        return next((psutil.Process(pid) for pid in pids if pid), None)
+    for process in psutil.process_iter():  # macOS shows only root all connections at once
+        with contextlib.suppress(psutil.Error):
+            if any(of.status == psutil.CONN_LISTEN and of.laddr.port == port for of in process.net_connections("tcp")):
+                return process
     return None
 
 

@@ -105,8 +105,8 @@ def _port(port: int, whose: str, advice: str, own: psutil.Process | None) -> Fin
     if is_free(port):
         return Finding(check, "ok", f"free, for the {whose}")
     process = listener(port)
-    if process is not None and process == own:
-        return Finding(check, "ok", f"held by the {whose} (pid {process.pid})")
+    if own is not None and process in {own, None}:  # None: the system does not say
+        return Finding(check, "ok", f"held by the {whose} (pid {own.pid})")
     return Finding(check, "problem", f"wanted for the {whose}, and taken by {described(process)}", f"stop that program, or {advice}")
 
 
