@@ -4,16 +4,17 @@ The topic is compacted, so reading it is fast: it has one row per query, however
 topic `streaming-metrics` holds.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contract.kafka.result_table import Row, decode_json, expect, moment, read_rows
+from contract.kafka.result_table import left_out, read_to_end
 from contract.kafka.topic_ends import TopicEnds
+from contract.rows import Row, decoder
 from contract.settings import Settings
 from contract.text import utc_text
-from contract.topics import QUERY_STATES
+from contract.topics import QUERY_STATES, QueryState
 
 HEARTBEAT_SECONDS = 5
 """How often, at least, the pipeline reports a query that it runs or restarts."""
@@ -24,15 +25,10 @@ RUNNING, IDLE, RESTARTING, STOPPED, FAILED, SILENT = "running", "idle", "restart
 TROUBLES = (FAILED, SILENT, RESTARTING, STOPPED)
 """States in which a query processes nothing, worst first."""
 _REPORTED_REGULARLY = (RUNNING, IDLE, RESTARTING)
-_REPORTED = {*_REPORTED_REGULARLY, STOPPED, FAILED}
-_NUMBERS = (
-    "input_rows_per_second",
-    "processed_rows_per_second",
-    "batch_ms",
-    "state_rows",
-    "state_bytes",
-    "rows_dropped_by_watermark_total",
-)
+_RATES = ("input_rows_per_second", "processed_rows_per_second")
+_AS_MEASURED = ("batch_ms", "watermark", "state_rows", "state_bytes")
+decode_state = decoder(QueryState)
+"""Decodes a record of topic `query-states`, with times as datetime. Raises ValueError for any other record."""
 
 
 @dataclass(frozen=True)
@@ -87,24 +83,6 @@ class QueryStatus:
         return {name: utc_text(value) if isinstance(value, datetime) else value for name, value in asdict(self).items()}
 
 
-def decode_state(value: bytes) -> Row:
-    """Decodes a record of topic `query-states`, with times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
-    row = decode_json(value)
-    process = row["process"]
-    expect(str, query=row["query"], host=process["host"])
-    expect(int, pid=process["pid"])
-    expect(str | None, error=row["error"], error_detail=row["error_detail"])
-    if row["state"] not in _REPORTED:
-        msg = f"state {row['state']!r}; expected one of {', '.join(sorted(_REPORTED))}"
-        raise ValueError(msg)
-    times: dict[str, datetime | None] = {name: moment(row[name]) for name in ("since", "time", "started_at")}
-    # Rows of earlier versions have the offsets only in the last batch's progress.
-    offsets = row["source_offsets"] if "source_offsets" in row else (row["progress"] or {}).get("source_offsets", {})
-    expect(int, **offsets)
-    times["error_at"] = _moment_or_none(row["error_at"])
-    return row | times | {"source_offsets": offsets, "progress": _decoded_progress(row["progress"])}
-
-
 def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]) -> list[QueryStatus]:
     """The status of each query at `now`: troubles first, then by name.
 
@@ -134,17 +112,26 @@ def status_of(state: Row, now: datetime, topic_ends: Mapping[str, int]) -> Query
     )
 
 
+def offsets_of(state: Row) -> Mapping[str, int]:
+    """The next offset that a query reads of each partition ("topic-0"). Rows of earlier versions have it in the last batch's progress."""
+    return state["source_offsets"] or (state["progress"] or {}).get("source_offsets") or {}
+
+
 def source_partitions(states: Iterable[Row]) -> list[str]:
     """The partitions ("topic-0") that the queries read."""
-    return sorted({name for state in states for name in state["source_offsets"]})
+    return sorted({name for state in states for name in offsets_of(state)})
 
 
-def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> list[QueryStatus]:
+def read_statuses(settings: Settings, warn: Callable[[str], None], topic_ends: TopicEnds | None = None) -> list[QueryStatus]:
     """The current status of every query that ever ran on this Kafka.
 
-    topic_ends: pass one when calling repeatedly. Raises StreamgaugeError when Kafka cannot be read.
+    warn: gets one line if there are rows that cannot be read. topic_ends: pass one when calling repeatedly. Raises StreamgaugeError when
+    Kafka cannot be read.
     """
-    states = read_rows(settings.kafka, QUERY_STATES.name, decode_state)
+    table = read_to_end(settings.kafka, QUERY_STATES.name, decode_state)
+    if table.unreadable:
+        warn(left_out(QUERY_STATES.name, table.unreadable))
+    states = table.rows()
     ends = topic_ends or TopicEnds(settings.kafka)
     ends.ask(source_partitions(states))
     return statuses(states, datetime.now(UTC), ends.ends)
@@ -152,7 +139,7 @@ def read_statuses(settings: Settings, topic_ends: TopicEnds | None = None) -> li
 
 def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:
     source_lag = {} if state["progress"] is None else state["progress"]["source_lag"]
-    lag = source_lag | {name: max(topic_ends[name] - done, 0) for name, done in state["source_offsets"].items() if name in topic_ends}
+    lag = source_lag | {name: max(topic_ends[name] - done, 0) for name, done in offsets_of(state).items() if name in topic_ends}
     if not lag:
         return {}
     worst = max(lag, key=lambda name: (lag[name], name))
@@ -162,31 +149,12 @@ def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:
 def _measured(progress: Row | None, status: str, now: datetime) -> dict[str, Any]:
     if progress is None:
         return {}
-    rates = {name: progress[name] if status == RUNNING else 0.0 if status == IDLE else None for name in _NUMBERS[:2]}
+    rates = {name: progress[name] if status == RUNNING else 0.0 if status == IDLE else None for name in _RATES}
     watermark = progress["watermark"]
     return rates | {
-        **{name: progress[name] for name in ("batch_ms", "watermark", "state_rows", "state_bytes", "state_operators")},
+        **{name: progress[name] for name in _AS_MEASURED},
+        "state_operators": progress["state_operators"] or [],
         "batch_at": progress["time"],
         "watermark_age_ms": None if watermark is None else round((now - watermark).total_seconds() * 1000),
         "late_rows": progress["rows_dropped_by_watermark_total"],
     }
-
-
-def _decoded_progress(progress: Row | None) -> Row | None:
-    if progress is None:
-        return None
-    expect(int | float | None, **{name: progress[name] for name in _NUMBERS})
-    expect(int, **progress["source_lag"])
-    operators = progress.get("state_operators", [])  # absent from rows of earlier versions
-    for operator in operators:
-        expect(str, operator=operator["operator"])
-        expect(int | None, **{name: operator[name] for name in ("rows", "bytes", "timers")})
-    return progress | {
-        "time": moment(progress["time"]),
-        "watermark": _moment_or_none(progress["watermark"]),
-        "state_operators": operators,
-    }
-
-
-def _moment_or_none(text: str | None) -> datetime | None:
-    return None if text is None else moment(text)

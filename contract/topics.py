@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+from contract.rows import Count, Fields, Integer, Number, Offsets, Time
 
 MAX_RECORD_BYTES = 10 * 1024 * 1024
 """The largest record on any topic. A 5 MB document fits, also as a dead letter."""
@@ -26,7 +29,7 @@ class Topic:
     """A topic. Its key and value are described below its definition.
 
     config: Kafka's topic settings. is_source: whether a producer writes it. has_windows: whether its keys hold a window, or the start of
-    one, so that its old rows can expire.
+    one, so that its old rows can expire. row: the fields of its values, if a page or a report reads them.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Topic:
     config: Mapping[str, str] = field(default_factory=dict)
     is_source: bool = False
     has_windows: bool = False
+    row: type[Fields] = Fields
 
     @property
     def is_compacted(self) -> bool:
@@ -46,9 +50,9 @@ class Topic:
         return self.is_compacted and self not in SHARED
 
 
-def compacted_topic(name: str, *, has_windows: bool = False) -> Topic:
+def compacted_topic(name: str, row: type[Fields] = Fields, *, has_windows: bool = False) -> Topic:
     """A topic that is a table: one partition, compacted."""
-    return Topic(name, 1, COMPACTED, has_windows=has_windows)
+    return Topic(name, 1, COMPACTED, has_windows=has_windows, row=row)
 
 
 DEAD_LETTERS = Topic(
@@ -61,32 +65,133 @@ producer could not turn into a record has offset and partition -1, and also its 
 Value: the record's raw bytes, unchanged (null if it was null); headers topic, partition, offset, timestamp, reason as UTF-8.
 """
 
+
+class QueryEvent(Fields):
+    """An event of a query."""
+
+    event: Literal["started", "progress", "idle", "terminated"]
+    query: str
+    time: Time
+
+
+class BatchEvent(QueryEvent):
+    """The event "progress": a micro-batch has ended. Rates are rows/s; None: Spark does not say."""
+
+    sink_rows: Count | None
+    rows_dropped_by_watermark: Count
+    input_rows_per_second: Number | None
+    processed_rows_per_second: Number | None
+    batch_ms: Count
+    duration_ms: dict[str, Count]
+    source_lag: Offsets
+    watermark_age_ms: Integer | None
+    state_bytes: Count
+
+
 STREAMING_METRICS = Topic(
-    "streaming-metrics", partitions=1, config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"}
+    "streaming-metrics",
+    partitions=1,
+    config={"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "segment.ms": "3600000"},
+    row=QueryEvent,
 )
 """Key: query name, UTF-8.
-Value: JSON {"event": "started" | "progress" | "idle" | "terminated", "query", "time", "process": {"host", "pid"}, "run_id", ...}: the
-events of a query, one record each.
+Value: JSON, the events of a query, one record each: QueryEvent, BatchEvent of a batch, and more fields.
 """
 
-QUERY_STATES = compacted_topic("query-states")
-"""Key: query name, UTF-8.
-Value: JSON {"query", "state": "running" | "idle" | "restarting" | "stopped" | "failed", "since", "time", "started_at",
-"process": {"host", "pid"}, "run_id", "error", "error_detail", "error_at", "source_offsets", "progress", "plan"}: the current state of the
-query, the whole row; at least every 5 s while it runs or restarts. "plan" is null before the first batch with records; then the steps of Spark's plan, the result first:
-[{"name", "detail", "inputs"}, ...].
-"""
 
-VERDICTS = compacted_topic("verdicts")
-"""Key: query name, UTF-8.
-Value: JSON {"query", "time", "verdict": "right" | "wrong" | "not checked", "sink", "batch", "records", "rows": {"compared", "equal",
-...}, "problem"}: what the last `streamgauge verify` found of that query, the whole row.
-"""
+class Process(Fields):
+    """A process of a host."""
 
-ALERTS = Topic("alerts", partitions=1, config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)})
+    host: str
+    pid: Count
+
+
+class Step(Fields):
+    """A step of Spark's plan. inputs: the places in the plan of the steps that give it rows."""
+
+    name: str
+    detail: str
+    inputs: list[Count]
+
+
+class OperatorState(Fields):
+    """What a stateful operator keeps. bytes: in memory. timers: those that wait; None if Spark does not say."""
+
+    operator: str
+    rows: Count
+    bytes: Count
+    timers: Count | None
+
+
+class Progress(Fields):
+    """The newest micro-batch of a query: when it ended, and what was measured. Rates are rows/s; None: Spark does not say."""
+
+    time: Time
+    input_rows_per_second: Number | None
+    processed_rows_per_second: Number | None
+    batch_ms: Count
+    watermark: Time | None
+    state_rows: Count
+    state_bytes: Count
+    rows_dropped_by_watermark_total: Count
+    source_lag: Offsets
+    source_offsets: Offsets | None = None
+    state_operators: list[OperatorState] | None = None
+
+
+class QueryState(Fields):
+    """The current state of a query. source_offsets: the next to read. progress, plan: None before the first batch with records."""
+
+    query: str
+    state: Literal["running", "idle", "restarting", "stopped", "failed"]
+    since: Time
+    time: Time
+    started_at: Time
+    process: Process
+    error: str | None
+    error_detail: str | None
+    error_at: Time | None
+    progress: Progress | None
+    source_offsets: Offsets | None = None
+    plan: list[Step] | None = None
+
+
+QUERY_STATES = compacted_topic("query-states", QueryState)
+"""Key: query name, UTF-8. Value: QueryState, JSON; at least every 5 s while the query runs or restarts. The plan has the result first."""
+
+
+class VerifiedRows(Fields):
+    """How many rows a verification compared with what the source says."""
+
+    equal: Count
+
+
+class Verdict(Fields):
+    """What the last `streamgauge verify` found of a query."""
+
+    query: str
+    time: Time
+    verdict: Literal["right", "wrong", "not checked"]
+    rows: VerifiedRows
+
+
+VERDICTS = compacted_topic("verdicts", Verdict)
+"""Key: query name, UTF-8. Value: Verdict, JSON, and more fields: what was compared, and the differences."""
+
+
+class Alert(Fields):
+    """Something that a person should look at. what: one line."""
+
+    time: Time
+    level: Literal["warning", "error", "resolved"]
+    query: str
+    what: str
+    detail: str | None
+
+
+ALERTS = Topic("alerts", partitions=1, config={"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)}, row=Alert)
 """Key: query name, UTF-8; of an alert that a query writes as its result, canonical JSON of what tells two of them apart.
-Value: JSON {"time", "level": "warning" | "error" | "resolved", "query", "what", "detail"}: something a person should look at; "what" is
-one line.
+Value: Alert, JSON.
 """
 
 SHARED = (DEAD_LETTERS, STREAMING_METRICS, QUERY_STATES, VERDICTS, ALERTS)

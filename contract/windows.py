@@ -1,9 +1,11 @@
 """The windows in the keys of result topics."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 import orjson
+
+from contract.rows import moment
 
 
 class Window(NamedTuple):
@@ -18,9 +20,8 @@ def window_of(key: bytes) -> Window | None:
     try:
         row = orjson.loads(key)
         window = {"start": row["started"], "end": row["started"]} if "started" in row else row["window"]
-        start, end = (datetime.fromisoformat(window[name]) for name in ("start", "end"))
-        return Window(start.astimezone(UTC), end.astimezone(UTC))
-    except (ValueError, KeyError, TypeError, OverflowError):
+        return Window(moment(window["start"]), moment(window["end"]))
+    except (ValueError, KeyError, TypeError):
         return None
 
 

@@ -8,7 +8,7 @@ from threading import Lock
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contract.kafka.result_table import Decode
+from contract.rows import Decode
 from contract.settings import Settings
 from dashboard import formats
 from dashboard.reading import states

@@ -35,7 +35,8 @@ def dashboard_command(settings: Settings) -> list[str]:
 
 def dashboard_url(settings: Settings) -> str:
     """The dashboard's URL."""
-    return f"http://{_name(settings)}:{settings.dashboard_port}"
+    name = _name(settings)
+    return f"http://{f'[{name}]' if ':' in name else name}:{settings.dashboard_port}"
 
 
 def _name(settings: Settings) -> str:

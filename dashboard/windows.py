@@ -4,23 +4,17 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from contract.kafka.result_table import Decode, Row, decode_json, expect, moment
+from contract.rows import Decode, Fields, Row, decode_json, decoder
 from dashboard import charts
 
 
-def window_of(row: Row) -> Row:
-    """Start and end of a record's window. Raises KeyError, TypeError or ValueError without one, or without a time zone."""
-    return {end: moment(row["window"][end]) for end in ("start", "end")}
-
-
-def windowed(**columns: type) -> Decode:
-    """Decodes a record to start, end (UTC) and these columns. Raises KeyError, TypeError or ValueError for any other record."""
+def windowed(fields: type[Fields], of: Decode = decode_json) -> Decode:
+    """Decodes a record to its `fields`, with start and end in place of the window. Raises as `decoder`."""
+    whole = decoder(fields, of)
 
     def decode(value: bytes) -> Row:
-        row = decode_json(value)
-        for name, kind in columns.items():
-            expect(kind, **{name: row[name]})
-        return {**window_of(row), **{name: row[name] for name in columns}}
+        row = whole(value)
+        return row | row.pop("window")
 
     return decode
 

@@ -13,7 +13,7 @@ from typer.exceptions import TyperException
 from contract.errors import StreamgaugeError
 from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
-from contract.terminal import err, out
+from contract.terminal import err, out, warn
 from contract.web.proxies import prepare_proxies
 from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
@@ -56,7 +56,7 @@ def report(
     from pipeline.lake.row_formats import show
     from streamgauge.operations.report import report_rows, with_columns
 
-    rows = report_rows(query, Settings.from_environment(), min_count)
+    rows = report_rows(query, Settings.from_environment(), min_count, warn)
     show(with_columns(rows, is_flat=output_format != "json"), output_format)
 
 
@@ -79,9 +79,9 @@ def status(
         with contextlib.suppress(KeyboardInterrupt):
             status_table.watch(settings, console)
     elif output_format == "json":
-        sys.stdout.write(status_table.as_json(read_statuses(settings)) + "\n")
+        sys.stdout.write(status_table.as_json(read_statuses(settings, warn)) + "\n")
     else:
-        console.print(status_table.as_table(read_statuses(settings), datetime.now(UTC), console.width))
+        console.print(status_table.as_table(read_statuses(settings, warn), datetime.now(UTC), console.width))
 
 
 def dead_letters(

@@ -1,6 +1,9 @@
 """Nest devices: people seen by cameras per zip code and hour, which cameras are offline, and how warm it is in the homes."""
 
+from typing import Literal
+
 from contract.domains.domain import Domain, Report
+from contract.rows import Count, Fields, Number, Time, Window
 from contract.topics import A_WEEK, COMPACTED, MAX_RECORD_BYTES, Topic, compacted_topic
 
 NEST_LOGS = Topic("nest-logs", partitions=3, config={**A_WEEK, "max.message.bytes": str(MAX_RECORD_BYTES)}, is_source=True)
@@ -8,42 +11,99 @@ NEST_LOGS = Topic("nest-logs", partitions=3, config={**A_WEEK, "max.message.byte
 Value: one Works-with-Nest document, JSON: metadata, devices{cameras{id: camera}, thermostats{...}, smoke_co_alarms{...}}, structures.
 """
 
-NEST_CAMERA_STATS = compacted_topic("nest-camera-stats", has_windows=True)
-"""Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC.
-Value: JSON {"zip_code", "window": {"start", "end"}, "count"}: people seen in that zip code and hour, the whole row.
-"""
 
-NEST_CROWDS = compacted_topic("nest-crowds", has_windows=True)
-"""Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC.
-Value: JSON {"zip_code", "window": {"start", "end"}, "crowd", "reached_at"}: when as many people as `crowd` had been seen in that hour,
-UTC.
-"""
+class CameraStats(Fields):
+    """People seen in a zip code ("unknown" without a location) and hour."""
 
-NEST_CAMERA_STATUS = compacted_topic("nest-camera-status")
-"""Key: canonical JSON {"device_id"}.
-Value: JSON {"device_id", "zip_code", "state": "online" | "offline", "reason": "is_online is false" | "silent" | null, "since",
-"last_seen", "last_sighting", "alert": "offline" | "back" | "flapping" | null, "incident", "first_seen"}: the camera when its state last
-changed, times in UTC.
-"""
+    zip_code: str
+    window: Window
+    count: Count
+
+
+NEST_CAMERA_STATS = compacted_topic("nest-camera-stats", CameraStats, has_windows=True)
+"""Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC. Value: CameraStats, JSON, the whole row."""
+
+
+class Crowd(Fields):
+    """When as many people as `crowd` had been seen in a zip code and hour."""
+
+    zip_code: str
+    window: Window
+    crowd: Count
+    reached_at: Time
+
+
+NEST_CROWDS = compacted_topic("nest-crowds", Crowd, has_windows=True)
+"""Key: canonical JSON {"window":{"end","start"},"zip_code"}, UTC. Value: Crowd, JSON."""
+
+
+class CameraStatus(Fields):
+    """A camera when its state last changed. reason: of being offline. incident, first_seen: see pipeline.state.cameras."""
+
+    device_id: str
+    zip_code: str
+    state: Literal["online", "offline"]
+    reason: Literal["is_online is false", "silent"] | None
+    since: Time
+    last_seen: Time
+    last_sighting: Time | None = None
+    alert: Literal["offline", "back", "flapping"] | None = None
+    incident: Time | None = None
+    first_seen: Time | None = None
+
+
+NEST_CAMERA_STATUS = compacted_topic("nest-camera-status", CameraStatus)
+"""Key: canonical JSON {"device_id"}. Value: CameraStatus, JSON."""
+
+
+class CameraAlert(Fields):
+    """The last alert of an incident, which begins when a camera that was steady goes offline."""
+
+    device_id: str
+    zip_code: str
+    alert: Literal["offline", "back", "flapping"]
+    incident: Time | None = None
+    state: Literal["online", "offline"] | None = None
+    reason: Literal["is_online is false", "silent"] | None = None
+    since: Time
+
 
 NEST_CAMERA_ALERTS = Topic(
-    "nest-camera-alerts", partitions=1, config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)}
+    "nest-camera-alerts",
+    partitions=1,
+    config={**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": str(30 * 24 * 3_600_000)},
+    row=CameraAlert,
 )
-"""Key: canonical JSON {"device_id","incident"}, UTC: an incident begins when a camera that was steady goes offline.
-Value: JSON {"device_id", "zip_code", "alert": "offline" | "back" | "flapping", "incident", "state", "reason", "since"}: its last alert.
-"""
+"""Key: canonical JSON {"device_id","incident"}, UTC. Value: CameraAlert, JSON."""
 
-NEST_CAMERA_ACTIVITY = compacted_topic("nest-camera-activity")
-"""Key: canonical JSON {"device_id"}.
-Value: JSON {"device_id", "zip_code", "first_activity", "last_activity", "sightings"}: since when an active camera has seen people, and
-when it last did, times in UTC.
-"""
 
-NEST_TEMPERATURES = compacted_topic("nest-temperatures", has_windows=True)
-"""Key: canonical JSON {"structure_id","window":{"end","start"}}, UTC.
-Value: JSON {"structure_id", "window": {"start", "end"}, "readings", "ambient_temperature_c_avg", "ambient_temperature_c_min",
-"ambient_temperature_c_max"}: what the thermostats of that home read in that hour, the whole row.
-"""
+class CameraActivity(Fields):
+    """Since when an active camera has seen people, and when it last did."""
+
+    device_id: str
+    zip_code: str
+    first_activity: Time
+    last_activity: Time
+    sightings: Count
+
+
+NEST_CAMERA_ACTIVITY = compacted_topic("nest-camera-activity", CameraActivity)
+"""Key: canonical JSON {"device_id"}. Value: CameraActivity, JSON."""
+
+
+class Temperatures(Fields):
+    """What the thermostats of a home ("unknown" without one) read in an hour, in degrees Celsius."""
+
+    structure_id: str
+    window: Window
+    readings: Count
+    ambient_temperature_c_avg: Number
+    ambient_temperature_c_min: Number
+    ambient_temperature_c_max: Number
+
+
+NEST_TEMPERATURES = compacted_topic("nest-temperatures", Temperatures, has_windows=True)
+"""Key: canonical JSON {"structure_id","window":{"end","start"}}, UTC. Value: Temperatures, JSON, the whole row."""
 
 DOMAIN = Domain(
     name="nest",

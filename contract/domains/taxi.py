@@ -1,6 +1,7 @@
 """NYC green taxi: trips, fares and tips per borough and hour."""
 
 from contract.domains.domain import Domain, Report
+from contract.rows import Count, Fields, Integer, Number, Time, Window
 from contract.topics import A_WEEK, Topic, compacted_topic
 
 NYC_TAXI = Topic("nyc-taxi", partitions=3, config=A_WEEK, is_source=True)
@@ -8,28 +9,65 @@ NYC_TAXI = Topic("nyc-taxi", partitions=3, config=A_WEEK, is_source=True)
 Value: one green taxi trip, JSON of TLC's columns; times are ms since 1970 of New York's wall clock, taken as if it were UTC.
 """
 
-TAXI_BOROUGH_STATS = compacted_topic("taxi-borough-stats", has_windows=True)
-"""Key: canonical JSON {"borough","window":{"end","start"}}, UTC.
-Value: JSON {"borough", "window": {"start", "end"}, "trips", "passenger_count_avg"}, and "_sum" and "_avg" of each of trip_distance,
-fare_amount, tip_amount, total_amount: the whole row.
-"""
 
-TAXI_FLOWS = compacted_topic("taxi-flows", has_windows=True)
-"""Key: canonical JSON {"dropoff_borough","pickup_borough","window":{"end","start"}}, UTC.
-Value: JSON {"pickup_borough", "dropoff_borough", "window": {"start", "end"}, "trips"}: the whole row.
-"""
+class BoroughStats(Fields):
+    """Trips from a borough ("Unknown" without one) in an hour. Sums and averages in miles and dollars; None: no trip states any."""
 
-TAXI_ZONE_SESSIONS = compacted_topic("taxi-zone-sessions", has_windows=True)
-"""Key: canonical JSON {"window":{"end","start"},"zone_id"}, UTC; start is the first drop-off of the session, end the last one plus the
-gap.
-Value: JSON {"zone_id", "borough", "zone", "window": {"start", "end"}, "trips", "fare_amount_sum", "total_amount_sum"}: the whole row.
-"""
+    borough: str
+    window: Window
+    trips: Count
+    passenger_count_avg: Number | None
+    trip_distance_sum: Number | None
+    trip_distance_avg: Number | None
+    fare_amount_sum: Number | None
+    fare_amount_avg: Number | None
+    tip_amount_sum: Number | None
+    tip_amount_avg: Number | None
+    total_amount_sum: Number | None
+    total_amount_avg: Number | None
 
-TAXI_ZONE_SESSIONS_EARLY = compacted_topic("taxi-zone-sessions-early", has_windows=True)
-"""Key: canonical JSON {"started","zone_id"}, UTC; started is the first drop-off of the session.
-Value: JSON {"started", "zone_id", "borough", "zone", "window": {"start", "end"}, "trips", "fare_amount_sum", "total_amount_sum"}: the
-session so far, the whole row.
-"""
+
+TAXI_BOROUGH_STATS = compacted_topic("taxi-borough-stats", BoroughStats, has_windows=True)
+"""Key: canonical JSON {"borough","window":{"end","start"}}, UTC. Value: BoroughStats, JSON, the whole row."""
+
+
+class Flow(Fields):
+    """Trips from one borough to another in an hour."""
+
+    pickup_borough: str
+    dropoff_borough: str
+    window: Window
+    trips: Count
+
+
+TAXI_FLOWS = compacted_topic("taxi-flows", Flow, has_windows=True)
+"""Key: canonical JSON {"dropoff_borough","pickup_borough","window":{"end","start"}}, UTC. Value: Flow, JSON, the whole row."""
+
+
+class ZoneSession(Fields):
+    """A session of a pick-up zone. window: from its first drop-off to the last one plus the gap. Sums in dollars; None: no trip states any."""
+
+    zone_id: Integer
+    borough: str
+    zone: str
+    window: Window
+    trips: Count
+    fare_amount_sum: Number | None
+    total_amount_sum: Number | None
+
+
+TAXI_ZONE_SESSIONS = compacted_topic("taxi-zone-sessions", ZoneSession, has_windows=True)
+"""Key: canonical JSON {"window":{"end","start"},"zone_id"}, UTC. Value: ZoneSession, JSON, the whole row."""
+
+
+class ZoneSessionSoFar(ZoneSession):
+    """A session while it goes on. started: its first drop-off."""
+
+    started: Time
+
+
+TAXI_ZONE_SESSIONS_EARLY = compacted_topic("taxi-zone-sessions-early", ZoneSessionSoFar, has_windows=True)
+"""Key: canonical JSON {"started","zone_id"}, UTC. Value: ZoneSessionSoFar, JSON, the whole row."""
 
 DOMAIN = Domain(
     name="taxi",

@@ -1,6 +1,9 @@
 """Wikimedia edits per minute: by bots and people, and by wiki."""
 
+from typing import Literal
+
 from contract.domains.domain import Domain, Report
+from contract.rows import Count, Fields, Integer, Window
 from contract.topics import A_WEEK, MAX_RECORD_BYTES, Topic, compacted_topic
 
 WIKIMEDIA = Topic("wikimedia", partitions=3, config={**A_WEEK, "max.message.bytes": str(MAX_RECORD_BYTES)}, is_source=True)
@@ -9,22 +12,49 @@ Value: one change of a wiki, Avro in the Confluent wire format, subject wikimedi
 source = "live" | "simulated" | "recorded", event_id = meta.id, both UTF-8.
 """
 
-WIKIMEDIA_PROCESSED = compacted_topic("wikimedia.processed", has_windows=True)
+
+class EditStats(Fields):
+    """Edits by bots or people in a window."""
+
+    window: Window
+    requested_by: Literal["Bot", "Human"]
+    counts: Count
+
+
+WIKIMEDIA_PROCESSED = compacted_topic("wikimedia.processed", EditStats, has_windows=True)
 """Key: canonical JSON {"requested_by","window":{"end","start"}}, UTC.
-Value: edits by Bot or Human in that window, the whole row, Avro in the Confluent wire format, subject wikimedia.processed-value
-(data/schemas/wikimedia.processed-value.avsc): window{start, end}, requested_by, counts.
+Value: EditStats, the whole row, Avro in the Confluent wire format, subject wikimedia.processed-value
+(data/schemas/wikimedia.processed-value.avsc).
 """
 
-WIKIMEDIA_WIKI_STATS = compacted_topic("wikimedia-wiki-stats", has_windows=True)
-"""Key: canonical JSON {"namespace","wiki","window":{"end","start"}}, UTC.
-Value: JSON {"wiki", "namespace", "window": {"start", "end"}, "edits", "bytes_added", "bytes_removed"}: edits of that wiki and namespace
-in that minute, the whole row.
-"""
 
-WIKIMEDIA_EDITOR_SESSIONS = compacted_topic("wikimedia-editor-sessions", has_windows=True)
-"""Key: canonical JSON {"user","window":{"end","start"}}, UTC; start is the first edit of the session, end the last one plus the gap.
-Value: JSON {"user", "window": {"start", "end"}, "edits", "bytes_added", "bytes_removed"}: the whole row.
-"""
+class WikiStats(Fields):
+    """Edits of a wiki and namespace in a minute."""
+
+    wiki: str
+    namespace: Integer
+    window: Window
+    edits: Count
+    bytes_added: Count
+    bytes_removed: Count
+
+
+WIKIMEDIA_WIKI_STATS = compacted_topic("wikimedia-wiki-stats", WikiStats, has_windows=True)
+"""Key: canonical JSON {"namespace","wiki","window":{"end","start"}}, UTC. Value: WikiStats, JSON, the whole row."""
+
+
+class EditorSession(Fields):
+    """A session of an editor ("" if hidden). window: from the first edit to the last one plus the gap."""
+
+    user: str
+    window: Window
+    edits: Count
+    bytes_added: Count
+    bytes_removed: Count
+
+
+WIKIMEDIA_EDITOR_SESSIONS = compacted_topic("wikimedia-editor-sessions", EditorSession, has_windows=True)
+"""Key: canonical JSON {"user","window":{"end","start"}}, UTC. Value: EditorSession, JSON, the whole row."""
 
 DOMAIN = Domain(
     name="wikimedia",

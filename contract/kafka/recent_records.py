@@ -15,9 +15,15 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import ANSWER_SECONDS, TableReader, timestamp_ms_of
+from contract.rows import Decode
 
 DecodeMessage = Callable[[Message], Any]
 """Decodes a record to a row. Raises an error with a reason when it cannot."""
+
+
+def of_message(decode: Decode) -> DecodeMessage:
+    """Decodes the value of a record, which may not be null."""
+    return lambda message: decode(message.value() or b"")
 
 
 class Recent(NamedTuple):

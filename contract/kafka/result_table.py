@@ -4,25 +4,19 @@
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Self
 
-import orjson
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import forbidden, is_about_group, is_forbidden, no_answer, no_topic, raise_if_access_denied
-
-Row = dict[str, Any]
-Decode = Callable[[bytes], Row]
-"""Decodes a record's value to a row. Raises an error with a reason when it cannot.
-
-A StreamgaugeError means that no value can be decoded at present, for example because the schema registry is down. Any other error concerns
-this value only.
-"""
+from contract.kafka.record_clock import LAST_CLOCK_MS
+from contract.rows import Decode, Row, decode_json
+from contract.text import printable
 
 ANSWER_SECONDS = 5
 """Timeout for requests about a topic."""
@@ -31,36 +25,10 @@ SILENCE_SECONDS = 30
 _RECORDS_PER_POLL = 1000
 
 
-def decode_json(value: bytes) -> Row:
-    """Decodes a JSON object to a dict. Raises ValueError for anything else."""
-    row = orjson.loads(value)
-    if not isinstance(row, dict):
-        msg = f"expected a JSON object, found {type(row).__name__}"
-        raise ValueError(msg)  # noqa: TRY004 - the value is wrong, as any other text that is no JSON object
-    return row
-
-
-def expect(kind: Any, /, **values: object) -> None:  # noqa: ANN401 - a type, or a union of types
-    """Raises TypeError, with its name, for a value of another type."""
-    for name, value in values.items():
-        if not isinstance(value, kind):
-            msg = f"{name} is {value!r:.40}, of type {type(value).__name__}"
-            raise TypeError(msg)
-
-
-def moment(text: str) -> datetime:
-    """A time in a row, UTC. Raises TypeError or ValueError if it is not one, or has no time zone."""
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        msg = f"{text!r} has no time zone"
-        raise ValueError(msg)
-    return found.astimezone(UTC)
-
-
 def timestamp_ms_of(message: Message) -> int | None:
-    """Kafka's timestamp of a record, ms since 1970. None if it has none."""
+    """Kafka's timestamp of a record, ms since 1970. None if it has none, or one in another unit: micro- and nanoseconds are beyond the year 2999."""
     kind, timestamp_ms = message.timestamp()
-    return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+    return None if kind == TIMESTAMP_NOT_AVAILABLE or not 0 <= timestamp_ms <= LAST_CLOCK_MS else timestamp_ms
 
 
 class ResultTable:
@@ -257,11 +225,10 @@ def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -
         return reader.table
 
 
-def read_rows(kafka: KafkaCluster, topic: str, decode: Decode) -> list[Row]:
-    """The current rows of `topic`. Raises StreamgaugeError as `read_to_end`, and when a row cannot be decoded."""
-    table = read_to_end(kafka, topic, decode)
-    if table.unreadable:
-        key, reason = next(iter(table.unreadable.items()))
-        msg = f"{len(table.unreadable)} rows of topic {topic} cannot be read, the first with key {key!r}: {reason}; find out what wrote them, such as a pipeline of another version, stop it, and delete them with null values"
-        raise StreamgaugeError(msg)
-    return table.rows()
+def left_out(topic: str, unreadable: Mapping[bytes | None, str]) -> str:
+    """One line about the rows of `topic` that cannot be read, at least one, and so are missing from what is shown."""
+    key, reason = next(iter(unreadable.items()))
+    several = "1 row" if len(unreadable) == 1 else f"{len(unreadable):,} rows"
+    return printable(
+        f"{several} of topic {topic} cannot be read and left out, the first with key {key!r:.200}: {reason}; find out what wrote them, such as a pipeline of another version, stop it, and delete them with null values"
+    )

@@ -12,8 +12,8 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from contract.errors import StreamgaugeError, Unavailable
-from contract.kafka.result_table import Decode, Row
 from contract.registry.server import VARIABLE, RegistryServer
+from contract.rows import Decode, Row
 from contract.web.client import client
 
 ANSWER_SECONDS = 5

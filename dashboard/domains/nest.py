@@ -6,7 +6,7 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
-from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
+from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS, CameraStats
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
@@ -24,9 +24,7 @@ _WAITING = (
     "As soon as a camera has seen a person and the pipeline has counted it, the numbers appear here by themselves. "
     "`streamgauge demo` starts cameras, pipeline and all."
 )
-
-
-decode = windowed(zip_code=str, count=int)
+decode = windowed(CameraStats)
 
 
 @dataclass(frozen=True)

@@ -5,33 +5,20 @@ from collections.abc import Collection
 import pandas as pd
 import streamlit as st
 
-from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS
+from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, CameraAlert, CameraStatus
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.result_table import Decode, Row, decode_json, moment
+from contract.rows import decoder
 from contract.text import duration
 from dashboard import formats
 from dashboard.page_head import panel
 from dashboard.reading.reader import follow
+from dashboard.reading.states import show_unreadable
 
 ROWS_LISTED = 200
 _TIME = st.column_config.DatetimeColumn("Since (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC")
 _REASONS = {"silent": "silent", "is_online is false": "says so"}
 _ALERTS = ("offline", "flapping", "back")
-
-
-def decode_status(value: bytes) -> Row:
-    """device_id, zip_code, state, reason, since, last_seen (UTC) of one record. Raises KeyError, TypeError or ValueError for any other."""
-    row = decode_json(value)
-    return {
-        **{name: row[name] for name in ("device_id", "zip_code", "state", "reason")},
-        **{name: moment(row[name]) for name in ("since", "last_seen")},
-    }
-
-
-def decode_alert(value: bytes) -> Row:
-    """device_id, zip_code, alert, since (UTC) of one record. Raises KeyError, TypeError or ValueError for any other."""
-    row = decode_json(value)
-    return {**{name: row[name] for name in ("device_id", "zip_code", "alert")}, "since": moment(row["since"])}
+_of_status, _of_alert = decoder(CameraStatus), decoder(CameraAlert)
 
 
 def offline_now(cameras: pd.DataFrame) -> pd.DataFrame:
@@ -46,11 +33,10 @@ def offline_now(cameras: pd.DataFrame) -> pd.DataFrame:
 
 def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:
     """Draws both tables, once there is a camera in `zip_codes`; none are all."""
-
-    def rows(topic: str, decode: Decode) -> list[Row]:
-        return [row for row in follow(kafka, topic, decode).snapshot.rows if not zip_codes or row["zip_code"] in zip_codes]
-
-    cameras, alerts = rows(NEST_CAMERA_STATUS.name, decode_status), rows(NEST_CAMERA_ALERTS.name, decode_alert)
+    followed = (follow(kafka, NEST_CAMERA_STATUS.name, _of_status).snapshot, follow(kafka, NEST_CAMERA_ALERTS.name, _of_alert).snapshot)
+    for snapshot in followed:
+        show_unreadable(snapshot)
+    cameras, alerts = ([row for row in one.rows if not zip_codes or row["zip_code"] in zip_codes] for one in followed)
     if not cameras:
         return
     left, right = st.columns(2)

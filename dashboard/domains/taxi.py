@@ -8,43 +8,26 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
-from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
-from contract.kafka.result_table import Row, decode_json, expect
+from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS, BoroughStats, Flow
 from dashboard import charts, formats, maps
-from dashboard.domains.taxi_sessions import known, show_sessions
+from dashboard.domains.taxi_sessions import show_sessions, with_known_boroughs
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
 from dashboard.reading.states import show_problem, show_unreadable
-from dashboard.windows import frame_of, of_hour, over_time, window_of
+from dashboard.windows import frame_of, of_hour, over_time, windowed
 
 TOPIC, FLOWS = TAXI_BOROUGH_STATS.name, TAXI_FLOWS.name
 ZONE = "New York time"
 SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
-FLOW_COLUMNS = ("pickup", "dropoff", "start", "end", "trips")
+FLOW_COLUMNS = ("pickup_borough", "dropoff_borough", "start", "end", "trips")
 _PERIODS = {"24 hours": timedelta(hours=24), "48 hours": timedelta(hours=48), "7 days": timedelta(days=7), "all": None}
 _WAITING = (
     "As soon as the pipeline has counted a trip, the numbers appear here by themselves. `streamgauge demo` starts taxis, pipeline and all."
 )
-
-
-def decode(value: bytes) -> Row:
-    """COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
-    row = decode_json(value)
-    expect(str, borough=row["borough"])
-    expect(int, trips=row["trips"])
-    return {"borough": known(row["borough"]), **window_of(row), "trips": row["trips"], **{name: float(row[name] or 0) for name in SUMS}}
-
-
-def decode_flow(value: bytes) -> Row:
-    """FLOW_COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
-    row = decode_json(value)
-    boroughs = {name: row[f"{name}_borough"] for name in ("pickup", "dropoff")}
-    expect(str, **boroughs)
-    expect(int, trips=row["trips"])
-    return {**{end: known(name) for end, name in boroughs.items()}, **window_of(row), "trips": row["trips"]}
+decode, decode_flow = windowed(BoroughStats), windowed(Flow)
 
 
 @per_snapshot
@@ -53,7 +36,7 @@ def rides_of(snapshot: Snapshot) -> pd.DataFrame:
 
     Of windows that overlap, those that start at a multiple of their length: each trip is in one of them.
     """
-    rides = frame_of(snapshot.rows, COLUMNS)
+    rides = with_known_boroughs(frame_of(snapshot.rows, COLUMNS).fillna(dict.fromkeys(SUMS, 0.0)))
     return rides[(rides["start"] - pd.Timestamp(0, tz="UTC")) % (rides["end"] - rides["start"]) == pd.Timedelta(0)]
 
 
@@ -87,9 +70,9 @@ def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: 
 @per_snapshot
 def flows_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
     """Trips from borough to borough: a row per pick-up, a column per drop-off, both with the most trips first. snapshot: of FLOWS."""
-    flows = period.of(frame_of(snapshot.rows, FLOW_COLUMNS))
-    chosen = flows[flows["pickup"].isin(boroughs or flows["pickup"])]
-    matrix = chosen.pivot_table("trips", "pickup", "dropoff", aggfunc="sum", fill_value=0)
+    flows = period.of(with_known_boroughs(frame_of(snapshot.rows, FLOW_COLUMNS)))
+    chosen = flows[flows["pickup_borough"].isin(boroughs or flows["pickup_borough"])]
+    matrix = chosen.pivot_table("trips", "pickup_borough", "dropoff_borough", aggfunc="sum", fill_value=0)
     pickups, dropoffs = (one.sum(axis="columns").sort_values(ascending=False).index for one in (matrix, matrix.T))
     return matrix.reindex(index=pickups, columns=dropoffs)
 

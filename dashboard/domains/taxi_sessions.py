@@ -3,39 +3,36 @@
 import pandas as pd
 import streamlit as st
 
-from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
+from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY, ZoneSessionSoFar
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.result_table import Row, decode_json
 from dashboard import charts, formats, maps
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel
 from dashboard.periods import Period
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
-from dashboard.windows import frame_of, of_hour, window_of
+from dashboard.reading.states import show_unreadable
+from dashboard.windows import frame_of, of_hour, windowed
 
 TOPIC = TAXI_ZONE_SESSIONS_EARLY.name
 ROWS_LISTED = 200
-COLUMNS = ("zone_id", "zone", "borough", "start", "end", "trips", "fares")
+COLUMNS = ("zone_id", "zone", "borough", "start", "end", "trips", "fare_amount_sum")
 UNKNOWN, NOT_APPLICABLE = "Unknown", "N/A"
 """TLC has a zone for "unknown" and one for "N/A". To a reader both are unknown."""
 
 
-def known(borough: str) -> str:
-    """The borough, UNKNOWN for NOT_APPLICABLE."""
-    return UNKNOWN if borough == NOT_APPLICABLE else borough
+decode = windowed(ZoneSessionSoFar)
 
 
-def decode(value: bytes) -> Row:
-    """COLUMNS of one record, times as datetime. Raises KeyError, TypeError or ValueError for any other record."""
-    row = decode_json(value)
-    names = {"zone_id": row["zone_id"], "zone": row["zone"], "borough": known(row["borough"])}
-    return {**names, **window_of(row), "trips": row["trips"], "fares": float(row["fare_amount_sum"] or 0)}
+def with_known_boroughs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with UNKNOWN for NOT_APPLICABLE."""
+    boroughs = [name for name in frame.columns if "borough" in name]
+    return frame.assign(**frame[boroughs].replace(NOT_APPLICABLE, UNKNOWN))
 
 
 @per_snapshot
 def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
     """The sessions that began in the period in these boroughs, the newest first; none are all."""
-    sessions = frame_of(snapshot.rows, COLUMNS)
+    sessions = with_known_boroughs(frame_of(snapshot.rows, COLUMNS).fillna({"fare_amount_sum": 0.0}))
     began = (sessions["start"] >= period.start) & (sessions["start"] < period.end)
     return sessions[began & sessions["borough"].isin(boroughs or sessions["borough"])].sort_values(["end", "zone"], ascending=False)
 
@@ -53,6 +50,7 @@ def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: 
 def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, zone: str) -> None:
     """Draws the sessions of the period, once there is one in `boroughs`; none are all. hour: that the map shows. zone: the time zone."""
     snapshot = follow(kafka, TOPIC, decode).snapshot
+    show_unreadable(snapshot)
     sessions = chosen_of(snapshot, period, boroughs)
     if sessions.empty:
         return
@@ -78,6 +76,6 @@ def _show_table(sessions: pd.DataFrame) -> None:
             "start": st.column_config.DatetimeColumn("First trip", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
             "end": st.column_config.DatetimeColumn("Open until", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
             "trips": "Trips",
-            "fares": st.column_config.NumberColumn("Fares", format="$%.2f"),
+            "fare_amount_sum": st.column_config.NumberColumn("Fares", format="$%.2f"),
         },
     )

@@ -11,10 +11,10 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
-from contract.kafka.result_table import Decode, Row, expect
+from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, EditStats, WikiStats
 from contract.registry.client import SchemaRegistry, avro_rows
 from contract.registry.server import RegistryServer
+from contract.rows import Decode
 from contract.settings import Settings
 from contract.text import duration, size_text
 from dashboard import charts, formats, page_head
@@ -22,7 +22,7 @@ from dashboard.domains import wikimedia_stream
 from dashboard.drill_down import only, show_clickable
 from dashboard.periods import Period, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of, window_of, windowed
+from dashboard.windows import frame_of, windowed
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
 BOT, HUMAN = "Bot", "Human"
@@ -48,23 +48,12 @@ _WAITING = (
 def edits_decoder(registry: RegistryServer) -> Decode:
     """Decodes a record of wikimedia.processed to start, end (UTC), requested_by, counts.
 
-    The decoder raises RegistryUnavailable when it needs a schema and the registry cannot be reached, and KeyError, TypeError or ValueError for any
-    other record.
+    The decoder raises RegistryUnavailable when it needs a schema and the registry cannot be reached, and another error for any other record.
     """
-    of_avro = avro_rows(SchemaRegistry(registry))
-
-    def decode(value: bytes) -> Row:
-        row = of_avro(value)
-        expect(int, counts=row["counts"])
-        if row["requested_by"] not in {BOT, HUMAN}:
-            msg = f"requested_by is {row['requested_by']!r:.40}; expected {BOT} or {HUMAN}"
-            raise ValueError(msg)
-        return {**window_of(row), "requested_by": row["requested_by"], "counts": row["counts"]}
-
-    return decode
+    return windowed(EditStats, avro_rows(SchemaRegistry(registry)))
 
 
-decode_wiki = windowed(wiki=str, edits=int, bytes_added=int, bytes_removed=int)
+decode_wiki = windowed(WikiStats)
 
 
 @per_snapshot
@@ -99,9 +88,11 @@ def bots_and_humans(edits: pd.DataFrame) -> pd.DataFrame:
     """Counts per window, without adding windows up: start, end, name, count; 0 in windows without edits between others."""
     if edits.empty:
         return pd.DataFrame(columns=["start", "end", "name", "count"])
-    length, slide = edits["end"].iloc[0] - edits["start"].iloc[0], edits["start"].diff().min()
-    if len(edits) > 1 and slide > pd.Timedelta(0):
-        starts = pd.date_range(edits["start"].min(), edits["start"].max(), freq=slide, name="start", unit="ms")
+    length, slide = edits["end"].iloc[-1] - edits["start"].iloc[-1], edits["start"].diff().mode().min()
+    if len(edits) > 1 and slide >= pd.Timedelta(seconds=1):
+        # Windows begin at multiples of their slide. One that does not, of another program, stays between them.
+        first, last = edits["start"].min().ceil(slide), edits["start"].max()
+        starts = pd.date_range(first, last, freq=slide, name="start", unit="ms").union(pd.DatetimeIndex(edits["start"]))
         edits = edits.set_index("start")[["bots", "humans"]].reindex(starts, fill_value=0).reset_index()
         edits = edits.assign(end=edits["start"] + length)
     return edits.melt(id_vars=["start", "end"], value_vars=list(_LINES.values()), var_name="name", value_name="count")

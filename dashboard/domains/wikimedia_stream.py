@@ -8,6 +8,7 @@ import streamlit as st
 from confluent_kafka import Message
 
 from contract.domains.wikimedia import WIKIMEDIA
+from contract.kafka.result_table import timestamp_ms_of
 from contract.query_status import IDLE, QueryStatus, decode_state
 from contract.settings import Settings
 from contract.text import duration
@@ -71,7 +72,7 @@ def lag_of(status: QueryStatus | None, now: datetime) -> tuple[str, str, str]:
 
 
 def _moment(record: Message) -> datetime:
-    return datetime.fromtimestamp(record.timestamp()[1] / 1000, UTC)
+    return datetime.fromtimestamp((timestamp_ms_of(record) or 0) / 1000, UTC)
 
 
 def _header(record: Message, name: str) -> str:

@@ -9,7 +9,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.dead_letters import MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
 from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import Row
+from contract.rows import Row
 from contract.topics import DEAD_LETTERS
 from dashboard import formats
 from dashboard.page_head import dashboard_settings
@@ -136,7 +136,7 @@ def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
         st.caption("It is empty.")
 
 
-@st.cache_data(max_entries=16, show_spinner="reading it from Kafka")
+@st.cache_data(max_entries=2, show_spinner="reading it from Kafka")
 def _whole(kafka: KafkaCluster, letter_offset: int) -> bytes:
     return whole_letter(kafka, TOPIC, letter_offset) or b""
 
@@ -145,5 +145,5 @@ def _whole_or_error(kafka: KafkaCluster, letter_offset: int) -> bytes | None:
     try:
         return _whole(kafka, letter_offset)
     except StreamgaugeError as error:
-        st.error(str(error))
+        st.error(formats.plain(str(error)))
         return None

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pandas as pd
-from confluent_kafka import Message
 
-from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import Row, decode_json, expect, moment
+from contract.kafka.recent_records import Recent, of_message
+from contract.rows import Row, decoder
+from contract.topics import BatchEvent, QueryEvent
 from dashboard.reading.reader import Snapshot, per_snapshot
 
 HISTORY = timedelta(minutes=15)
@@ -26,29 +26,31 @@ MEASURES = ("rows_per_second", "processed_per_second", "batch_seconds", *PARTS, 
 COLUMNS = ("at", "query", "is_start", *COUNTS, *MEASURES)
 
 
-def decode_point(message: Message) -> Row:
-    """Those of COLUMNS that an event has. Raises KeyError, TypeError or ValueError for any other record."""
-    event = decode_json(message.value() or b"")
-    expect(str, query=event["query"])
-    point = {"at": moment(event["time"]), "query": event["query"], "is_start": event["event"] == "started"}
+_event_of, _batch_of = decoder(QueryEvent), decoder(BatchEvent)
+
+
+@of_message
+def decode_point(value: bytes) -> Row:
+    """Those of COLUMNS that an event has. Raises ValueError for any other record."""
+    event = _event_of(value)
+    point = {"at": event["time"], "query": event["query"], "is_start": event["event"] == "started"}
     if event["event"] == "idle":
         return point | {"rows_per_second": 0.0}
     if event["event"] != "progress":
         return point
-    age_ms = event["watermark_age_ms"]
-    numbers = {
-        "sink_rows": event["sink_rows"],
-        "late_rows": event["rows_dropped_by_watermark"],
-        "rows_per_second": event["input_rows_per_second"],
-        "processed_per_second": event["processed_rows_per_second"],
-        "batch_seconds": event["batch_ms"] / 1000,
-        **{measure: sum(event["duration_ms"].get(name, 0) for name in names) / 1000 for measure, names in PARTS.items()},
-        "lag": sum(event["source_lag"].values()),
+    batch = _batch_of(value)
+    age_ms = batch["watermark_age_ms"]
+    return point | {
+        "sink_rows": batch["sink_rows"],
+        "late_rows": batch["rows_dropped_by_watermark"],
+        "rows_per_second": batch["input_rows_per_second"],
+        "processed_per_second": batch["processed_rows_per_second"],
+        "batch_seconds": batch["batch_ms"] / 1000,
+        **{measure: sum(batch["duration_ms"].get(name, 0) for name in names) / 1000 for measure, names in PARTS.items()},
+        "lag": sum(batch["source_lag"].values()),
         "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
-        "state_bytes": event["state_bytes"],
+        "state_bytes": batch["state_bytes"],
     }
-    expect(float | int | None, **numbers)
-    return point | numbers
 
 
 @per_snapshot

@@ -5,13 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import streamlit as st
-from confluent_kafka import Message
 
-from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import Row, decode_json, expect, moment
+from contract.kafka.recent_records import Recent, of_message
 from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus, decode_state
+from contract.rows import decoder
 from contract.text import behind, duration
-from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS
+from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, Alert
 from dashboard import formats
 from dashboard.health.dead_letters import dead_letters, letters_snapshot
 from dashboard.health.history import RECENT, decode_point
@@ -42,12 +41,7 @@ _LEVELS = {
 }
 
 
-def decode_alert(message: Message) -> Row:
-    """time, level, query, what, detail of one alert. Raises KeyError, TypeError or ValueError for any other record."""
-    row = decode_json(message.value() or b"")
-    texts = {name: row[name] for name in ("level", "query", "what", "detail")}
-    expect(str | None, **texts)
-    return {"time": moment(row["time"]), **texts}
+decode_alert = of_message(decoder(Alert))
 
 
 def page() -> None:

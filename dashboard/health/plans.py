@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from contract.kafka.result_table import Row
+from contract.rows import Row
 
 _LINE_CHARACTERS, _LINES = 44, 2
 _SOURCE, _SHUFFLE, _STATE, _OTHER = "#dbeafe", "#fef3c7", "#ede9fe", "#f4f6f8"
@@ -22,7 +22,7 @@ _KINDS = {
 
 def show_plan(states: Sequence[Row]) -> None:
     """Draws the section. states: the rows of topic `query-states`, of which those of earlier versions have no plan."""
-    plans = {state["query"]: state["plan"] for state in states if state.get("plan")}
+    plans = {state["query"]: state["plan"] for state in states if state["plan"]}
     if not plans:
         return
     st.header("Plan", anchor=False)

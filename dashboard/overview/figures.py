@@ -9,7 +9,9 @@ from confluent_kafka import Message
 
 from contract.domains.domain import Domain
 from contract.kafka.recent_records import Recent
-from contract.kafka.result_table import Row, decode_json, moment, timestamp_ms_of
+from contract.kafka.result_table import timestamp_ms_of
+from contract.rows import Row, decoder
+from contract.topics import Verdict
 from dashboard.health.history import HISTORY
 from dashboard.reading.polls import Poll
 
@@ -40,14 +42,7 @@ class Verified:
     at: datetime
 
 
-def decode_verdict(value: bytes) -> Row:
-    """query, verdict, at (UTC), equal of one record of topic `verdicts`. Raises KeyError, TypeError or ValueError for any other record."""
-    row = decode_json(value)
-    query, verdict, equal = row["query"], row["verdict"], row["rows"]["equal"]
-    if not isinstance(query, str) or verdict not in BEST_TO_WORST or not isinstance(equal, int):
-        msg = f"expected a query, one of {', '.join(BEST_TO_WORST)}, and a number of rows, found {query!r:.40}, {verdict!r:.40} and {equal!r:.40}"
-        raise TypeError(msg)
-    return {"query": query, "verdict": verdict, "at": moment(row["time"]), "equal": equal}
+decode_verdict = decoder(Verdict)
 
 
 def decode_letter(message: Message) -> Row:
@@ -99,8 +94,8 @@ def verified(domain: Domain, verdicts: Iterable[Row]) -> Verified | None:
     return Verified(
         verdict=max((row["verdict"] for row in own), key=BEST_TO_WORST.index),
         queries=sorted(row["query"] for row in own),
-        rows=sum(row["equal"] for row in own),
-        at=min(row["at"] for row in own),
+        rows=sum(row["rows"]["equal"] for row in own),
+        at=min(row["time"] for row in own),
     )
 
 

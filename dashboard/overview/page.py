@@ -11,8 +11,8 @@ import streamlit as st
 from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.result_table import Row
-from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, decode_state
+from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, decode_state, offsets_of
+from contract.rows import Row
 from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
 from dashboard import formats
@@ -33,6 +33,7 @@ from dashboard.overview.figures import (
 from dashboard.page_head import refreshing, snapshot_under
 from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
+from dashboard.reading.states import show_unreadable
 
 TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES.name, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS.name
 _WAITING = (
@@ -65,6 +66,8 @@ def _show(pages: Mapping[str, st.Page]) -> None:
     if snapshot is None:
         return
     seen = _Seen(snapshot.kafka, snapshot.rows)
+    for one in seen.snapshots:
+        show_unreadable(one)
     broken = [status.query for status in seen.statuses if status.state in {FAILED, SILENT}]
     if broken:
         st.error(
@@ -91,11 +94,14 @@ class _Seen:
         self.now = datetime.now(UTC)
         self.statuses = current_statuses(kafka, states, self.now)
         self.polls = source_ends(kafka).polls
-        self.offsets = {state["query"]: state["source_offsets"] for state in states}
-        self.history: pd.DataFrame = history_of(follow_recent(kafka, METRICS_TOPIC, RECENT, decode_point).snapshot)
-        self.verdicts = follow(kafka, VERDICTS_TOPIC, decode_verdict).snapshot.rows
-        letters = follow_recent(kafka, LETTERS_TOPIC, LETTERS, decode_letter).snapshot.rows
-        self.letters = Counter(row["topic"] for row in letters if row["at"] > self.now - HISTORY)
+        self.offsets = {state["query"]: offsets_of(state) for state in states}
+        events = follow_recent(kafka, METRICS_TOPIC, RECENT, decode_point).snapshot
+        verdicts = follow(kafka, VERDICTS_TOPIC, decode_verdict).snapshot
+        letters = follow_recent(kafka, LETTERS_TOPIC, LETTERS, decode_letter).snapshot
+        self.snapshots = (events, verdicts)
+        self.history: pd.DataFrame = history_of(events)
+        self.verdicts = verdicts.rows
+        self.letters = Counter(row["topic"] for row in letters.rows if row["at"] > self.now - HISTORY)
 
 
 def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None) -> None:

@@ -18,7 +18,8 @@ import streamlit as st
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.recent_records import DecodeMessage, Recent, RecentReader
-from contract.kafka.result_table import Decode, Row, TableReader, decode_json
+from contract.kafka.result_table import TableReader
+from contract.rows import Decode, Row, decode_json
 
 POLL_SECONDS = 0.5
 RETRY_SECONDS = 2

@@ -99,7 +99,8 @@ def _without_rows(icon: str, title: str, text: str, *, has_page: bool) -> None:
 
 def _failure(snapshot: Snapshot, now: datetime) -> str:
     since = "" if snapshot.failing_since is None else f" Failing for {duration(now - snapshot.failing_since)}."
-    return f"{str(snapshot.error)[:1].upper()}{str(snapshot.error)[1:]}.{since} The page recovers automatically once it can be read."
+    error = formats.plain(str(snapshot.error))
+    return f"{error[:1].upper()}{error[1:]}.{since} The page recovers automatically once it can be read."
 
 
 def _fill_page(icon: str, title: str, text: str) -> None:
@@ -120,6 +121,7 @@ def show_unreadable(snapshot: Snapshot) -> None:
 
 
 def show_problem(snapshot: Snapshot) -> None:
-    """Draws why one part of a page is not current, if it is not."""
+    """Draws why one part of a page is not current or not complete, if it is not."""
     if snapshot.error is not None:
         st.caption(f":red[Not current:] {formats.plain(snapshot.error)}")
+    show_unreadable(snapshot)

@@ -16,6 +16,7 @@ from contract.kafka.tombstones import write_rows
 from contract.query_status import read_statuses
 from contract.settings import Settings
 from contract.storage.checkpoint_names import remains_of
+from contract.terminal import warn
 from pipeline.catalog import is_beside
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.query import Query
@@ -70,7 +71,7 @@ class Promotion:
         with ExitStack() as locks:
             for query in (self.new, self.current):
                 locks.enter_context(locked_checkpoints(query, self.settings))
-            for status in read_statuses(self.settings):
+            for status in read_statuses(self.settings, warn):
                 if status.query in {self.new.name, self.current.name} and status.has_process:
                     msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop it first"
                     raise StreamgaugeError(msg)

@@ -6,14 +6,15 @@ from contextlib import suppress
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
 from contract.domains import TOPICS
-from contract.kafka.result_table import Row, decode_json, expect
 from contract.kafka.topic_ends import LATEST, list_offsets
 from contract.process.waiting import REQUEST_SECONDS
+from contract.rows import decoder
 from contract.settings import Settings
-from contract.topics import STREAMING_METRICS
+from contract.topics import STREAMING_METRICS, BatchEvent, QueryEvent
 
 SOURCES = tuple(topic.name for topic in TOPICS if topic.is_source)
 RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)
+_event_of, _batch_of = decoder(QueryEvent), decoder(BatchEvent)
 
 
 class LiveFigures:
@@ -66,16 +67,14 @@ class LiveFigures:
         for message in self._consumer.consume(1000, timeout=0):
             value = message.value()
             if message.error() is None and value is not None:
-                with suppress(ValueError, KeyError, TypeError, AttributeError):  # a record of another program
-                    self._take(decode_json(value))
+                with suppress(ValueError):  # a record of another program
+                    self._take(value)
 
-    def _take(self, record: Row) -> None:
-        query, event = record["query"], record["event"]
-        expect(str, query=query)
-        if event == "progress":
-            lag, batch_ms, late = sum(record["source_lag"].values()), record["batch_ms"], record["rows_dropped_by_watermark"]
-            expect(int, lag=lag, batch_ms=batch_ms, late=late)
-            self._progress[query] = lag, batch_ms
-            self._late += late
-        elif event == "terminated":
-            self._progress.pop(query, None)
+    def _take(self, value: bytes) -> None:
+        event = _event_of(value)
+        if event["event"] == "progress":
+            batch = _batch_of(value)
+            self._progress[batch["query"]] = sum(batch["source_lag"].values()), batch["batch_ms"]
+            self._late += batch["rows_dropped_by_watermark"]
+        elif event["event"] == "terminated":
+            self._progress.pop(event["query"], None)

@@ -1,26 +1,30 @@
 """The batch report on a compacted result topic: its last value per key. Works without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from contract.domains import DOMAINS
 from contract.domains.domain import Report
 from contract.errors import check_names
-from contract.kafka.result_table import Decode, Row, decode_json, read_rows
+from contract.kafka.result_table import left_out, read_to_end
+from contract.rows import Decode, Row, decode_json, json_decoder
 from contract.settings import Settings
 from pipeline.lake.row_formats import Rows
 
 REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
 
 
-def report_rows(query: str, settings: Settings, min_count: int) -> list[Row]:
+def report_rows(query: str, settings: Settings, min_count: int, warn: Callable[[str], None]) -> list[Row]:
     """The current rows of the query's result topic, by window and group: those that count `min_count` or more.
 
-    Raises StreamgaugeError when the query has no report, Kafka or the schema registry cannot be reached, or rows cannot be read.
+    warn: gets one line if there are rows that cannot be read. Raises StreamgaugeError when the query has no report, and when Kafka or the
+    schema registry cannot be reached.
     """
     check_names("report of query", [query], REPORTS)
     report = REPORTS[query]
-    rows = read_rows(settings.kafka, report.topic.name, _decoder(report, settings))
-    rows = [row for row in rows if row[report.counted] >= min_count]
+    table = read_to_end(settings.kafka, report.topic.name, json_decoder(report.topic.row, _decoder(report, settings)))
+    if table.unreadable:
+        warn(left_out(report.topic.name, table.unreadable))
+    rows = [row for row in table.rows() if row[report.counted] >= min_count]
     return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))
 
 

@@ -70,7 +70,9 @@ def watch(settings: Settings, console: Console) -> None:
     topic_ends = TopicEnds(settings.kafka)
 
     def current() -> RenderableType:
-        return as_table(read_statuses(settings, topic_ends), datetime.now(UTC), console.width)
+        warnings: list[str] = []
+        table = as_table(read_statuses(settings, warnings.append, topic_ends), datetime.now(UTC), console.width)
+        return Group(*(Text(f"warning: {text}", style="yellow") for text in warnings), table)
 
     shown = current()
     with contextlib.ExitStack() as at_end:

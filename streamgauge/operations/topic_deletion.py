@@ -13,6 +13,7 @@ from contract.kafka.errors import forbidden, is_forbidden, reason
 from contract.kafka.topic_ends import TopicEnds, partitions_by_topic
 from contract.query_status import read_statuses
 from contract.settings import Settings
+from contract.terminal import warn
 from contract.topics import QUERY_STATES
 
 ANSWER_SECONDS = 30
@@ -27,7 +28,7 @@ def own_topics(settings: Settings) -> dict[str, int]:
     # A version that runs beside another has topics of its own, as nest-camera-stats.v2.
     own = {topic.name for topic in TOPICS}
     found = {name: [f"{name}-{number}" for number in existing[name]] for name in existing if re.sub(r"\.v\d+$", "", name) in own}
-    for status in read_statuses(settings) if QUERY_STATES.name in found else []:
+    for status in read_statuses(settings, warn) if QUERY_STATES.name in found else []:
         if status.has_process:
             msg = f"query {status.query} is {status.state} (its Spark driver is pid {status.pid} on {status.host}); stop that `streamgauge run` first"
             raise StreamgaugeError(msg)

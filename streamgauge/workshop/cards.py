@@ -7,10 +7,11 @@ from pathlib import Path
 import orjson
 import psutil
 
-from contract.domains.nest import NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_LOGS
+from contract.domains.nest import NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_LOGS, CameraStats
 from contract.errors import StreamgaugeError
-from contract.kafka.result_table import Row, read_to_end
+from contract.kafka.result_table import read_to_end
 from contract.kafka.tombstones import write_rows
+from contract.rows import Row, json_decoder
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
 from streamgauge.operations.topic_deletion import delete_topics
@@ -62,7 +63,7 @@ def _write_wrong_counts(settings: Settings) -> None:
 
 
 def _keys_and_rows(settings: Settings) -> tuple[list[bytes], list[Row]]:
-    table = read_to_end(settings.kafka, NEST_CAMERA_STATS.name)
+    table = read_to_end(settings.kafka, NEST_CAMERA_STATS.name, json_decoder(CameraStats))
     if not table.keys():
         msg = f"topic {NEST_CAMERA_STATS.name} has no rows yet; play the card when the Nest page shows some"
         raise StreamgaugeError(msg)

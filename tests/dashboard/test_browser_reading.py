@@ -10,6 +10,8 @@ from pages import switch_pause
 from playwright.sync_api import TimeoutError, expect  # noqa: A004 - as Playwright names it
 from running import PATIENCE_MS, eventually
 
+from contract.domains.taxi import BoroughStats
+
 FRIDAY = datetime(2024, 3, 8, 9, tzinfo=UTC)
 CLICK_MS = 20_000
 """How long a click may take to be followed before it is taken for lost."""
@@ -70,7 +72,7 @@ def taxi(tab, dashboard, taxi_stats):
     for (borough, hour), trips in TRIPS.items():
         start = FRIDAY + timedelta(hours=hour)
         window = {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
-        sums = dict.fromkeys(("trip_distance_sum", "fare_amount_sum", "tip_amount_sum", "total_amount_sum"), 1.0)
+        sums = dict.fromkeys((name for name in BoroughStats.names() if "_" in name), 1.0)
         taxi_stats.write(json.dumps([borough, hour]), json.dumps({"borough": borough, "window": window, "trips": trips, **sums}))
     tab.set_viewport_size({"width": 1400, "height": 1500})
     tab.goto(f"{dashboard}/taxi")

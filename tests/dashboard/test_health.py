@@ -11,6 +11,8 @@ from query_topics import ago
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
+from dashboard import formats
+
 MARKUP = "<b>**bold** ![image](http://127.0.0.1/)</b>"
 
 
@@ -206,6 +208,6 @@ def test_a_large_letter_is_shown_in_part(kafka, page_with):
 
 def test_a_kafka_that_does_not_answer_is_named_once(monkeypatch, page_with):
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    page = page_with(lambda page: not absent(texts(page), "127.0.0.1:1", "streamgauge up"))
+    page = page_with(lambda page: not absent(texts(page), formats.plain("127.0.0.1:1"), "streamgauge up"))
     assert not page.metric
     st.cache_resource.clear()

@@ -14,7 +14,7 @@ from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from contract.kafka.cluster import KafkaCluster
-from dashboard import page_head
+from dashboard import formats, page_head
 from dashboard.reading.reader import follow
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -159,7 +159,9 @@ def test_results_that_stopped_coming_are_called_stale_and_stay_in_view(topic, pa
 
 
 def test_a_kafka_that_does_not_answer_is_named_with_what_to_do(page_without_kafka):
-    page_without_kafka.until(lambda seen: not absent(seen.texts, "127.0.0.1:1", "streamgauge up"), "the lost connection was to be shown")
+    page_without_kafka.until(
+        lambda seen: not absent(seen.texts, formats.plain("127.0.0.1:1"), "streamgauge up"), "the lost connection was to be shown"
+    )
     assert not page_without_kafka.metrics
 
 

@@ -64,7 +64,7 @@ def test_the_queries_of_tables_count_or_all_of_a_domain_without_tables():
 
 
 def verdict(query, verdict, minutes, equal=5):
-    return {"query": query, "verdict": verdict, "at": NOON - timedelta(minutes=minutes), "equal": equal}
+    return {"query": query, "verdict": verdict, "time": NOON - timedelta(minutes=minutes), "rows": {"equal": equal}}
 
 
 def test_a_domain_is_as_right_as_its_worst_query_and_as_new_as_its_oldest_verification():

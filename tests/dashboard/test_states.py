@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from messages import absent
+from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from dashboard import formats
@@ -41,12 +42,14 @@ def test_rows_from_before_the_connection_was_lost_are_called_so():
         noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
         lost_at = noon - timedelta(seconds=90)
         states.show_state(
-            Snapshot("kafka", "topic", is_read=True, rows=({"count": 1},), error="no Kafka answers", failing_since=lost_at), noon, ""
+            Snapshot("kafka", "topic", is_read=True, rows=({"count": 1},), error="no Kafka answers, [a](b)", failing_since=lost_at),
+            noon,
+            "",
         )
 
-    (message,) = AppTest.from_function(script).run().error
+    (message,) = AppTest.from_function(script, default_timeout=RETRY_SECONDS).run().error
 
-    assert absent(message.value, "No Kafka answers", "1 min") == []
+    assert absent(message.value, "No Kafka answers", "1 min", r"\[a\]\(b\)") == []
 
 
 def test_windows_clocks_and_counts():

@@ -71,7 +71,14 @@ def write_session(settings, monkeypatch):
         started, ended = (f"2024-03-08T{time}:00Z" for time in (start, end))
         zone_id = {"Alhambra": 265, "Astoria": 7}[zone]
         names = {"zone_id": zone_id, "zone": zone, "borough": borough}
-        value = {**names, "window": {"start": started, "end": ended}, "trips": trips, "fare_amount_sum": 12.5}
+        value = {
+            "started": started,
+            **names,
+            "window": {"start": started, "end": ended},
+            "trips": trips,
+            "fare_amount_sum": 12.5,
+            "total_amount_sum": 15.0,
+        }
         key = json.dumps({"started": started, "zone_id": zone_id})
         producer.produce(name, key=key, value=json.dumps(value) if trips else None)
         assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
@@ -166,7 +173,7 @@ def test_odd_rows_of_long_ago_do_not_stretch_the_picture(write, until):
 
 def sessions(page):
     frames = [frame.value for frame in page.dataframe if "zone" in frame.value.columns]
-    return list(frames[0][["zone", "trips", "fares"]].itertuples(index=False, name=None)) if frames else []
+    return list(frames[0][["zone", "trips", "fare_amount_sum"]].itertuples(index=False, name=None)) if frames else []
 
 
 def test_sessions_are_listed_newest_first_without_those_that_are_gone_and_follow_the_borough(write, write_session, until):
@@ -204,12 +211,16 @@ def test_the_average_trip_is_weighted_by_trips():
 
 
 def test_a_session_at_an_unknown_place_is_from_the_one_unknown_borough():
-    value = {"zone_id": 264, "zone": "N/A", "borough": "N/A", "window": window_at(FRIDAY), "trips": 1, "fare_amount_sum": None}
-    assert taxi_sessions.decode(json.dumps(value).encode())["borough"] == "Unknown"
+    names = {"zone_id": 264, "zone": "N/A", "borough": "N/A"}
+    window, amounts = window_at(FRIDAY), {"fare_amount_sum": None, "total_amount_sum": None}
+    row = taxi_sessions.decode(json.dumps({"started": window["start"], **names, "window": window, "trips": 1, **amounts}).encode())
+    period = Period(pd.Timestamp(FRIDAY), pd.Timestamp(FRIDAY + timedelta(hours=1)))
+    (shown,) = taxi_sessions.chosen_of(Snapshot("kafka", "sessions", rows=(row,)), period, ()).to_dict("records")
+    assert (shown["borough"], shown["zone"], shown["fare_amount_sum"]) == ("Unknown", "N/A", 0)
 
 
 def test_the_map_of_zones_shows_the_sessions_that_began_in_the_hour():
-    astoria = {"zone_id": 7, "zone": "Astoria", "borough": "Queens", "fares": 1.0}
+    astoria = {"zone_id": 7, "zone": "Astoria", "borough": "Queens", "fare_amount_sum": 1.0}
     times = [(FRIDAY + timedelta(minutes=minutes), FRIDAY + timedelta(minutes=minutes + 20)) for minutes in (5, 50, 65)]
     rows = [{**astoria, "start": start, "end": end, "trips": trips} for (start, end), trips in zip(times, (2, 3, 4), strict=True)]
     snapshot = Snapshot("kafka", "sessions", rows=tuple(rows))

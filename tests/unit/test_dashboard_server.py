@@ -11,6 +11,7 @@ from dashboard.server import dashboard_command, dashboard_url
     [
         ("127.0.0.1", ["127.0.0.1", "localhost"], "http://127.0.0.1:8501"),
         ("0.0.0.0", ["127.0.0.1", "localhost"], "http://127.0.0.1:8501"),
+        ("::1", ["127.0.0.1", "localhost", "::1"], "http://[::1]:8501"),
         ("10.0.0.5", ["127.0.0.1", "localhost", "10.0.0.5"], "http://10.0.0.5:8501"),
     ],
 )

@@ -33,7 +33,7 @@ def statuses(monkeypatch, *found):
         SimpleNamespace(query=name, host=host, pid=pid, state=state, has_process=state in {"running", "idle", "restarting"})
         for name, host, pid, state in found
     ]
-    monkeypatch.setattr("contract.query_status.read_statuses", lambda _: known)
+    monkeypatch.setattr("contract.query_status.read_statuses", lambda *_: known)
 
 
 def test_a_page_that_answers(settings):

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from rich.console import Console
 
-from contract.query_status import SILENT_AFTER, decode_state, source_partitions, statuses
+from contract.query_status import SILENT_AFTER, decode_state, offsets_of, source_partitions, statuses
 from streamgauge.operations.status_table import NOTHING, as_json, as_table
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -119,9 +119,9 @@ def test_a_query_that_goes_on_from_a_checkpoint_has_a_lag_before_its_first_batch
 def test_a_row_of_an_earlier_version_is_read_too():
     row = orjson.loads(value(progress=progress(source_offsets={"a-0": 10, "a-1": 20})))
     del row["source_offsets"]
-    assert decode_state(orjson.dumps(row))["source_offsets"] == {"a-0": 10, "a-1": 20}
+    assert offsets_of(decode_state(orjson.dumps(row))) == {"a-0": 10, "a-1": 20}
     del row["progress"]["source_offsets"]
-    assert decode_state(orjson.dumps(row))["source_offsets"] == {}
+    assert offsets_of(decode_state(orjson.dumps(row))) == {}
 
 
 @pytest.mark.parametrize("told", ["running", "idle", "restarting"])
@@ -180,6 +180,8 @@ def test_the_partitions_to_ask_for():
         value(progress=progress(state_operators=[OPERATOR | {"rows": "many"}])),
         value(progress={}),
         value(source_offsets={"a-0": "ten"}),
+        value(source_offsets={"logs": 5}),
+        value(plan=[{"name": "Scan", "detail": "", "inputs": ['0 [URL="https://elsewhere"]; 0']}]),
     ],
 )
 def test_a_value_that_is_no_state_is_refused(spoilt):

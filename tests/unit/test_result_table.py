@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.kafka.result_table import ResultTable, decode_json
+from contract.kafka.result_table import ResultTable
+from contract.rows import decode_json
 
 
 def fold(*records, decode=decode_json):

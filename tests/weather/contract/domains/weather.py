@@ -1,16 +1,26 @@
 """Weather stations: the average temperature per city and hour."""
 
 from contract.domains.domain import Domain, Report
+from contract.rows import Count, Fields, Number, Window
 from contract.topics import A_WEEK, Topic, compacted_topic
 
 READINGS = Topic("weather-readings", partitions=3, config=A_WEEK, is_source=True)
 """Key: station, UTF-8.
 Value: JSON {"station", "time", "celsius"}: one reading; time in ISO 8601, UTC.
 """
-CITY_STATS = compacted_topic("weather-city-stats", has_windows=True)
-"""Key: canonical JSON {"city","window":{"end","start"}}, UTC.
-Value: JSON {"city", "window": {"start", "end"}, "readings", "celsius_avg"}: the whole row.
-"""
+
+
+class CityStats(Fields):
+    """The temperature of a city in an hour."""
+
+    city: str
+    window: Window
+    readings: Count
+    celsius_avg: Number
+
+
+CITY_STATS = compacted_topic("weather-city-stats", CityStats, has_windows=True)
+"""Key: canonical JSON {"city","window":{"end","start"}}, UTC. Value: CityStats, JSON, the whole row."""
 DOMAIN = Domain(
     name="weather",
     title="Weather",

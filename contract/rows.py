@@ -1,0 +1,160 @@
+"""The rows of topics: their fields, declared once beside each topic, and the decoder that refuses every other record.
+
+A declaration is a plain class, because every command imports the topics; pydantic checks the rows, and is imported when the first is read.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import orjson
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic_core import CoreSchema
+
+Row = dict[str, Any]
+Decode = Callable[[bytes], Row]
+"""Decodes a record's value to a row. Raises an error with a reason when it cannot.
+
+A StreamgaugeError means that no value can be decoded at present, for example because the schema registry is down. Any other error concerns
+this value only.
+"""
+
+FIRST_YEAR, LAST_YEAR = 1000, 2999
+"""The years of times in rows. Beyond them is no event, but a unit mistaken for another."""
+MAX_COUNT = 10**15
+"""Sums of thousands of such counts still fit into 64 bits."""
+MAX_NUMBER = 1e300
+MAX_WINDOW = timedelta(days=36_525)
+_PARTITION = re.compile(r"[A-Za-z0-9._-]{1,249}-\d{1,9}")
+
+
+class Fields:
+    """The base of a declaration: annotated names, and a value for those that rows of earlier versions lack. Other fields are ignored."""
+
+    @classmethod
+    def check(cls, row: Row) -> None:
+        """Raises ValueError for values that each are of their type and do not fit together."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(get_type_hints(cls))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema as core
+
+        def field(name: str, kind: object) -> core.TypedDictField:
+            schema = handler.generate_schema(kind)
+            if hasattr(cls, name):
+                schema = core.with_default_schema(schema, default=getattr(cls, name))
+            return core.typed_dict_field(schema)
+
+        def fitting(row: Row) -> Row:
+            cls.check(row)
+            return row
+
+        fields = {name: field(name, kind) for name, kind in get_type_hints(cls, include_extras=True).items()}
+        return core.no_info_after_validator_function(fitting, core.typed_dict_schema(fields))
+
+
+class _Of:
+    """Makes an annotated type one of pydantic's core: `kind` within `limits`, or what `read` makes of a value."""
+
+    def __init__(self, kind: str = "any", read: Callable[[Any], object] | None = None, **limits: object) -> None:
+        self._kind, self._read, self._limits = kind, read, limits
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> "CoreSchema":
+        from pydantic_core import core_schema as core
+
+        schema: CoreSchema = getattr(core, f"{self._kind}_schema")(**self._limits)
+        return schema if self._read is None else core.no_info_after_validator_function(self._read, schema)
+
+
+def moment(text: object) -> datetime:
+    """A time in a row, UTC. Raises ValueError if it is no text of one, has no time zone, or is not within the years of times in rows."""
+    found = datetime.fromisoformat(text) if isinstance(text, str) else None
+    if found is None or found.tzinfo is None or not FIRST_YEAR <= found.year <= LAST_YEAR:
+        msg = f"expected a time with a time zone in the years {FIRST_YEAR} to {LAST_YEAR}"
+        raise ValueError(msg)
+    return found.astimezone(UTC)
+
+
+def _partition(name: str) -> str:
+    if not _PARTITION.fullmatch(name):
+        msg = 'expected a partition, such as "nest-logs-0"'
+        raise ValueError(msg)
+    return name
+
+
+Time = Annotated[datetime, _Of(read=moment)]
+Count = Annotated[int, _Of("int", ge=0, le=MAX_COUNT)]
+Integer = Annotated[int, _Of("int", ge=-(2**63), lt=2**63)]
+Number = Annotated[float, _Of("float", ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]
+Offsets = dict[Annotated[str, _Of("str", read=_partition)], Annotated[int, _Of("int", ge=0, lt=2**63)]]
+"""Offsets or numbers of records by partition ("topic-0")."""
+
+
+class Window(Fields):
+    """From start to end, UTC."""
+
+    start: Time
+    end: Time
+
+    @classmethod
+    def check(cls, row: Row) -> None:
+        """Refuses a window that does not end after its start, or is longer than MAX_WINDOW."""
+        if not row["start"] < row["end"] <= row["start"] + MAX_WINDOW:
+            msg = "expected an end after the start, within a hundred years"
+            raise ValueError(msg)
+
+
+def decode_json(value: bytes) -> Row:
+    """Decodes a JSON object to a dict. Raises ValueError for anything else."""
+    row = orjson.loads(value)
+    if not isinstance(row, dict):
+        msg = f"expected a JSON object, found {type(row).__name__}"
+        raise ValueError(msg)  # noqa: TRY004 - the value is wrong, as any other text that is no JSON object
+    return row
+
+
+def decoder(fields: type[Fields], of: Decode = decode_json) -> Decode:
+    """Decodes a value to its `fields`, times as datetime in UTC. of: decodes it as JSON has it. The decoder raises ValueError for others."""
+    return lambda value: checked(fields, of(value))
+
+
+def json_decoder(fields: type[Fields], of: Decode = decode_json) -> Decode:
+    """As `decoder`, but the values stay as JSON has them: times are text."""
+    names = fields.names()
+
+    def decode(value: bytes) -> Row:
+        row = of(value)
+        checked(fields, row)
+        return {name: row.get(name) for name in names}
+
+    return decode
+
+
+def checked(fields: type[Fields], row: Row) -> Row:
+    """The `fields` of a row as JSON has it, times as datetime in UTC. Raises ValueError, which names the field, if it is no such row."""
+    from pydantic import ValidationError
+
+    try:
+        found: Row = _adapter(fields).validate_python(row, strict=True)  # type: ignore[arg-type] # a class can be hashed
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        field, wrong = ".".join(map(str, first["loc"])), "" if first["type"] == "missing" else f", found {first['input']!r:.40}"
+        msg = f"{field or 'row'}: {first['msg'].removeprefix('Value error, ')}{wrong}"
+        raise ValueError(msg) from None
+    return found
+
+
+@cache
+def _adapter(fields: type[Fields]) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(fields)

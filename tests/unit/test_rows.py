@@ -1,0 +1,75 @@
+"""The declared rows of topics: whatever a record of another program holds, it is a row of the declared types, or refused in one line that names the field."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+from foreign_rows import DECLARED, TIME, WINDOW, WRONG, example, mutated
+
+from contract.kafka.result_table import ResultTable, left_out
+from contract.rows import decoder, json_decoder
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_row_as_the_pipeline_writes_it_is_read(name):
+    row = decoder(DECLARED[name])(json.dumps(example(name) | {"more": 1}).encode())
+    assert set(row) == set(example(name)), "a field that is not declared is ignored"
+    assert [value for value in row.values() if value == TIME] == [], "times are read"
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_any_other_value_is_refused_with_its_field_or_fits_the_declaration(name):
+    decode, as_json = decoder(DECLARED[name]), json_decoder(DECLARED[name])
+    refused = 0
+    for path, value in mutated(example(name)):
+        try:
+            row = decode(value)
+        except ValueError as error:
+            refused += 1
+            text = str(error)
+            assert "\n" not in text, text
+            assert text.startswith((str(path[0]), "number is infinity")), (path, text)
+            with pytest.raises(ValueError, match=re.escape(text)):
+                as_json(value)
+        else:
+            assert set(as_json(value)) == set(row)
+            for time in (time for time in row.values() if isinstance(time, datetime)):
+                assert (time.tzinfo, 1000 <= time.year <= 2999) == (UTC, True)
+    assert refused > len(WRONG), "most of these are no rows"
+
+
+@pytest.mark.parametrize(
+    ("window", "reason"),
+    [
+        ({"start": WINDOW["end"], "end": WINDOW["start"]}, "window: expected an end after the start"),
+        ({"start": WINDOW["start"], "end": WINDOW["start"]}, "window: expected an end after the start"),
+        ({"start": WINDOW["start"], "end": "2999-01-01T00:00:00Z"}, "within a hundred years"),
+        ({"start": WINDOW["start"]}, "window.end: Field required"),
+        ({"start": "2026-01-01T12:00:00", "end": WINDOW["end"]}, "window.start: expected a time with a time zone"),
+    ],
+)
+def test_a_window_ends_after_its_start(window, reason):
+    value = json.dumps(example("nest-camera-stats") | {"window": window}).encode()
+    with pytest.raises(ValueError, match=reason):
+        decoder(DECLARED["nest-camera-stats"])(value)
+
+
+def test_rows_of_an_earlier_version_may_lack_what_came_later():
+    state = example("query-states")
+    for field in ("plan", "source_offsets"):
+        del state[field]
+    assert decoder(DECLARED["query-states"])(json.dumps(state).encode())["plan"] is None
+
+
+def test_what_cannot_be_read_is_counted_and_the_rest_is_read_on():
+    table = ResultTable(json_decoder(DECLARED["nest-camera-stats"]))
+    good = example("nest-camera-stats")
+    table.apply(b"good", json.dumps(good).encode())
+    table.apply(b"\x1b[2Jbad", json.dumps(good | {"count": "many"}).encode())
+    table.apply(b"bad", json.dumps(good | {"zip_code": None}).encode())
+    assert table.rows() == [good]
+    line = left_out("nest-camera-stats", table.unreadable)
+    assert line.startswith("2 rows of topic nest-camera-stats cannot be read")
+    assert "count: Input should be a valid integer, found 'many'" in line
+    assert line.isprintable()
