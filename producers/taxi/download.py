@@ -20,16 +20,24 @@ _OTHER_SOURCES = "use a local file with --file, or leave out --month for the sim
 
 
 def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL) -> Path:
-    """The Parquet file of `month` ("2024-03") in the folder `cache`/taxi, downloaded if it is missing.
+    """The Parquet file of `month` ("2024-03") in the folder `cache`/taxi, downloaded if it is missing or has changed since.
 
     Raises StreamgaugeError for a month that TLC does not have, a missing network, a response that is not Parquet, or a full disk. No
     partial file stays in the cache.
     """
     path = cache / "taxi" / f"green_tripdata_{month}.parquet"
     source = f"{url}/{path.name}"
+    known = path.with_suffix(".sha256")
     try:
+        if path.exists() and known.exists() and pooch.file_hash(str(path)) != known.read_text():
+            console.print(f"{path} has changed since it was fetched, and is fetched again", soft_wrap=True)
+            path.unlink()
+        if not path.exists():
+            known.unlink(missing_ok=True)
         with console.status(f"fetching {source}"):
             pooch.retrieve(source, None, path.name, path.parent, downloader=_download)
+        if not known.exists():
+            known.write_text(pooch.file_hash(str(path)))
     except httpx2.HTTPError as error:
         msg = f"could not fetch {source} ({reason(error)}); TLC publishes a month about two months after its end: try again, or another --month, {_OTHER_SOURCES}"
         raise StreamgaugeError(msg) from error

@@ -5,6 +5,7 @@ watermark of minutes. Files are therefore sorted by drop-off, as the meters woul
 
 Column types drift: an id is int64 in one month and int32 in the next, a code is a double or an integer, a column without values has type
 null, and a file that was saved again has text. The meaning of known columns is the same in all of them; the output has the schema `TRIP`.
+A time is a timestamp of any unit, or text in ISO 8601 with date and time; numbers and dates are refused, because they may mean anything.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from contract.errors import StreamgaugeError
 from contract.storage.paths import StoragePath
 from contract.text import without_credentials
 from producers.taxi.trips import DROPOFF, ESSENTIAL, TIMES, TRIP, TRIPS_PER_BATCH
+
+_DATE_AND_TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z?$"
 
 
 def file_at(text: str, endpoint_url: str = "") -> StoragePath:
@@ -48,7 +51,9 @@ def read_trips(path: StoragePath, notice: Callable[[str], None]) -> Iterator[pa.
     with values of the wrong type.
     """
     with _errors_name_the_file(path):
-        file = pq.ParquetFile(path if isinstance(path, Path) else path.open("rb"))
+        opened = path if isinstance(path, Path) else path.open("rb")
+        # Nanoseconds, the default for INT96, reach from 1677 to 2262 only: other years would become years of that range.
+        file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
         found = file.schema_arrow.names
     if missing := [name for name in ESSENTIAL if name not in found]:
         msg = f"{_shown(path)} lacks the columns {', '.join(missing)}; expected a file of TLC's green taxi trips, found the columns {', '.join(found)}"
@@ -94,11 +99,32 @@ def _converted(column: pa.Array, name: str, path: StoragePath) -> pa.Array:
 
 def _milliseconds(column: pa.Array) -> pa.Array:
     """Wall-clock times in any unit, as ms since 1970. See `producers.taxi.trips` on time zones."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     if not pa.types.is_timestamp(column.type):
-        column = column.cast(pa.string()).cast(pa.timestamp("us"))
+        column = _from_text(column)
     if column.type.tz is not None:
         column = pc.local_timestamp(column)
     return column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+
+
+def _from_text(column: pa.Array) -> pa.Array:
+    """Times in ISO 8601. A Z changes nothing: the clock is taken as UTC anyway."""
+    kinds = pa.types
+    if not (
+        kinds.is_string(column.type)
+        or kinds.is_large_string(column.type)
+        or kinds.is_string_view(column.type)
+        or kinds.is_null(column.type)
+    ):
+        msg = "neither timestamps nor text"
+        raise pa.ArrowInvalid(msg)
+    text = column.cast(pa.string())
+    wrong = text.filter(pc.invert(pc.match_substring_regex(text, _DATE_AND_TIME)))
+    if len(wrong):
+        msg = f"expected text such as 2024-03-01 08:00:00, found {wrong[0].as_py()!r:.40}"
+        raise pa.ArrowInvalid(msg)
+    return pc.utf8_rtrim(text, "Z").cast(pa.timestamp("us"))
 
 
 @contextmanager

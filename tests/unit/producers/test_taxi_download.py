@@ -13,7 +13,7 @@ from rich.console import Console
 
 from producers.taxi.download import fetch_month
 
-MONTH, NAME = "2024-03", "green_tripdata_2024-03.parquet"
+MONTH, NAME, HASH = "2024-03", "green_tripdata_2024-03.parquet", "green_tripdata_2024-03.sha256"
 
 
 def parquet():
@@ -80,7 +80,14 @@ def test_a_month_is_fetched_once_and_nothing_else_stays(server, fetch, files, tm
     assert fetch() == fetch() == tmp_path / "taxi" / NAME
     assert fetch().read_bytes() == CONTENT
     assert server.requests == 1
-    assert files() == [NAME]
+    assert sorted(files()) == [NAME, HASH]
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: content[:999] + b"?" + content[1000:]])
+def test_a_file_that_was_damaged_later_is_fetched_again(server, fetch, damage):
+    fetch().write_bytes(damage(CONTENT))
+    assert fetch().read_bytes() == CONTENT
+    assert server.requests == 2
 
 
 def test_a_connection_that_drops_leaves_nothing_and_the_next_call_fetches_all(server, fetch, files):

@@ -1,6 +1,7 @@
 """Reading TLC's Parquet files: whatever the month's types are, in order of drop-off."""
 
 import json
+import struct
 from datetime import UTC, datetime, timedelta
 
 import fsspec
@@ -68,9 +69,20 @@ def test_a_time_with_a_zone_is_what_the_clock_showed_there(tlc_file):
     assert trip["lpep_pickup_datetime"] == EIGHT_MS
 
 
-def test_times_as_text(tlc_file):
-    (trip,) = trips(tlc_file(lpep_dropoff_datetime=["2024-03-01 08:00:00"]))
+@pytest.mark.parametrize("text", ["2024-03-01 08:00:00", "2024-03-01T08:00:00Z", "2024-03-01T08:00", "2024-03-01 08:00:00.000000"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_times_as_text(tlc_file, text, kind):
+    (trip,) = trips(tlc_file(lpep_dropoff_datetime=pa.array([text]).cast(kind)))
     assert trip["lpep_dropoff_datetime"] == EIGHT_MS
+
+
+@pytest.mark.parametrize("year", [1, 1969, 2090, 9999])
+@pytest.mark.parametrize("int96", [False, True])
+def test_times_of_any_year(tlc_file, year, int96):
+    time = datetime(year, 3, 1, 8)  # noqa: DTZ001
+    path = tlc_file(lpep_pickup_datetime=pa.array([time], pa.timestamp("us")))
+    pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=int96)
+    assert trips(path)[0]["lpep_pickup_datetime"] == (time - datetime(1970, 1, 1)) / timedelta(milliseconds=1)  # noqa: DTZ001
 
 
 @pytest.mark.parametrize(
@@ -136,14 +148,20 @@ def test_a_missing_essential_column_is_named_at_once_with_those_that_are_there(t
         ("DOLocationID", ["here"], ("string", "int64")),
         ("passenger_count", [1.5], ("double", "int64")),
         ("lpep_pickup_datetime", [5], ("int64", "timestamp")),
-        ("lpep_dropoff_datetime", ["noon"], ("string", "timestamp")),
+        ("lpep_dropoff_datetime", ["noon"], ("string", "timestamp", "found 'noon'")),
+        ("lpep_dropoff_datetime", ["2024-03-01"], ("string", "timestamp", "found '2024-03-01'")),
+        ("lpep_dropoff_datetime", ["2024-03-01 08:00:00", "03/01/2024 08:00:00 AM"], ("string", "found '03/01/2024")),
+        ("lpep_dropoff_datetime", ["2024-03-01T08:00:00+05:00"], ("string", "found '2024-03-01T08:00:00+05:00'")),
+        ("lpep_dropoff_datetime", ["2024-02-30 08:00:00"], ("string", "timestamp")),
+        ("lpep_dropoff_datetime", [EIGHT.date()], ("date32", "neither timestamps nor text")),
+        ("lpep_dropoff_datetime", [EIGHT.time()], ("time64", "neither timestamps nor text")),
         ("tip_amount", [[1.0]], ("list", "double")),
         ("store_and_fwd_flag", [{"a": 1}], ("struct", "string")),
     ],
 )
 def test_a_column_that_does_not_hold_what_its_name_says_is_named(tlc_file, column, values, said):
     with refused(f"column {column}", *said):
-        list(replay(tlc_file(**{column: values}), pytest.fail))
+        list(replay(tlc_file(rows=len(values), **{column: values}), pytest.fail))
 
 
 @pytest.mark.parametrize("row_group_size", [None, 1, 3])
@@ -199,6 +217,16 @@ def test_a_truncated_file_is_told_at_once(tlc_file):
     path.write_bytes(path.read_bytes()[:-100])
     with refused(".parquet", "Parquet"):
         replay(path, pytest.fail)
+
+
+def test_a_page_that_is_not_what_its_checksum_says_is_told(tlc_file):
+    path = tlc_file(trip_distance=[1.5])
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False, "write_page_checksum": True}
+    pq.write_table(pq.read_table(path), path, **plain)
+    value = struct.pack("<d", 1.5)
+    path.write_bytes(path.read_bytes().replace(value, struct.pack("<d", 2.5)))
+    with refused(".parquet", "checksum"):
+        list(replay(path, pytest.fail))
 
 
 def test_damage_in_the_middle_is_told_when_it_is_met(tlc_file):
