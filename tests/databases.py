@@ -39,12 +39,15 @@ class Postgres:
         self.stop()
         shutil.rmtree(self._folder)
 
-    def new_database(self) -> str:
-        """The URL of an empty database."""
+    def new_database(self, encoding: str = "UTF8", **settings: str) -> str:
+        """The URL of an empty database with those settings for each session."""
         self._databases += 1
+        name = f"test_{self._databases}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"create database test_{self._databases}")
-        return self.url(f"test_{self._databases}")
+            connection.execute(f"create database {name} encoding '{encoding}' locale 'C' template template0")
+            for setting, value in settings.items():
+                connection.execute(f"alter database {name} set {setting} to {value}")
+        return self.url(name)
 
     def url(self, database: str, user: str = "app", password: str = PASSWORD) -> str:
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"

@@ -1,14 +1,15 @@
 """Connects to the relational database, and says in one line why it cannot be used."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from contract.errors import StreamgaugeError, Unavailable
 from contract.settings import Settings
@@ -18,6 +19,15 @@ FILE = ("database", "results.db")
 """The embedded database in STREAMGAUGE_HOME."""
 _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 _DEFAULTS = {"postgresql": {"connect_timeout": "5", "application_name": "streamgauge"}, "sqlite": {"timeout": "30"}}
+_ALWAYS: Mapping[str, Mapping[str, str]] = {"postgresql": {"client_encoding": "utf8"}, "sqlite": {}}
+_SESSION = {
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "extra_float_digits": "1",
+    "default_transaction_read_only": "off",
+    "default_transaction_isolation": "read committed",
+}
+"""Settings of PostgreSQL that change what is written or read, whatever the server, database, role or environment says."""
 _LATER = ("08", "53300", "57P")
 """Beginnings of SQLSTATEs: connection exceptions, too many connections, interventions such as a shutdown."""
 _ENDED = ("40", "55P03", "57014")
@@ -52,7 +62,7 @@ class Database:
             file.parent.mkdir(parents=True, exist_ok=True)
             url = URL.create("sqlite", database=str(file))
         kind = url.get_backend_name()
-        url = url.set(drivername=_DRIVERS[kind], query={**_DEFAULTS[kind], **url.query})
+        url = url.set(drivername=_DRIVERS[kind], query={**_DEFAULTS[kind], **url.query, **_ALWAYS[kind]})
         try:
             # Without a pool, no connection is reused that the server has closed.
             engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
@@ -61,7 +71,19 @@ class Database:
             raise StreamgaugeError(msg) from error
         if kind == "sqlite":  # readers do not block a batch
             event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA journal_mode = wal"))
+        else:
+            event.listen(engine, "connect", _set_session)
         return cls(engine)
+
+    def refuse_another_encoding(self) -> None:
+        """Raises DatabaseRefuses for a database whose encoding does not have every character."""
+        if self.engine.dialect.name != "postgresql":
+            return
+        with self.transaction() as connection:
+            encoding = connection.execute(text("select current_setting('server_encoding')")).scalar_one()
+        if encoding != "UTF8":
+            msg = f"the database at {self} has the encoding {encoding}; expected UTF8: create one with `create database NAME encoding 'UTF8' template template0`, and correct {VARIABLE}"
+            raise DatabaseRefuses(msg)
 
     def __str__(self) -> str:
         """The address, without user and password."""
@@ -87,6 +109,11 @@ class Database:
                 raise StreamgaugeError(msg) from error
             msg = f"the database at {self} refuses ({reason}); correct {VARIABLE}, which must name a user who may create tables there and write to them"
             raise DatabaseRefuses(msg) from error
+
+
+def _set_session(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    connection.cursor().execute("; ".join(f"set {name} = '{value}'" for name, value in _SESSION.items()))
+    connection.commit()
 
 
 def _is_away(error: SQLAlchemyError, reason: str) -> bool:

@@ -76,8 +76,9 @@ class KeyedTable:
     def prepare(self) -> None:
         """Creates the table if it does not exist.
 
-        Raises DatabaseUnavailable, and DatabaseRefuses also for a table of that name that is not this one.
+        Raises DatabaseUnavailable, and DatabaseRefuses also for a table of that name that is not this one, and for an encoding other than UTF-8.
         """
+        self.database.refuse_another_encoding()
         with self.database.transaction() as connection:
             BATCHES.create(connection, checkfirst=True)
             is_ours = connection.execute(self._entry).first() is not None

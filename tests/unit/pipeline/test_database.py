@@ -74,6 +74,40 @@ def test_values_are_kept(table):
     assert table.read().rows == [one]
 
 
+SURROUNDINGS = {
+    "datestyle": "'German, DMY'",
+    "timezone": "'America/New_York'",
+    "search_path": "elsewhere, public",
+    "client_encoding": "latin1",
+    "extra_float_digits": "-10",
+    "standard_conforming_strings": "off",
+    "default_transaction_read_only": "on",
+    "default_transaction_isolation": "serializable",
+}
+
+
+@pytest.mark.parametrize("setting", [*SURROUNDINGS, "all"])
+def test_the_settings_of_a_database_do_not_matter(postgres, setting):
+    there = SURROUNDINGS if setting == "all" else {setting: SURROUNDINGS[setting]}
+    table = table_at(postgres.new_database(**there))
+    # Both are half past one in New York.
+    places = [row(rf"Žižkov \ {hour} 'x'", 1, share=1 / 3, window_start=datetime(2026, 11, 1, hour, 30, tzinfo=UTC)) for hour in (5, 6)]
+    for batch in range(2):
+        table.prepare()
+        table.write(changes(*places), FIRST, batch)
+    assert sorted(table.read().rows, key=lambda one: one["window_start"]) == places
+    assert {one["window_start"] for one in table.read().rows} == {one["window_start"] for one in places}
+    table.drop()
+    assert not table.exists()
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_of_an_encoding_without_every_character_is_refused(postgres, encoding):
+    table = table_at(postgres.new_database(encoding))
+    with refused(encoding, "UTF8", "create database", by=DatabaseRefuses):
+        table.prepare()
+
+
 def test_a_batch_that_runs_again_is_not_written_again(table):
     table.write(changes(row("a", 1)), FIRST, 0)
     execute(table, "update stats set count = 99")
