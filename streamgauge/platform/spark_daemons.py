@@ -81,8 +81,8 @@ def _daemon(settings: Settings, host: str, arguments: list[str], options: dict[s
     environment = {
         "SPARK_HOME": str(SPARK_HOME),
         "JAVA_HOME": str(java_home(settings)),
-        "SPARK_DAEMON_MEMORY": "128m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
+        "SPARK_DAEMON_MEMORY": "96m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         # Makes the web pages listen on the same address.
         "SPARK_LOCAL_IP": host,
         "PATH": path_with_own_python(),

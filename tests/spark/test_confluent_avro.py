@@ -31,6 +31,11 @@ def test_each_value_is_read_by_the_schema_whose_id_it_carries(records):
     assert (second.id, second.title, second.schema_uri) == (3_000_000_002, "Ä", "/v2")
 
 
+def test_reading_keeps_no_schema_for_ever(spark):
+    """Avro's fast reader would, AVRO-4253: one for each task."""
+    assert not spark._jvm.org.apache.avro.generic.GenericData.get().isFastReaderEnabled()
+
+
 def test_only_the_fields_that_are_asked_for_are_read(records):
     (event,) = read(records, GOOD, fields=["type", "bot", "no such field"])
     assert event.asDict() == {"type": "edit", "bot": False, IS_READ: True}
