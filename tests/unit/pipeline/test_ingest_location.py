@@ -88,7 +88,7 @@ def test_of_two_topics_that_would_share_a_name_the_second_is_refused(settings, f
     checked(first, settings)
     TableSchema(first, COLUMNS).write(Location.of(first, settings).schema)
     checked(first, settings)
-    with refused(f"topic {first} ", f"topic {second} ", f"the name {shared} ", "another STREAMGAUGE_HOME"):
+    with refused(f"topic {first}", f"topic {second} ", f" {shared} ", "another STREAMGAUGE_HOME"):
         checked(second, settings)
 
 
