@@ -118,7 +118,7 @@ def reset(
 ) -> None:
     """Delete the checkpoints and results of a stopped query, so that it recounts from the start."""
     from contract.storage.removal import confirm
-    from pipeline.running.reset import deletions, locked_checkpoints, named
+    from pipeline.running.reset import delete, deletions, locked_checkpoints, named
 
     settings = Settings.from_environment()
     chosen = named(query, settings)
@@ -134,8 +134,7 @@ def reset(
         for note in chosen.source.reset_notes(settings):
             out.print(f"note: {note}")
         confirm(f"delete this, so that {query} recounts from the start at its next run?", yes=yes)
-        for deletion in found:
-            deletion.do()
+        delete(chosen, settings, found)
     out.print(f"deleted; {query} recounts from the start at its next run")
 
 

@@ -12,14 +12,16 @@ from filelock import FileLock, Timeout
 from contract.errors import StreamgaugeError
 from contract.process.waiting import has_ended
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointPlace
-from contract.storage.paths import text_of, write_new, write_whole
+from contract.storage.checkpoint_names import CheckpointPlace, remains_of
+from contract.storage.paths import StoragePath, text_of, write_new, write_whole
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.sources.files import SCHEME
 
 PREVIOUS_DRIVER_SECONDS = 15
 OWNER = "owner"
 """The object next to the checkpoints that names their owner (settings.owner)."""
+RESET = ".reset"
+"""The extension of a file next to a query's checkpoint while a reset deletes both."""
 
 
 class CheckpointInUse(StreamgaugeError):  # noqa: N818 - as StoreUnavailable
@@ -51,6 +53,18 @@ def held(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
             yield
         finally:
             note.unlink(missing_ok=True)
+
+
+def interrupted_resets(query: str, settings: Settings) -> list[StoragePath]:
+    """The marks of resets of the query that have not ended."""
+    return [path for path in remains_of(query, settings) if path.suffix == RESET]
+
+
+def check_reset(query: str, settings: Settings) -> None:
+    """Raises StreamgaugeError if a reset of the query was interrupted."""
+    if interrupted_resets(query, settings):
+        msg = f"a reset of {query} was interrupted, and parts of its results may be gone; complete it: `streamgauge reset {query}`"
+        raise StreamgaugeError(msg)
 
 
 def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Settings) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pipeline.database.connection import Database, DatabaseRefuses
+from pipeline.sinks.sink import out_of_step
 
 IS_DELETED = "_is_deleted"
 """The column of a change that says whether its row is to be deleted."""
@@ -121,8 +122,7 @@ class KeyedTable:
         last = connection.execute(self._entry).one()
         if (last.query_id, last.batch) == (query_id, batch):
             return False
-        msg = f"table {self.name} of {self.database} does not hold batch {batch - 1} of {self.query}, but {last.batch} of checkpoint {last.query_id or 'none'}: it was restored or created again, or another pipeline writes it; `streamgauge reset {self.query}` writes it from the start"
-        raise DatabaseRefuses(msg)
+        raise DatabaseRefuses(out_of_step(self.query, f"table {self.name} of {self.database}", last.batch, batch - 1))
 
     def read(self) -> Held:
         """The table, by one statement and so at one moment. Raises DatabaseUnavailable and DatabaseRefuses."""

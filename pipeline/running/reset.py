@@ -1,10 +1,10 @@
 """Resets a query to the state before its first run: deletes its checkpoints and its results.
 
-A reset holds the checkpoints' locks from start to finish. The lock files remain, empty. An interrupted reset can be repeated; parts that
-are already deleted are not an error.
+A reset holds the checkpoints' locks from start to finish. The lock files remain, empty. It deletes the results first, and its mark next to
+the checkpoint last. So an interrupted reset can be repeated, and until then no query continues on the rest of its results.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import get_args
@@ -12,10 +12,11 @@ from typing import get_args
 from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointName, remains_of
+from contract.storage.paths import write_whole
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known
-from pipeline.checkpoint.use import check_owner, held
+from pipeline.checkpoint.use import RESET, check_owner, held, interrupted_resets
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.console import on_console
 from pipeline.sinks.sink import Deletion
@@ -41,7 +42,7 @@ def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
 
 
 def deletions(query: Query, settings: Settings) -> list[Deletion]:
-    """What a reset of the query would delete. Empty if there is nothing.
+    """What a reset of the query deletes, in order. Empty if there is nothing.
 
     Raises StreamgaugeError when the result cannot be inspected, e.g. because Kafka cannot be reached.
     """
@@ -52,7 +53,17 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
 
     def remove_all() -> None:
         for path in found:
-            remove(path)
+            if path.suffix != RESET:
+                remove(path)
 
     of_checkpoints = [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", remove_all)] if found else []
-    return [*of_checkpoints, *query.sink.deletions(settings)]
+    return [*query.sink.deletions(settings), *of_checkpoints]
+
+
+def delete(query: Query, settings: Settings, found: Iterable[Deletion]) -> None:
+    """Deletes what `deletions` has found. Until all of it is gone, the query does not start."""
+    write_whole(query.checkpoint_name.place(settings).beside(RESET), "")
+    for deletion in found:
+        deletion.do()
+    for mark in interrupted_resets(query.name, settings):
+        remove(mark)

@@ -17,13 +17,14 @@ from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from contract.storage.paths import names_in
-from pipeline.checkpoint.contents import Checkpoint, batch_of
+from pipeline.checkpoint.contents import Checkpoint, Partition, batch_of
 from pipeline.checkpoint.journal import BatchJournal
-from pipeline.checkpoint.use import check_source
+from pipeline.checkpoint.use import check_reset, check_source
 from pipeline.formats.confluent_avro import SchemaBook, schema_ids
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
+from pipeline.sinks.sink import out_of_step
 from pipeline.sources.topic import KafkaTopic
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
@@ -108,12 +109,13 @@ class Starter:
             self._schemas.learn(query.subject, unknown_ids)
             schemas = self._schemas.of(query.subject)
         checkpoint, source = query.checkpoint_name.place(self._settings), query.source
-        partitions = source.partitions(self._settings)
-        check_source(checkpoint, source.ids(partitions, self._settings), self._settings)
+        check_reset(query.name, self._settings)
+        partitions = self.check_source(query)
         journal = None
         if query.event_time is not None:
             journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         contents = Checkpoint(checkpoint.folder)
+        self._check_sink(query, contents)
         others = [] if contents.planned else others_of_query(checkpoint.name, self._settings)
         versions = [str(other.name) for other in others if other.name.mode == checkpoint.name.mode]
         committed = contents.batch(contents.last_committed)
@@ -123,6 +125,19 @@ class Starter:
         if versions:
             self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(versions)} is kept")
         return Run(running, journal, lambda: self._publish_plan(query, running))
+
+    def check_source(self, query: Query) -> list[Partition]:
+        """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
+        partitions = query.source.partitions(self._settings)
+        check_source(query.checkpoint_name.place(self._settings), query.source.ids(partitions, self._settings), self._settings)
+        return partitions
+
+    def _check_sink(self, query: Query, checkpoint: Checkpoint) -> None:
+        """Raises StreamgaugeError when the sink does not hold exactly the batches of the checkpoint."""
+        held, done = query.sink.last_batch(self._spark, self._settings, checkpoint.query_id), checkpoint.last_committed
+        # The rows of a batch that was planned but not committed may be in the sink, which then skips it.
+        if held not in {None, done, max(checkpoint.planned, default=-1)}:
+            raise StreamgaugeError(out_of_step(query.name, query.sink.place, held, done))
 
     def _write(self, query: Query, rows: DataFrame, checkpoint: CheckpointPlace) -> StreamingQuery:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.paths import StoragePath
+from contract.storage.paths import StoragePath, names_in
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sources.kafka import ORIGIN
 
@@ -64,6 +64,11 @@ class ParquetArchive(Archive):
             raise StreamgaugeError(msg)
         return self._writer(rows, settings, "parquet")
 
+    def last_batch(self, spark: SparkSession, settings: Settings, query_id: str | None) -> int:  # noqa: ARG002 - the log names no query
+        """The newest entry of Spark's metadata log."""
+        entries = (name.removesuffix(".compact") for name in names_in(self.folder(settings) / "_spark_metadata"))
+        return max((int(entry) for entry in entries if entry.isdigit()), default=-1)
+
 
 @dataclass(frozen=True)
 class DeltaArchive(Archive):
@@ -72,6 +77,13 @@ class DeltaArchive(Archive):
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
         """A writer of all columns. Adds columns that the table lacks, for newer versions of the code."""
         return self._writer(rows, settings, "delta").option("mergeSchema", "true")
+
+    def last_batch(self, spark: SparkSession, settings: Settings, query_id: str | None) -> int:
+        """The query's last transaction in the table; the last one of another query if there is none."""
+        delta = spark._jvm.org.apache.spark.sql.delta  # type: ignore[union-attr]
+        found = delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, str(self.folder(settings)))._2().setTransactions()
+        batches = {found.apply(place).appId(): found.apply(place).version() for place in range(found.size())}
+        return batches.get(query_id, max(batches.values(), default=-1))
 
     def delta_table(self, settings: Settings) -> StoragePath:
         """The folder."""

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.errors import StreamgaugeError
@@ -35,6 +35,16 @@ def deletion_of_table(folder: StoragePath) -> list[Deletion]:
     return [Deletion(f"{'file' if folder.is_file() else 'table'} {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
 
 
+def out_of_step(query: str, place: str, held: int, done: int) -> str:
+    """The message for a sink whose last batch is `held`, while batch `done` is the last one in the checkpoint of `query`; -1 for none."""
+    in_sink, in_checkpoint = (f"ends with batch {number}" if number >= 0 else "has no batch" for number in (held, done))
+    return (
+        f"{place} {in_sink} and the checkpoint of {query} {in_checkpoint}, so rows would be lost or doubled: one of them was restored, deleted "
+        f"or created again. Restore both from copies of the same time, or write both again from the records that the source still has "
+        f"(`streamgauge reset {query}`)"
+    )
+
+
 class Sink(ABC):
     """Where result rows go. is_kept: whether a reset leaves them there, for the next run to write them again with the same keys."""
 
@@ -51,6 +61,14 @@ class Sink(ABC):
 
         Raises TopicMissing when its topic does not exist.
         """
+
+    def last_batch(self, spark: SparkSession, settings: Settings, query_id: str | None) -> int | None:  # noqa: ARG002 - as below
+        """The number of the last batch in the sink, which skips batches that it holds already; -1 before the first.
+
+        None for a sink to which a new or restored checkpoint may write any batch again. query_id: Spark's id of the query, None before its first
+        start.
+        """
+        return None
 
     def deletions(self, settings: Settings) -> list[Deletion]:  # noqa: ARG002 - of a sink that keeps nothing
         """What a reset deletes; empty if there is nothing to delete. Raises StreamgaugeError when the sink cannot be reached."""

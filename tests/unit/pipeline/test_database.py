@@ -142,7 +142,7 @@ def test_a_table_that_was_dropped_is_not_continued(table):
     table.write(changes(row("a", 1)), FIRST, 0)
     execute(table, "drop table stats")
     table.prepare()
-    with pytest.raises(DatabaseRefuses, match="restored or created again"):
+    with pytest.raises(DatabaseRefuses, match="restored, deleted or created again"):
         table.write(changes(row("b", 1)), FIRST, 1)
 
 

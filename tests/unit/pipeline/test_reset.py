@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from pipeline.running.reset import deletions, locked_checkpoints, named
+from pipeline.checkpoint.use import check_reset
+from pipeline.running.reset import delete, deletions, locked_checkpoints, named
+from pipeline.sinks.sink import Deletion
 
 TRY = "import sys, filelock; filelock.FileLock(sys.argv[1]).acquire(timeout=0)"
 
@@ -45,3 +48,25 @@ def test_no_other_process_can_take_the_query_before_all_is_deleted(settings):
     assert [is_free(lock) for lock in locks] == [True, True], "reset keeps the query from being started after it has ended"
     assert {path.suffix for path in settings.checkpoints.iterdir()} == {".lock"}
     assert deletions(query, settings) == [], "locks are no remains"
+
+
+def test_the_results_are_deleted_before_the_checkpoint(settings):
+    query = named("nest-archive", settings)
+    for path in (query.checkpoint_name.folder(settings), settings.lake / "nest" / "cameras"):
+        path.mkdir(parents=True)
+    assert [deletion.what.split()[0] for deletion in deletions(query, settings)] == ["table", "checkpoint"]
+
+
+def test_a_query_does_not_start_until_an_interrupted_reset_of_it_is_completed(settings):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    query = named("nest-camera-stats", settings)
+    with pytest.raises(KeyboardInterrupt):
+        delete(query, settings, [Deletion("half of the rows", interrupt)])
+    with pytest.raises(StreamgaugeError, match="a reset of nest-camera-stats was interrupted.*`streamgauge reset nest-camera-stats`"):
+        check_reset(query.name, settings)
+    check_reset("nest-crowds", settings)
+    delete(query, settings, [])
+    check_reset(query.name, settings)
+    assert list(settings.checkpoints.iterdir()) == []
