@@ -36,14 +36,15 @@ def held(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
     raises StreamgaugeError when that does not end.
     """
     place.notes.mkdir(parents=True, exist_ok=True)
-    driver, note = place.driver, place.note(".driver")
+    note = place.note(".driver")
     try:
         lock = FileLock(place.note(".lock"), timeout=0).acquire()
     except Timeout as error:
-        who = "" if driver is None else f" (its Spark driver is pid {driver.pid})"
+        who = "" if (driver := place.driver) is None else f" (its Spark driver is pid {driver.pid})"
         msg = f"query {place.name.query} is already running in another process{who}, which holds {place.folder}; stop it first, or use another STREAMGAUGE_HOME"
         raise CheckpointInUse(msg) from error
     with lock:
+        driver = place.driver
         if driver is not None and driver.pid != jvm_pid and not has_ended(driver, PREVIOUS_DRIVER_SECONDS):
             msg = f"the Spark driver of an earlier run (pid {driver.pid}) is still running; stop it, then start again"
             raise StreamgaugeError(msg)

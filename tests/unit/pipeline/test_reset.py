@@ -64,7 +64,7 @@ def test_a_query_does_not_start_until_an_interrupted_reset_of_it_is_completed(se
     query = named("nest-camera-stats", settings)
     with pytest.raises(KeyboardInterrupt):
         delete(query, settings, [Deletion("half of the rows", interrupt)])
-    with pytest.raises(StreamgaugeError, match="a reset of nest-camera-stats was interrupted.*`streamgauge reset nest-camera-stats`"):
+    with pytest.raises(StreamgaugeError, match=r"a reset of nest-camera-stats was interrupted.*`streamgauge reset nest-camera-stats`"):
         check_reset(query.name, settings)
     check_reset("nest-crowds", settings)
     delete(query, settings, [])
