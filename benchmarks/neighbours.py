@@ -1,10 +1,9 @@
 """Measures what a query that fails again and again costs its neighbour: `PYTHONPATH=tests python -m benchmarks.neighbours`.
 
-Batch times of `nest-camera-stats` at 200 documents/s, a minute each: beside `nest-archive` as it is, and beside one whose checkpoint is damaged, so
-that it fails at each start and restarts at once, far more often than the supervisor would let it.
+Batch times of `nest-camera-stats` at 200 documents/s, a minute each: beside `nest-archive` as it is, and beside one whose folder is a file, so that
+each of its runs fails. It restarts every second, far more often than the supervisor would let it.
 """
 
-import shutil
 import statistics
 import subprocess
 import sys
@@ -15,10 +14,10 @@ from running import environment
 
 from benchmarks.measuring import ME, batches, fresh_platform, say, say_machine
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName
 
 NEIGHBOUR, MEASURED = "nest-archive", "nest-camera-stats"
 SECONDS, WARM_UP_SECONDS, DOCUMENTS_A_SECOND = 60, 60, 200
+OFTEN = "from pipeline.running import query_life; query_life.MAX_DELAY_SECONDS = 1; from streamgauge.cli import main; main()"
 
 
 def main() -> None:
@@ -32,13 +31,12 @@ def main() -> None:
 def measure(settings: Settings, what: str) -> None:
     """Runs both queries for WARM_UP_SECONDS and SECONDS."""
     if what == "failing":
-        subprocess.run([*ME, "run", NEIGHBOUR, "--once"], env=environment(settings), check=True, stderr=subprocess.DEVNULL)
-        checkpoint = CheckpointName(NEIGHBOUR, 1, "append").folder(settings)
-        (checkpoint / "offsets").mkdir(exist_ok=True)
-        (checkpoint / "offsets" / "0").write_text("rubbish")
-        shutil.rmtree(checkpoint / "commits", ignore_errors=True)
-    own = {**environment(settings), **replace(settings, restart_limit=1000, restart_seconds=0.5, trigger_seconds=1).environment()}
-    with subprocess.Popen([*ME, "run", MEASURED, NEIGHBOUR], env=own, stderr=subprocess.PIPE, text=True) as pipeline:
+        (settings.lake / "nest").mkdir(parents=True)
+        (settings.lake / "nest" / "cameras").touch()
+    own = {**environment(settings), **replace(settings, restart_limit=1000, trigger_seconds=1).environment()}
+    with subprocess.Popen(
+        [sys.executable, "-c", OFTEN, "run", MEASURED, NEIGHBOUR], env=own, stderr=subprocess.PIPE, text=True
+    ) as pipeline:
         count = str(DOCUMENTS_A_SECOND * (WARM_UP_SECONDS + SECONDS))
         produce = [*ME, "produce", "nest", "--rate", str(DOCUMENTS_A_SECOND), "--limit", count, "--speed-up", "60"]
         subprocess.run(produce, env=environment(settings), check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

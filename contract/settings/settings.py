@@ -147,9 +147,7 @@ class Settings:
     database_url: str = _setting("STREAMGAUGE_DATABASE_URL", "", kinds.DATABASE, is_secret=True)
     """The database in which `streamgauge run` also keeps the result tables (docs/database.md): PostgreSQL or SQLite; unset: none."""
     restart_limit: int = _setting("STREAMGAUGE_RESTART_LIMIT", 3, kinds.COUNT_OR_ZERO)
-    """How often a failing query is restarted within STREAMGAUGE_RESTART_SECONDS before it is given up."""
-    restart_seconds: float = _setting("STREAMGAUGE_RESTART_SECONDS", 300.0, kinds.SECONDS)
-    """Failures longer ago than this do not count."""
+    """How often a failing query is restarted before it is given up. A batch, or finding that there is nothing to do, begins the count anew."""
     alert_lag: int = _setting("STREAMGAUGE_ALERT_LAG", 100_000, kinds.COUNT_OR_ZERO)
     """Alert when a query is behind by more records than this for a minute; 0: never."""
     alert_slow_seconds: float = _setting("STREAMGAUGE_ALERT_SLOW_SECONDS", 60.0, kinds.SECONDS)

@@ -9,23 +9,27 @@
 
 Every restart resumes from the query's checkpoint. `failures.diagnosis` decides whether a restart can help:
 
-- RESTART: the query restarts after 1, 2, 4 ... seconds. It is given up after too many failures in a short time.
-- RESTART_AT_ONCE: the query restarts without delay and without limit.
+- RESTART: the query restarts after 1, 2, 4 ... seconds. It is given up when STREAMGAUGE_RESTART_LIMIT restarts did not help.
+- RESTART_AT_ONCE: the query restarts without delay and without limit. After ALERT_RESTARTS that did not help, with an alert and a delay.
 - PERSON: the query is given up at once.
+
+A restart helped if the run completes a batch or finds that there is nothing to do. Then all counts begin anew.
 
 An Avro schema id that the query does not know is fetched from the registry, and the query restarts at once.
 
 A query is WAITING instead of DUE while Kafka, the schema registry, the object store or the database cannot be reached. It retries every
 RETRY_SECONDS and recovers automatically. With --once, it is given up after ONCE_SECONDS. Waiting does not count as a failure.
 
-A start can fail too. If a topic is missing, the query restarts with the same delays and limit. Any other error gives it up.
+A start that fails is a failure like any other, except that a StreamgaugeError, which says what a person has to do, gives the query up.
 """
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -42,6 +46,8 @@ from pipeline.running.failures import Remedy, diagnosis
 from pipeline.running.run import Run, Starter
 
 RETRY_SECONDS = 2
+ALERT_RESTARTS = 4
+MAX_DELAY_SECONDS = 60
 TOPICS_SECONDS = 600
 """How long after Kafka became unreachable a missing topic is waited for, because it may still be created."""
 ONCE_SECONDS = 30
@@ -85,7 +91,8 @@ class QueryLife:
     def __init__(self, query: Query, around: Surroundings) -> None:
         self.query, self.state, self.due, self.failure = query, State.DUE, -math.inf, ""
         self._around = around
-        self._failed_at: list[float] = []
+        self._restarts: Counter[Remedy] = Counter()
+        self._has_warned = False
         self._run: Run | None = None
         self._unknown_ids: frozenset[int] = frozenset()
         self._stops_after = math.inf
@@ -124,8 +131,7 @@ class QueryLife:
         except Exception as error:
             if not self._around.starter.is_alive:
                 raise
-            failure = failure_of(str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}")
-            self._unless_unavailable(self._give_up, Failure(f"it cannot be started: {failure.error}", failure.detail))
+            self._fail(str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}")
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, frozenset()
             self._around.unavailable_since.clear()  # a query that still waits for another server says so again
@@ -136,6 +142,11 @@ class QueryLife:
         """Handles Spark's report: the progress of a batch, or None when there is nothing to do."""
         if self._run is not None:
             self._run.on_progress(progress)
+            if self.state is State.RUNNING:
+                self._restarts.clear()
+                if self._has_warned:
+                    self._has_warned = False
+                    self._around.alerts.send("resolved", self.name, "runs again")
             if progress is not None and progress["batchId"] >= self._stops_after:
                 self.stop()
 
@@ -170,6 +181,12 @@ class QueryLife:
             if not self._run.stop():
                 self._around.say(f"{self.name} did not stop in time and was cut off; its next start resumes from its checkpoint")
 
+    def abandon(self, why: StreamgaugeError) -> None:
+        """Stops the run now and gives the query up."""
+        if self._run is not None and self.state is State.RUNNING:
+            self._give_up(Failure(str(why), ""))
+            self._run.stop()
+
     def _unless_unavailable(self, handle: Callable[[Failure], None], failure: Failure) -> None:
         """Handles a failure, unless a server that cannot be reached explains it: then waits for the server."""
         try:
@@ -185,31 +202,29 @@ class QueryLife:
         """Applies the remedy for the failure with Spark's exception `text`."""
         found = diagnosis(text, self.query.checkpoint_name.place(self._around.settings), self._around.settings)
         failure = Failure(found.what, failure_of(text).detail)
-        match found.remedy:
-            case Remedy.RESTART_AT_ONCE:
-                self._around.say(f"{self.name} restarts from its checkpoint: {found.what}")
-                self._be_due()
-            case Remedy.PERSON:
-                self._give_up(failure)
-            case Remedy.RESTART:
-                self._unless_unavailable(self._restart, failure)
+        if found.remedy is Remedy.PERSON:
+            self._give_up(failure)
+        else:
+            self._unless_unavailable(partial(self._restart, remedy=found.remedy), failure)
 
     def _be_due(self, seconds: float = 0, state: State = State.DUE) -> None:
         self.state, self.due = state, self._around.clock() + seconds
 
-    def _restart(self, failure: Failure) -> None:
-        """Restarts the query after a delay, or gives it up if it has failed too often."""
-        settings, now = self._around.settings, self._around.clock()
-        recent = [at for at in self._failed_at if now - at < settings.restart_seconds]
-        self._failed_at = [*recent, now]
-        if len(recent) >= settings.restart_limit:
-            limits = f"failed {len(recent) + 1} times within {settings.restart_seconds:.0f} s"
+    def _restart(self, failure: Failure, remedy: Remedy = Remedy.RESTART) -> None:
+        """Restarts the query, or gives it up if restarts have not helped."""
+        self._restarts[remedy] += 1
+        count, settings = self._restarts[remedy], self._around.settings
+        is_at_once = remedy is Remedy.RESTART_AT_ONCE
+        if not is_at_once and count > settings.restart_limit:
             log = settings.logs / "spark.log"
-            self._give_up(Failure(f"{limits}: {failure.error} (details are in {log})", failure.detail))
+            reason = f"failed {count} times without a batch in between: {failure.error} (details are in {log})"
+            self._give_up(Failure(reason, failure.detail))
             return
-        seconds = 2 ** len(recent)
-        self._around.say(f"{self.name} restarts from its checkpoint in {seconds} s: {failure.error}")
-        self._around.alerts.send("warning", self.name, f"failed and restarts: {failure.error}", failure.detail)
+        seconds = 0 if is_at_once and count < ALERT_RESTARTS else min(2 ** (count - 1), MAX_DELAY_SECONDS)
+        self._around.say(f"{self.name} restarts from its checkpoint{f' in {seconds} s' if seconds else ''}: {failure.error}")
+        if not is_at_once or count == ALERT_RESTARTS:
+            self._has_warned = True
+            self._around.alerts.send("warning", self.name, f"failed and restarts: {failure.error}", failure.detail)
         self._be_due(seconds)
 
     def _wait(self, error: Unavailable) -> None:

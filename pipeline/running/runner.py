@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, Unavailable
+from contract.kafka.errors import TopicMissing
 from contract.process.stop_signals import Stopped, StopRequest
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
@@ -24,6 +25,8 @@ from pipeline.running.query_life import QueryLife, State, Surroundings
 from pipeline.running.run import Starter
 
 FIRST_BATCH_SECONDS = 20
+SOURCES_SECONDS = 60
+"""How often it is checked that no source was recreated while its queries run."""
 
 
 class Runner:
@@ -49,6 +52,7 @@ class Runner:
         self.stop_requested = stop_requested or StopRequest()
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lives: dict[str, QueryLife] = {}
+        self._sources_due = time.monotonic() + SOURCES_SECONDS
 
     def run(self, queries: Iterable[Query], unless_running: Collection[str] = ()) -> None:
         """Runs `queries` until they end or a stop is requested, and reports what happens to each.
@@ -92,15 +96,32 @@ class Runner:
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
             watches = Watches(self.settings, partial(self._alert, alerts))
-            looks = {} if self.once else {"look": watches.look}  # with --once, all that is there is behind, and nothing more comes
-            progress = ProgressToKafka(self.settings, self.say, self._on_progress, **looks)
+            # With --once, all that is there is behind, and nothing more comes.
+            look = (lambda *_: None) if self.once else partial(self._look, watches)
+            progress = ProgressToKafka(self.settings, self.say, self._on_progress, look)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
             at_end.callback(self._unless_jvm_gone, self._do_the_rest)
             at_end.callback(progress.close)
             at_end.callback(self._unless_jvm_gone, self._stop_all)
-            starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
-            yield Surroundings(self.settings, starter, alerts, progress, self.say, self._calls.put, self.once)
+            self._starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
+            yield Surroundings(self.settings, self._starter, alerts, progress, self.say, self._calls.put, self.once)
+
+    def _look(self, watches: Watches, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]) -> None:
+        """Looks at the running queries and, now and then, at their sources. Called in another thread."""
+        watches.look(rows, topic_ends)
+        if time.monotonic() < self._sources_due:
+            return
+        self._sources_due = time.monotonic() + SOURCES_SECONDS
+        for life in self._running:
+            try:
+                self._starter.check_source(life.query)
+            except Unavailable:
+                return
+            except TopicMissing:  # Spark fails, and the next start says so
+                continue
+            except StreamgaugeError as error:
+                self._calls.put(partial(life.abandon, error))
 
     def _alert(self, alerts: Alerts, level: Level, query: str, what: str) -> None:
         self.say(f"{query}: {'resolved: ' if level == 'resolved' else ''}{what}")
@@ -155,7 +176,7 @@ class Runner:
 
     @property
     def _running(self) -> list[QueryLife]:
-        return [life for life in self._lives.values() if life.state is State.RUNNING]
+        return [life for life in list(self._lives.values()) if life.state is State.RUNNING]
 
     @property
     def _jvm_pid(self) -> int:

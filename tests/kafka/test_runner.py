@@ -112,11 +112,30 @@ def test_a_result_topic_that_is_gone_is_named_and_the_query_given_up_after_the_l
     write_topic(platform, source.name, [b"a"])
     name = f"copies-{uuid.uuid4()}"
     said = run_once(spark, platform, copying(source, gone, name))
-    assert said[-1].startswith(f"error: query {name} given up: failed 2 times within 300 s: "), said
+    assert said[-1].startswith(f"error: query {name} given up: failed 2 times without a batch in between: "), said
     assert f"has no topic {gone.name}; `streamgauge up` creates it" in said[-1]
     raised = [json.loads(message.value()) for message in read_topic(platform, "alerts") if message.key() == name.encode()]
     assert [alert["level"] for alert in raised] == ["warning", "error"]
     assert all(gone.name in alert["what"] for alert in raised)
+
+
+def test_a_topic_that_is_recreated_while_a_query_reads_it_is_noticed(spark, platform, monkeypatch):
+    monkeypatch.setattr("pipeline.running.runner.SOURCES_SECONDS", 0)
+    source, result = topic(platform), topic(platform)
+    write_topic(platform, source.name, [b"a"])
+    admin = platform.kafka.admin()
+
+    def say(line):
+        if line == "copies runs":
+            eventually(lambda: values(platform, result) == ["a"], "the first batch")
+            admin.delete_topics([source.name])[source.name].result()
+            eventually(lambda: source.name not in admin.list_topics().topics, "the topic to be gone")
+            create_topics(platform.kafka, [source])
+            write_topic(platform, source.name, [b"b"] * 10)
+
+    told = f"query copies given up: topic {source.name} was deleted and recreated. Two ways out: "
+    with pytest.raises(StreamgaugeError, match=told):
+        Runner(spark, platform, say).run([replace(copying(source, result), trigger_seconds=3600)])
 
 
 def test_a_result_topic_that_is_created_in_time_is_written(spark, platform):
@@ -157,6 +176,9 @@ class Gate:
 
     def writer(self, rows, _):
         return rows.writeStream.foreachBatch(self._pass)
+
+    def last_batch(self, *_):
+        return None
 
     def _pass(self, batch, _):
         self.entered.set()

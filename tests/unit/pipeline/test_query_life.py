@@ -42,7 +42,7 @@ class World:
         self.said, self.alerts, self.shown, self.runs, self.asked = [], [], [], [], []
         self.servers, self.is_alive = None, True
         self.around = Surroundings(
-            Settings(home=tmp_path, restart_limit=2, restart_seconds=60),
+            Settings(home=tmp_path, restart_limit=2),
             starter=self,
             alerts=SimpleNamespace(send=lambda level, query, what, _="": self.alerts.append((level, query, what))),
             progress=SimpleNamespace(given_up=lambda query, why: self.shown.append((query, why.error))),
@@ -97,18 +97,54 @@ def test_a_run_that_fails_is_restarted_ever_later_and_given_up_after_the_limit(t
         waits.append((life.state, life.due - world.now))
     assert waits == [(State.DUE, 1), (State.DUE, 2), (State.GIVEN_UP, math.inf)]
     assert [alert[0] for alert in world.alerts] == ["warning", "warning", "error"]
-    assert life.failure.startswith("failed 3 times within 60 s: java.lang.RuntimeException: boom")
+    assert life.failure.startswith("failed 3 times without a batch in between: java.lang.RuntimeException: boom")
     assert world.shown == [(life.name, life.failure)]
 
 
-def test_failures_long_ago_do_not_count(tmp_path):
+@pytest.mark.parametrize("progress", [{"batchId": 7}, None], ids=["a batch", "nothing to do"])
+def test_failures_before_a_run_that_works_do_not_count(tmp_path, progress):
     world = World(tmp_path)
     life = world.life()
     for _ in range(5):
         life.start()
         world.end_run("boom")
         assert life.due == world.now + 1
-        world.now += 61
+        life.start()
+        life.on_progress(progress)
+        world.end_run("boom")
+        life.start()
+        life.on_progress(progress)
+    assert [alert[0] for alert in world.alerts] == ["warning", "resolved"] * 10
+
+
+def test_a_query_that_restarts_at_once_for_ever_is_an_alert_after_the_fourth_restart_and_resolved_with_the_next_batch(tmp_path):
+    world = World(tmp_path)
+    life, waits, alerts = world.life(), [], []
+    for _ in range(12):
+        life.start()
+        world.end_run(TIMEOUT)
+        waits.append(life.due - world.now)
+        alerts.append(len(world.alerts))
+    assert waits == [0, 0, 0, 8, 16, 32, 60, 60, 60, 60, 60, 60]
+    assert alerts == [0, 0, 0, *[1] * 9]
+    life.start()
+    life.on_progress({"batchId": 7})
+    life.on_progress({"batchId": 8})
+    assert world.alerts == [
+        ("warning", life.name, "failed and restarts: a request to Kafka was not answered in time"),
+        ("resolved", life.name, "runs again"),
+    ]
+    world.end_run(TIMEOUT)
+    assert (life.state, life.due) == (State.DUE, world.now)
+
+
+def test_restarts_at_once_are_no_reason_to_give_a_query_up(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    for failure in [TIMEOUT] * 10 + ["boom"]:
+        life.start()
+        world.end_run(failure)
+    assert life.due == world.now + 1
 
 
 def test_each_query_has_its_own_count_of_failures(tmp_path):
@@ -120,14 +156,36 @@ def test_each_query_has_its_own_count_of_failures(tmp_path):
         assert life.due == world.now + 1, life.name
 
 
-@pytest.mark.parametrize("error", [ValueError("no number\nin line 3"), AttributeError("zone"), StreamgaugeError("set it right")])
-def test_a_start_that_fails_gives_up_the_query_in_a_line(tmp_path, error):
-    world = World(tmp_path, error)
+@pytest.mark.parametrize("error", [ValueError("no number\nin line 3"), OSError("No space left on device"), Exception("SlowDown")])
+def test_a_start_that_fails_is_repeated_as_after_any_failure(tmp_path, error):
+    world = World(tmp_path, error, error, None, error)
+    life, states = world.life(), []
+    for _ in range(3):
+        life.start()
+        states.append((life.state, life.due - world.now))
+    assert states == [(State.DUE, 1), (State.DUE, 2), (State.RUNNING, math.inf)]
+    world.end_run("boom")
+    assert life.state is State.GIVEN_UP
+    assert not any("\n" in line for line in world.said)
+
+
+def test_a_start_that_only_a_person_can_mend_gives_the_query_up_at_once(tmp_path):
+    world = World(tmp_path, StreamgaugeError("set it right"))
     life = world.life()
     life.start()
-    assert life.state is State.GIVEN_UP
-    assert str(error).splitlines()[0] in life.failure
-    assert "\n" not in life.failure
+    assert (life.state, life.failure) == (State.GIVEN_UP, "set it right")
+
+
+def test_a_query_whose_source_is_gone_is_stopped_and_given_up(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    life.abandon(StreamgaugeError("it is not started"))
+    assert life.state is State.DUE
+    life.start()
+    life.abandon(StreamgaugeError("the topic was recreated"))
+    assert (life.state, life.failure, world.runs[-1].is_stopped) == (State.GIVEN_UP, "the topic was recreated", True)
+    world.end_run("cut off")
+    assert (life.state, [alert[0] for alert in world.alerts]) == (State.GIVEN_UP, ["error"])
 
 
 def test_a_server_that_goes_away_during_a_start_is_waited_for(tmp_path):
