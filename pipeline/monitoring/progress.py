@@ -147,14 +147,23 @@ class ProgressToKafka(JsonListener):
 
     def _poll(self) -> None:
         while not self._closing.wait(ENDS_SECONDS):
-            with self._lock:
-                partitions, due = self._states.partitions, self._states.not_published_for(HEARTBEAT_SECONDS, datetime.now(UTC))
-            for query in due:
-                self._publish_state(query)
-            self._topic_ends.ask(partitions)
-            with self._lock:
-                rows = [row | {"process": self._process} for row in self._states.active(datetime.now(UTC))]
-            self._look(rows, self._topic_ends.ends)
+            try:
+                self._publish_and_look()
+            except Exception as error:  # this thread alone shows that the queries are alive
+                what = f"{type(error).__name__}: {error}"
+                if what not in self._warned_of:
+                    self._warned_of.add(what)
+                    self._say(f"warning: the queries continue, but what is known of them could not be published or watched: {what}")
+
+    def _publish_and_look(self) -> None:
+        with self._lock:
+            partitions, due = self._states.partitions, self._states.not_published_for(HEARTBEAT_SECONDS, datetime.now(UTC))
+        for query in due:
+            self._publish_state(query)
+        self._topic_ends.ask(partitions)
+        with self._lock:
+            rows = [row | {"process": self._process} for row in self._states.active(datetime.now(UTC))]
+        self._look(rows, self._topic_ends.ends)
 
     def _publish(self, event: str, run_id: str, fields: dict[str, Any]) -> None:
         query = self._states.query_of(run_id)

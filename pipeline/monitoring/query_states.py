@@ -34,6 +34,8 @@ class QueryStates:
         before = self._rows.get(query, {})
         remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
         row = _row(query, run_id, now) | remembered | {"source_offsets": self._resumes_at.get(query, {})}
+        # Only the end of the run before this one can still be reported.
+        self._row_of_run = {run: one for run, one in self._row_of_run.items() if one["query"] != query or one is before}
         self._rows[query] = self._row_of_run[run_id] = row
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:

@@ -155,3 +155,12 @@ def test_why_a_query_was_given_up_stands_against_the_end_of_its_run_that_is_told
     states.started("run-2", "counts", at(7))
     states.ended("run-2", None, at(8))
     assert stands(states, "state", "error") == ("stopped", "raise its version")
+
+
+def test_of_runs_that_have_ended_nothing_is_kept():
+    states = QueryStates()
+    for number in range(100):
+        states.started(f"run-{number}", "counts", at(number))
+        states.ended(f"run-{number}", Failure("boom", "boom"), at(number))
+    states.started("other", "sums", at(100))
+    assert len(states._row_of_run) == 3, "the newest run of each query, and the one before it, whose end may still be reported"
