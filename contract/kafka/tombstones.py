@@ -8,6 +8,8 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 
 DELIVERY_SECONDS = 60
+ROWS_AT_ONCE = 10_000
+"""So many rows wait for their delivery at most: more would take too much memory, and the last ones too long."""
 
 
 def write_rows(kafka: KafkaCluster, topic: str, values: Mapping[bytes, bytes | None]) -> None:
@@ -24,10 +26,12 @@ def write_rows(kafka: KafkaCluster, topic: str, values: Mapping[bytes, bytes | N
     # A row's records are all in one partition. This is the partitioner of Java clients, and so of Spark.
     config = {"acks": "all", "partitioner": "murmur2_random", "message.timeout.ms": DELIVERY_SECONDS * 1000}
     producer = kafka.producer(config | {"queue.buffering.max.messages": 0})
-    for key, value in values.items():
-        producer.produce(topic, value, key, on_delivery=note)
-    unsent = producer.flush(DELIVERY_SECONDS)
-    if failures or unsent:
-        reason = failures[0].str() if failures else f"no answer within {DELIVERY_SECONDS} s"
-        msg = f"Kafka at {kafka} did not accept {len(failures) + unsent} of {len(values)} rows for topic {topic} ({reason}); check that it is running, and try again"
-        raise StreamgaugeError(msg)
+    rows = list(values.items())
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        for key, value in rows[first : first + ROWS_AT_ONCE]:
+            producer.produce(topic, value, key, on_delivery=note)
+        unsent = producer.flush(DELIVERY_SECONDS)
+        if failures or unsent:
+            reason = failures[0].str() if failures else f"no answer within {DELIVERY_SECONDS} s"
+            msg = f"Kafka at {kafka} did not accept {len(failures) + unsent} of {len(values)} rows for topic {topic} ({reason}); check that it is running, and try again"
+            raise StreamgaugeError(msg)
