@@ -28,8 +28,8 @@ _SESSION = {
     "default_transaction_isolation": "read committed",
 }
 """Settings of PostgreSQL that change what is written or read, whatever the server, database, role or environment says."""
-_LATER = ("08", "53300", "57P")
-"""Beginnings of SQLSTATEs: connection exceptions, too many connections, interventions such as a shutdown."""
+_LATER = ("08", "25006", "53300", "57P")
+"""Beginnings of SQLSTATEs: connection exceptions, read-only as after a failover, too many connections, interventions such as a shutdown."""
 _ENDED = ("40", "55P03", "57014")
 """Beginnings of SQLSTATEs: a deadlock or conflict with another transaction, a lock or a statement that took longer than allowed."""
 _SOON = ("starting up", "shutting down", "recovery mode", "too many", "slots are reserved")
@@ -117,11 +117,11 @@ def _set_session(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 
 
 def _is_away(error: SQLAlchemyError, reason: str) -> bool:
+    if state := getattr(getattr(error, "orig", None), "sqlstate", None):
+        return (isinstance(error, DBAPIError) and error.connection_invalidated) or str(state).startswith(_LATER)
     if not isinstance(error, OperationalError):
         return False
     if isinstance(error.orig, sqlite3.Error):
         return "locked" in reason
-    if state := getattr(error.orig, "sqlstate", None):
-        return error.connection_invalidated or str(state).startswith(_LATER)
     # Without a state there is no connection. If it was the server that refused it, it says FATAL.
     return "FATAL:" not in reason or any(sign in reason for sign in _SOON)

@@ -91,6 +91,7 @@ class KeyedTable:
             if not is_ours:
                 msg = f"{self.database} has a table {self.name} that Streamgauge did not create; rename it, or choose another database"
                 raise DatabaseRefuses(msg)
+            connection.execute(sa.update(BATCHES).where(self._is_entry).values(table_name=self.name))  # is it writable?
 
     def write(self, changes: pa.Table, query_id: str, batch: int) -> None:
         """Writes batch `batch` of the checkpoint with that id, unless it is already written. Batch 0 replaces all rows.
@@ -102,7 +103,7 @@ class KeyedTable:
             if not self._is_next(connection, query_id, batch):
                 return
             if batch == 0:
-                connection.execute(self.table.delete())
+                self._empty(connection)
             upsert = _INSERT[self.database.engine.dialect.name](self.table)
             others = {name: upsert.excluded[name] for name in self.columns.names if name not in self.key}
             upsert = upsert.on_conflict_do_update(index_elements=list(self.key), set_=others) if others else upsert.on_conflict_do_nothing()
@@ -111,6 +112,15 @@ class KeyedTable:
                 rows = changes.filter(pc.field(IS_DELETED) == is_deletion).drop_columns(IS_DELETED)
                 for some in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
                     connection.execute(statement, some.to_pylist())
+
+    def _empty(self, connection: sa.Connection) -> None:
+        """Deletes all rows. Creates the table again if the query has got other columns."""
+        described = sa.inspect(connection).get_columns(self.name)
+        if [column["name"] for column in described] == self.columns.names:
+            connection.execute(self.table.delete())
+        else:
+            self.table.drop(connection)
+            self.table.create(connection)
 
     def _is_next(self, connection: sa.Connection, query_id: str, batch: int) -> bool:
         """Notes `batch` as the last one. False if it is noted already. Locks the entry until the end of the transaction."""
@@ -148,12 +158,16 @@ class KeyedTable:
             self.table.drop(connection)
 
     @property
+    def _is_entry(self) -> sa.ColumnElement[bool]:
+        return BATCHES.c.table_name == self.name
+
+    @property
     def _entry(self) -> sa.Select[Any]:
-        return sa.select(BATCHES).where(BATCHES.c.table_name == self.name)
+        return sa.select(BATCHES).where(self._is_entry)
 
     @property
     def _no_entry(self) -> sa.Delete:
-        return sa.delete(BATCHES).where(BATCHES.c.table_name == self.name)
+        return sa.delete(BATCHES).where(self._is_entry)
 
 
 def _value(value: Any, kind: T.DataType) -> Any:  # noqa: ANN401 - any value of a row

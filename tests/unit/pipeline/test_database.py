@@ -1,5 +1,6 @@
 """Tables of a relational database: upserts by key, each batch exactly once, on a real PostgreSQL and on SQLite."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import reduce
@@ -130,6 +131,16 @@ def test_the_first_batch_of_a_new_checkpoint_replaces_the_rows(table):
     assert counts(table) == {"b": 5}
 
 
+def test_a_query_with_another_column_begins_with_a_table_that_has_it(table):
+    table.write(changes(row("a", 1)), FIRST, 0)
+    before = replace(table, columns=T.StructType([one for one in table.columns if one.name != "share"]))
+    before.drop()
+    before.prepare()
+    table.prepare()
+    table.write(changes(row("b", 5, share=0.5)), SECOND, 0)
+    assert [(one["place"], one["share"]) for one in table.read().rows] == [("b", 0.5)]
+
+
 @pytest.mark.parametrize(("query_id", "batch"), [(FIRST, 2), (SECOND, 1)])
 def test_a_batch_that_does_not_follow_the_last_one_is_refused(table, query_id, batch):
     table.write(changes(row("a", 1)), FIRST, 0)
@@ -162,6 +173,13 @@ def test_a_dropped_table_is_created_again(table):
     table.prepare()
     table.write(changes(row("a", 1)), FIRST, 0)
     assert counts(table) == {"a": 1}
+
+
+def test_a_server_that_is_read_only_as_after_a_failover_is_waited_for(postgres):
+    table = table_at(postgres.new_database())
+    table.prepare()
+    with refused("does not answer (cannot execute DELETE in a read-only transaction)", by=DatabaseUnavailable):
+        execute(table, "set transaction read only; delete from stats")
 
 
 @pytest.mark.parametrize(
