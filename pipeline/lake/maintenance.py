@@ -17,6 +17,7 @@ from pipeline.spark.errors import SparkFailure, spark_errors
 from pipeline.spark.session import session_config
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
+SHORT_SECONDS = 3600
 ATTEMPTS = 4
 _CONFLICT = re.compile(r"DELTA_CONCURRENT_\w+|Concurrent\w+Exception")
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -27,16 +28,18 @@ _UNLOGGED = {"spark.databricks.delta.vacuum.logging.enabled": "false"}
 def maintain_table(table: LakeTable, spark: SparkSession, settings: Settings, retain_seconds: float) -> str:
     """Maintains a Delta table, and returns a line on it. Files that no longer belong to it are kept for `retain_seconds`.
 
-    Skips a table in an object store that a query is writing: when two Spark drivers commit at the same time, one commit can be lost.
+    Skips a table that a query is writing if it is in an object store, where one of two commits at the same time can be lost, or if
+    `retain_seconds` is below SHORT_SECONDS: files of a batch that is not committed belong to no version.
     Raises StreamgaugeError on failure.
     """
     with contextlib.ExitStack() as held:
-        if settings.is_lake_remote:
+        if settings.is_lake_remote or retain_seconds < SHORT_SECONDS:
             writers = [one for one in known(settings) if one.sink.delta_table(settings) == table.path]
-            if not writers:
+            if not writers and settings.is_lake_remote:
                 return f"{table.name} ({table.format}): skipped: no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
             try:
-                held.enter_context(locked_checkpoints(writers[0], settings))
+                for writer in writers:
+                    held.enter_context(locked_checkpoints(writer, settings))
             except StreamgaugeError as error:
                 return f"{table.name} ({table.format}): skipped: {error}"
         deletions = settings.lake / DELETIONS / table.path.name
