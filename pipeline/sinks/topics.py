@@ -19,7 +19,7 @@ from contract.topics import ALERTS, DEAD_LETTERS, MAX_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, SchemaBook, Subject, WriterSchemas, encoded
 from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.sinks.sink import Deletion, Sink
-from pipeline.sources.kafka import kafka_options, records_from, source_partitions
+from pipeline.sources.kafka import first_and_end_offsets, kafka_options, records_from, source_partitions
 
 ALERT = ("time", "level", "query", "what", "detail")
 """The fields of an alert, see contract.topics.ALERTS."""
@@ -51,7 +51,8 @@ class TopicSink(Sink):
 
     def _to_kafka(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
         for topic in self.topics:
-            source_partitions(settings, topic.name)  # fail fast: Spark's sink would wait for a missing topic as if Kafka were down
+            # Fail fast: Spark's sink would wait for a missing topic, or one without a leader, as if Kafka were down.
+            first_and_end_offsets(settings, source_partitions(settings, topic.name))
         options = {
             **({} if "topic" in records.columns else {"topic": self.topic.name}),
             "kafka.max.request.size": str(MAX_RECORD_BYTES),
