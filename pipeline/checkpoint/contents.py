@@ -5,9 +5,11 @@ that was planned but not committed runs again with the same plan. Both folders k
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from contract.errors import StreamgaugeError
@@ -17,6 +19,11 @@ Partition = tuple[str, int]
 """Topic and partition number."""
 Offsets = Mapping[Partition, int]
 FILES: Partition = ("files", 0)
+WAYS_OUT = (
+    "restore a copy of the whole checkpoint, and of the same time the archive or database table that the query writes, "
+    "or write all again from the records that the source still has"
+)
+"""What to do about a damaged checkpoint; `streamgauge reset` is for the second way."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -75,6 +82,29 @@ class Checkpoint:
         ends = {which: end for source in sources if source != "-" for which, end in offsets_of(_parsed(source, path)).items()}
         return Batch(number, ends, int(_parsed(metadata, path)["batchWatermarkMs"]))
 
+    def check(self) -> None:
+        """Raises StreamgaugeError for a file that is missing, empty or cut, of those that a start reads.
+
+        Of the state, Spark's checksums find a file that was changed or cut, but not one that is empty.
+        """
+        planned, committed = last_entry(self.folder / "offsets", lines=3), last_entry(self.folder / "commits", lines=2)
+        is_new, query_id = max(planned, committed) < 0, self.query_id
+        if is_new:
+            return
+        if query_id is None:
+            raise _damaged(self.folder / "metadata", "it is missing")
+        if planned not in {committed, committed + 1}:
+            behind = "offsets" if planned < committed else "commits"
+            raise _damaged(self.folder / behind / str(max(committed, planned - 1)), "it is missing")
+        source, plan = self.folder / "sources" / "0", self.batch(planned)
+        read = plan.ends.get(FILES, 1) - 1 if plan else 0
+        if last_entry(source, lines=2) < read:
+            raise _damaged(source / str(read), "it is missing")
+        if isinstance(self.folder, Path):
+            for path in self.folder.glob("state/**/*.delta"):
+                if path.stat().st_size == 0:
+                    raise _damaged(path, "it is empty")
+
     @property
     def sources(self) -> int | None:
         """The number of sources in Spark's plan, which later runs must keep. None before the first batch is planned."""
@@ -92,6 +122,28 @@ class Checkpoint:
         path = self.folder / "commits" / str(number)
         text = text_of(path)
         return None if text is None else _parsed(_lines(text, path)[1], path).get("nextBatchWatermarkMs")
+
+
+def last_entry(log: StoragePath, lines: int) -> int:
+    """The newest number in a log of Spark; -1 if it is empty. An entry is a file N, or N.compact, which has all entries before it.
+
+    lines: how many each has at least. Raises StreamgaugeError for an entry that is missing, and for one that is empty or cut, of the last two
+    or from N.compact on.
+    """
+    entries = {int(name.partition(".")[0]): log / name for name in names_in(log) if name.removesuffix(".compact").isdigit()}
+    last = max(entries, default=-1)
+    compact = max((number for number, path in entries.items() if path.suffix), default=None)
+    for number in range(min(entries, default=0) if compact is None else compact, last + 1):
+        if number not in entries:
+            raise _damaged(log / str(number), "it is missing")
+    for number in range(max(min(entries, default=0), last - 1) if compact is None else compact, last + 1):
+        text = text_of(entries[number]) or ""
+        found = text.splitlines()
+        if len(found) < lines or not re.fullmatch(r"v\d+", found[0]):
+            raise _damaged(entries[number], f"it has {len(text)} characters")
+        if found[-1] not in {found[0], "-"}:
+            _parsed(found[-1], entries[number])
+    return last
 
 
 def offsets_of(by_topic: Mapping[str, Mapping[str, int]]) -> dict[Partition, int]:
@@ -135,5 +187,4 @@ def _parsed(text: str, path: StoragePath) -> Any:  # noqa: ANN401 - whatever JSO
 
 
 def _damaged(path: StoragePath, why: str) -> StreamgaugeError:
-    msg = f"{path} is damaged ({why}); restore the checkpoint from a copy, or recount from the start (`streamgauge reset` the query)"
-    return StreamgaugeError(msg)
+    return StreamgaugeError(f"{path} is damaged ({why}); {WAYS_OUT} (`streamgauge reset` the query)")

@@ -7,6 +7,7 @@ from enum import Enum
 from contract.kafka.errors import java_forbidden, java_refused
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace
+from pipeline.checkpoint.contents import WAYS_OUT
 from pipeline.checkpoint.use import records_gone
 from pipeline.monitoring.measures import failure_of
 
@@ -28,7 +29,14 @@ _OTHER_STATE = (
     "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH",
 )
-_DAMAGED = ("Checksum error", "MALFORMED_LOG_FILE", "Malformed log file", "Incomplete log file")
+_DAMAGED = (
+    "Checksum error",
+    "MALFORMED_LOG_FILE",
+    "Malformed log file",
+    "Incomplete log file",
+    "BATCH_METADATA_NOT_FOUND",
+    "CANNOT_LOAD_STATE_STORE",
+)
 _NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|AmbiguousNames|DatabaseRefuses): (.+)")
 _DATABASE_UNAVAILABLE = re.compile(r"\bDatabaseUnavailable: (.+)")
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
@@ -58,7 +66,7 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         f"the query has changed, and the state in {checkpoint.folder} does not fit it: raise its version in the code, "
         f"which recounts from the start and keeps the old checkpoint, or delete that with {reset}"
     )
-    damaged = f"its checkpoint is damaged: restore {checkpoint.folder} from a copy, or recount from the start ({reset}): {error}"
+    damaged = f"its checkpoint is damaged: {error}; {WAYS_OUT} ({reset})"
     if why := java_forbidden(settings.kafka, text):
         return Diagnosis(why, Remedy.PERSON)
     if why := java_refused(settings.kafka, text):

@@ -131,7 +131,8 @@ class QueryLife:
         except Exception as error:
             if not self._around.starter.is_alive:
                 raise
-            self._fail(str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}")
+            text = str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}"
+            self._fail(text.partition("\n")[0], text)  # a plan may follow, with the names of all its options
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, frozenset()
             self._around.unavailable_since.clear()  # a query that still waits for another server says so again
@@ -162,7 +163,7 @@ class QueryLife:
             self._unknown_ids = frozenset(ids | self._around.starter.schema_ids_ahead(self.query, self._run))
             self._be_due()
         else:
-            self._fail(text)
+            self._fail(text, text)
 
     def finish(self) -> None:
         """Stops the run after the current batch, or now if there is none. A batch in real-time mode would be followed by another at once."""
@@ -198,9 +199,9 @@ class QueryLife:
             pass
         handle(failure)
 
-    def _fail(self, text: str) -> None:
-        """Applies the remedy for the failure with Spark's exception `text`."""
-        found = diagnosis(text, self.query.checkpoint_name.place(self._around.settings), self._around.settings)
+    def _fail(self, reason: str, text: str) -> None:
+        """Applies the remedy for a failure. reason: the part of Spark's exception `text` that tells it."""
+        found = diagnosis(reason, self.query.checkpoint_name.place(self._around.settings), self._around.settings)
         failure = Failure(found.what, failure_of(text).detail)
         if found.remedy is Remedy.PERSON:
             self._give_up(failure)

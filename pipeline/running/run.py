@@ -25,6 +25,7 @@ from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sinks.sink import out_of_step
+from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.sources.topic import KafkaTopic
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
@@ -111,11 +112,12 @@ class Starter:
         checkpoint, source = query.checkpoint_name.place(self._settings), query.source
         check_reset(query.name, self._settings)
         partitions = self.check_source(query)
+        contents = Checkpoint(checkpoint.folder)
+        contents.check()
+        self._check_sink(query, contents)
         journal = None
         if query.event_time is not None:
             journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
-        contents = Checkpoint(checkpoint.folder)
-        self._check_sink(query, contents)
         others = [] if contents.planned else others_of_query(checkpoint.name, self._settings)
         versions = [str(other.name) for other in others if other.name.mode == checkpoint.name.mode]
         committed = contents.batch(contents.last_committed)
@@ -129,6 +131,8 @@ class Starter:
     def check_source(self, query: Query) -> list[Partition]:
         """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
         partitions = query.source.partitions(self._settings)
+        if isinstance(query.source, KafkaTopic):
+            first_and_end_offsets(self._settings, partitions)  # Kafka lists the topics of a partition that has no leader, too
         check_source(query.checkpoint_name.place(self._settings), query.source.ids(partitions, self._settings), self._settings)
         return partitions
 
@@ -169,7 +173,7 @@ class Starter:
 
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
-        query.source.partitions(self._settings)
+        self.check_source(query)
         _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
         names_in(self._settings.lake)
 

@@ -8,7 +8,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.paths import StoragePath, names_in
+from contract.storage.paths import StoragePath
+from pipeline.checkpoint.contents import last_entry
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sources.kafka import ORIGIN
 
@@ -65,9 +66,8 @@ class ParquetArchive(Archive):
         return self._writer(rows, settings, "parquet")
 
     def last_batch(self, spark: SparkSession, settings: Settings, query_id: str | None) -> int:  # noqa: ARG002 - the log names no query
-        """The newest entry of Spark's metadata log."""
-        entries = (name.removesuffix(".compact") for name in names_in(self.folder(settings) / "_spark_metadata"))
-        return max((int(entry) for entry in entries if entry.isdigit()), default=-1)
+        """The newest entry of Spark's metadata log. Raises StreamgaugeError when the log is damaged."""
+        return last_entry(self.folder(settings) / "_spark_metadata", lines=1)
 
 
 @dataclass(frozen=True)
