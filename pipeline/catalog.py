@@ -1,12 +1,13 @@
 """All queries: those of the domains, and those of ingested topics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
 from contract.domains import NAMES
 from contract.errors import check_names
+from contract.kafka.create_topics import create_topics
 from contract.settings import Settings
 from contract.storage.checkpoint_names import checkpoints
 from pipeline.database.sink import in_database
@@ -41,10 +42,7 @@ def in_delta(query: Query) -> Query:
 
 
 def beside(query: Query) -> Query:
-    """A new version of a query beside the current one: under the name `<name>.v<version>`, with a checkpoint and topics of its own.
-
-    `streamgauge promote` gives its rows to the readers.
-    """
+    """A new version of a query beside the current one: under the name `<name>.v<version>`, with a checkpoint and topics of its own."""
     ending = f".v{query.version}"
     return replace(query, name=f"{query.name}{ending}", sink=cast("CompactedTopic", query.sink).beside(ending), on_request=True)
 
@@ -60,8 +58,7 @@ def _made_of(query: Query) -> Iterator[Query]:
         yield in_delta(query)
     elif isinstance(query.sink, CompactedTopic):
         yield in_database(query)
-        if not query.has_timers:  # a promotion renames the checkpoint, but the state of a query with timers holds its path
-            yield beside(query)
+        yield beside(query)
 
 
 def run_here(settings: Settings) -> tuple[Query, ...]:
@@ -98,6 +95,13 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
 def is_beside(query: Query) -> bool:
     """Whether the query runs beside another version of it."""
     return isinstance(query.sink, CompactedTopic) and query.sink.current is not None
+
+
+def create_own_topics(queries: Iterable[Query], settings: Settings) -> None:
+    """Creates the missing topics of those `queries` that run beside another version."""
+    own = [topic for query in queries if is_beside(query) for topic in cast("CompactedTopic", query.sink).topics]
+    if own:
+        create_topics(settings.kafka, own, replication_factor=settings.replication_factor, min_insync_replicas=settings.min_insync_replicas)
 
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:

@@ -1,4 +1,4 @@
-"""The commands of the pipeline: run, ingest, verify, promote, reset, state."""
+"""The commands of the pipeline: run, ingest, verify, reset, state."""
 
 import contextlib
 import sys
@@ -35,8 +35,7 @@ def run(
 ) -> None:
     """Run queries continuously, or --once over the records that are there."""
     from contract.kafka.errors import raise_if_access_denied
-    from pipeline.catalog import chosen
-    from pipeline.running.promotion import create_own_topics
+    from pipeline.catalog import chosen, create_own_topics
     from pipeline.running.run import batch_rows
     from pipeline.running.runner import Runner
     from pipeline.sinks.console import on_console, print_rows
@@ -136,27 +135,6 @@ def reset(
         confirm(f"delete this, so that {query} recounts from the start at its next run?", yes=yes)
         delete(chosen, settings, found)
     out.print(f"deleted; {query} recounts from the start at its next run")
-
-
-def promote(
-    query: Annotated[str, typer.Argument(help="a stopped query beside the current version: nest-camera-stats.v2")],
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
-) -> None:
-    """Give the rows of a new version to the readers of the current one. The query then continues under its own name."""
-    from contract.storage.removal import confirm
-    from pipeline.running.promotion import Promotion
-
-    settings = Settings.from_environment()
-    promotion = Promotion.of(query, settings)
-    with promotion.held():
-        changes = promotion.changes()
-        for topic, values in changes.items():
-            deleted = sum(value is None for value in values.values())
-            out.print(f"topic {topic}: {len(values) - deleted} rows to write, {deleted} to delete")
-        confirm(f"write this, so that readers see the rows of {query}?", yes=yes)
-        promotion.promote(changes)
-    out.print(f"promoted; `streamgauge run {promotion.current.name}` continues where {query} stopped")
-    out.print(f"{promotion.new.sink.place} is no longer used")
 
 
 def verify(

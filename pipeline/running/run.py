@@ -25,6 +25,7 @@ from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sinks.sink import out_of_step
+from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.sources.topic import KafkaTopic
 from pipeline.spark.errors import SparkFailure, first_line
@@ -115,6 +116,8 @@ class Starter:
         contents = Checkpoint(checkpoint.folder)
         contents.check()
         self._check_sink(query, contents)
+        if not contents.planned:
+            self._check_recount(query)
         journal = None
         if query.event_time is not None:
             journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
@@ -142,6 +145,18 @@ class Starter:
         # The rows of a batch that was planned but not committed may be in the sink, which then skips it.
         if held not in {None, done, max(checkpoint.planned, default=-1)}:
             raise StreamgaugeError(out_of_step(query.name, query.sink.place, held, done))
+
+    def _check_recount(self, query: Query) -> None:
+        """Raises StreamgaugeError if a recount would replace rows of records that Kafka no longer has, by rows that lack these records."""
+        source, sink = query.source, query.sink
+        if not (isinstance(source, KafkaTopic) and isinstance(sink, CompactedTopic)):
+            return
+        if (gone := source.records_gone(self._settings)) and sink.deletions(self._settings):
+            ways_out = f"give them up (`streamgauge reset {query.name}`)"
+            if sink.current is None:
+                ways_out = f"leave them and count into a topic of its own (`streamgauge run {query.name}.v{query.version}`), or {ways_out}"
+            msg = f"topic {source.name} no longer has its first {gone} records, and {sink.place} has rows that counted them: a recount would replace these by rows that lack them; {ways_out}"
+            raise StreamgaugeError(msg)
 
     def _write(self, query: Query, rows: DataFrame, checkpoint: CheckpointPlace) -> StreamingQuery:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)

@@ -72,13 +72,13 @@ class KafkaTopic:
     def reset_notes(self, settings: Settings) -> list[str]:
         """Notes on records that the topic no longer has, and on where the next run starts."""
         notes = []
-        if gone := self._records_gone(settings):
+        if gone := self.records_gone(settings):
             notes.append(f"topic {self.name} no longer has its first {gone} records: their results are not computed again")
         if settings.starting_offsets != "earliest" and not self.is_table:
             notes.append(f"the next run starts at STREAMGAUGE_STARTING_OFFSETS={settings.starting_offsets}, and not at the earliest record")
         return notes
 
-    def _records_gone(self, settings: Settings) -> int:
+    def records_gone(self, settings: Settings) -> int:
         """The number of records that the topic has deleted; 0 if Kafka does not answer."""
         with contextlib.suppress(StreamgaugeError):
             return sum(first for first, _ in first_and_end_offsets(settings, source_partitions(settings, self.name)).values())
