@@ -133,10 +133,15 @@ class Starter:
 
     def check_source(self, query: Query) -> list[Partition]:
         """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
+        partitions = self._partitions(query)
+        check_source(query.checkpoint_name.place(self._settings), query.source.ids(partitions, self._settings), self._settings)
+        return partitions
+
+    def _partitions(self, query: Query) -> list[Partition]:
+        """The partitions of the source. Raises KafkaUnavailable also if one of them has no leader."""
         partitions = query.source.partitions(self._settings)
         if isinstance(query.source, KafkaTopic):
-            first_and_end_offsets(self._settings, partitions)  # Kafka lists the topics of a partition that has no leader, too
-        check_source(query.checkpoint_name.place(self._settings), query.source.ids(partitions, self._settings), self._settings)
+            first_and_end_offsets(self._settings, partitions)  # Kafka lists partitions without a leader, too
         return partitions
 
     def _check_sink(self, query: Query, checkpoint: Checkpoint) -> None:
@@ -188,7 +193,7 @@ class Starter:
 
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""
-        self.check_source(query)
+        self._partitions(query)
         _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
         names_in(self._settings.lake)
 
