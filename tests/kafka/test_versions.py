@@ -69,8 +69,8 @@ def test_it_fills_its_own_topic_and_verify_compares_both(both_versions):
 
 
 def test_a_version_whose_source_has_lost_records_does_not_replace_the_rows_that_counted_them(both_versions):
-    before = results(both_versions)
-    for cut in both_versions.kafka.admin().delete_records([TopicPartition("nest-logs", number, 30) for number in range(3)]).values():
+    before, admin = results(both_versions), both_versions.kafka.admin()
+    for cut in admin.delete_records([TopicPartition("nest-logs", number, 30) for number in range(3)]).values():
         cut.result()
     done = streamgauge("run", STATS, "--once", settings=both_versions)
     assert done.returncode == 2
