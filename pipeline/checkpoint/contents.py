@@ -139,7 +139,7 @@ def last_entry(log: StoragePath, lines: int) -> int:
     for number in range(max(min(entries, default=0), last - 1) if compact is None else compact, last + 1):
         text = text_of(entries[number]) or ""
         found = text.splitlines()
-        if len(found) < lines or not re.fullmatch(r"v\d+", found[0]):
+        if len(found) < lines or not re.fullmatch(r"\0?v\d+", found[0]):  # a null byte stands before the offsets of a Kafka source
             raise _damaged(entries[number], f"it has {len(text)} characters")
         if found[-1] not in {found[0], "-"}:
             _parsed(found[-1], entries[number])
