@@ -64,7 +64,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
     output_format: FormatOption = "table",
 ) -> None:
-    """Show the status of each query: state, rates, lag, watermark, late rows, last error."""
+    """Show the status of each query: state, rates, lag, watermark, late rows, last error, and the last alerts."""
     from datetime import UTC, datetime
 
     from contract.query_status import read_statuses
@@ -81,7 +81,8 @@ def status(
     elif output_format == "json":
         sys.stdout.write(status_table.as_json(read_statuses(settings, warn)) + "\n")
     else:
-        console.print(status_table.as_table(read_statuses(settings, warn), datetime.now(UTC), console.width))
+        found, alerts = read_statuses(settings, warn), status_table.recent_alerts(settings)
+        console.print(status_table.as_table(found, datetime.now(UTC), console.width, alerts))
 
 
 def dead_letters(

@@ -51,6 +51,11 @@ class Cluster:
         worker.kill()
         eventually(lambda: not any(executor.is_running() for executor in executors), "the executors of the killed worker to end")
 
+    def kill_executor(self, number: int) -> None:
+        """kill -9 of the executor of a worker alone, as the kernel does when memory is short."""
+        (executor,) = psutil.Process(self.workers[number].pid).children()
+        executor.kill()
+
     def state(self):
         """What the master's web page says, as JSON; nothing while it does not answer."""
         try:

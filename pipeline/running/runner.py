@@ -15,9 +15,12 @@ from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import TopicMissing
 from contract.process.stop_signals import Stopped, StopRequest
 from contract.process.waiting import FINISH_SECONDS
+from contract.query_status import SILENT, read_statuses
 from contract.settings import Settings
+from contract.text import utc_text
 from pipeline.checkpoint.use import CheckpointInUse, claim, held
 from pipeline.monitoring.alerts import Alerts
+from pipeline.monitoring.executors import ExecutorWatch, executors_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, Watches
 from pipeline.query import Query
@@ -27,6 +30,8 @@ from pipeline.running.run import Starter
 FIRST_BATCH_SECONDS = 20
 SOURCES_SECONDS = 60
 """How often it is checked that no source was recreated while its queries run."""
+PIPELINE = "pipeline"
+"""The name in alerts that are not about one query."""
 
 
 class Runner:
@@ -70,6 +75,8 @@ class Runner:
         with contextlib.ExitStack() as locks:
             mine = [query for query in in_order if self._hold(query, locks, unless_running)]
             with self._surroundings() as around:
+                if mine:
+                    self._tell_of_a_kill({query.name for query in mine}, around.alerts)
                 for query in mine:
                     life = self._lives[query.name] = QueryLife(query, around)
                     self._begin(life)
@@ -89,15 +96,24 @@ class Runner:
             return False
         return True
 
+    def _tell_of_a_kill(self, names: Collection[str], alerts: Alerts) -> None:
+        """Warns if the last process that ran one of the queries ended without stopping it. None runs one now: this process has their locks."""
+        with contextlib.suppress(StreamgaugeError):  # each query finds out by itself whether it can reach Kafka
+            killed = [
+                one for one in read_statuses(self.settings, self.say) if one.query in names and (one.has_process or one.state == SILENT)
+            ]
+            if killed:
+                heard_at = max(one.heard_at for one in killed)
+                what = f"the run before this one was killed, or its container or machine was; it was last heard of at {utc_text(heard_at)}, and the queries continue from their checkpoints"
+                self._alert(alerts, "warning", PIPELINE, what)
+
     @contextlib.contextmanager
     def _surroundings(self) -> Iterator[Surroundings]:
         """Creates what the queries share. On exit, stops them and sends the remaining reports, even after an error."""
         with contextlib.ExitStack() as at_end:
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
-            watches = Watches(self.settings, partial(self._alert, alerts))
-            # With --once, all that is there is behind, and nothing more comes.
-            look = (lambda *_: None) if self.once else partial(self._look, watches)
+            look = partial(self._look, Watches(self.settings, partial(self._alert, alerts)), ExecutorWatch(), alerts)
             progress = ProgressToKafka(self.settings, self.say, self._on_progress, look)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
@@ -107,9 +123,18 @@ class Runner:
             self._starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
             yield Surroundings(self.settings, self._starter, alerts, progress, self.say, self._calls.put, self.once)
 
-    def _look(self, watches: Watches, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]) -> None:
-        """Looks at the running queries and, now and then, at their sources. Called in another thread."""
-        watches.look(rows, topic_ends)
+    def _look(
+        self, watches: Watches, executors: ExecutorWatch, alerts: Alerts, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]
+    ) -> None:
+        """Looks at the executors and, unless all that is there is behind and nothing more comes, at the running queries. Called in another thread."""
+        for level, what in executors.look(executors_of(self.spark)):
+            self._alert(alerts, level, PIPELINE, what)
+        if not self.once:
+            watches.look(rows, topic_ends)
+            self._check_sources()
+
+    def _check_sources(self) -> None:
+        """Now and then, abandons the queries whose source is another than when they started."""
         if time.monotonic() < self._sources_due:
             return
         self._sources_due = time.monotonic() + SOURCES_SECONDS

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import orjson
@@ -13,13 +13,19 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.errors import StreamgaugeError
+from contract.kafka.recent_records import Recent, RecentReader, of_message
 from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
+from contract.rows import Row, decoder
 from contract.settings import Settings
 from contract.terminal import can_redraw
 from contract.text import behind, duration, printable
+from contract.topics import ALERTS, Alert
 
 WATCH_SECONDS = 1.5
+RECENT_ALERTS = Recent(records=5, within=timedelta(hours=1))
+"""The alerts that the table shows."""
+_LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "resolved": "green"}
 NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
 _STYLES = {
     RUNNING: "green",
@@ -40,8 +46,15 @@ def as_json(found: Sequence[QueryStatus]) -> str:
     return orjson.dumps([status.as_row() for status in found]).decode()
 
 
-def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> RenderableType:
-    """A table that fits `width` terminal columns, followed by the last error of each query that had one."""
+def recent_alerts(settings: Settings) -> list[Row]:
+    """The newest alerts, oldest first. Raises StreamgaugeError when Kafka cannot be read."""
+    with RecentReader(settings.kafka, ALERTS.name, RECENT_ALERTS, of_message(decoder(Alert))).opened() as reader:
+        reader.read_to_end()
+        return reader.table.rows()
+
+
+def as_table(found: Sequence[QueryStatus], now: datetime, width: int, alerts: Sequence[Row] = ()) -> RenderableType:
+    """A table that fits `width` terminal columns, followed by the last error of each query that had one, and `alerts`."""
     if not found:
         return Text(NOTHING)
     columns = dict(zip(_COLUMNS, zip(*(_cells(status, now) for status in found), strict=True), strict=True))
@@ -57,7 +70,8 @@ def as_table(found: Sequence[QueryStatus], now: datetime, width: int) -> Rendera
     for line in zip(*columns.values(), strict=True):
         table.add_row(*line)
     hint = [Text(f"No room for {', '.join(left_out)}; --format json has them.", style="dim")] if left_out else []
-    return Group(table, *hint, *(_error(status, now) for status in found if status.error))
+    errors = [_error(status, now) for status in found if status.error]
+    return Group(table, *hint, *errors, *(_alert(alert, now) for alert in alerts))
 
 
 def watch(settings: Settings, console: Console) -> None:
@@ -71,7 +85,8 @@ def watch(settings: Settings, console: Console) -> None:
 
     def current() -> RenderableType:
         warnings: list[str] = []
-        table = as_table(read_statuses(settings, warnings.append, topic_ends), datetime.now(UTC), console.width)
+        found = read_statuses(settings, warnings.append, topic_ends)
+        table = as_table(found, datetime.now(UTC), console.width, recent_alerts(settings))
         return Group(*(Text(f"warning: {text}", style="yellow") for text in warnings), table)
 
     shown = current()
@@ -113,6 +128,11 @@ def _cells(status: QueryStatus, now: datetime) -> list[Text]:
 def _error(status: QueryStatus, now: datetime) -> Text:
     ago = "" if status.error_at is None else f", {duration(now - status.error_at)} ago"
     return Text.assemble((f"{printable(status.query)}, last error{ago}: ", "bold red"), printable(status.error or ""))
+
+
+def _alert(alert: Row, now: datetime) -> Text:
+    head = f"{alert['level']}, {duration(now - alert['time'])} ago: "
+    return Text.assemble((head, _LEVEL_STYLES[alert["level"]]), printable(f"{alert['query']}: {alert['what']}"))
 
 
 def _number(number: float | None) -> str:

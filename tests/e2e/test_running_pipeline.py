@@ -125,7 +125,8 @@ def test_a_killed_query_falls_silent_its_state_can_be_read_and_a_later_run_stops
     assert "only the first 3 rows" in table.stderr
     assert {path: path.stat().st_mtime_ns for path in files} == files, "reading must not write"
 
-    succeed("run", STATS, "--once", settings=replace(settings, spark_ui_port=None))
+    later = succeed("run", STATS, "--once", settings=replace(settings, spark_ui_port=None)).stderr
+    assert "pipeline: the run before this one was killed" in later
     stopped = status(settings)
     assert (stopped["state"], stopped["lag"], stopped["host"]) == ("stopped", 0, before["host"])
     assert stopped["pid"] != before["pid"]

@@ -189,10 +189,10 @@ def test_a_value_that_is_no_state_is_refused(spoilt):
         decode_state(spoilt)
 
 
-def printed(*found, width=160):
+def printed(*found, width=160, alerts=()):
     console = Console(width=width, record=True, force_terminal=False)
     with console.capture() as captured:
-        console.print(as_table(found, NOON, width))
+        console.print(as_table(found, NOON, width, alerts))
     return captured.get()
 
 
@@ -203,6 +203,11 @@ def test_the_table_says_what_is_wrong_in_capitals_and_the_last_error_below():
     assert re.search(r"counts\b.*\b2 min\b.*\bboom", table), table
     assert "a-0 (5)" in table
     assert "10 min" in table
+
+
+def test_alerts_are_lines_below_the_table():
+    alert = {"time": NOON - timedelta(minutes=3), "level": "warning", "query": "pipeline", "what": "executor 0 [red]has ended[/]"}
+    assert printed(status(), alerts=[alert]).splitlines()[-1] == "warning, 3 min ago: pipeline: executor 0 [red]has ended[/]"
 
 
 def test_names_and_errors_of_the_topic_are_no_markup_of_the_terminal():
