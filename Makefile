@@ -89,6 +89,7 @@ test-realtime: .venv/.dev realtime/.venv/.ready ## the queries in Spark's real-t
 
 compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker
 	$(RUN)python -m pytest tests/compose
+	.ci/compose passed
 
 chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
 	PYTHONPATH=tests $(RUN)python -m chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)

@@ -11,6 +11,7 @@ from zlib import crc32
 import pytest
 from databases import BINARIES, Postgres, running_postgres
 from object_store import CREDENTIALS, ObjectStore
+from playwright.sync_api import Browser, sync_playwright
 from pyspark.sql import SparkSession
 from running import (
     OBJECT_STORE,
@@ -33,6 +34,8 @@ from streamgauge.platform.kafka import EmbeddedKafka
 TOGETHER = (("tests/cluster/", "tests/e2e/"), ("tests/secure/",), ("tests/dashboard/test_browser",))
 """Prefixes of the files that one worker runs, as if they were one file. These start first, because they take longest."""
 
+QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
+"""Flags of Chromium."""
 
 FORBIDDEN = "user namespaces are forbidden"
 """The reason why a test is skipped where the kernel does not allow it."""
@@ -193,3 +196,17 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/results.db"
     return request.getfixturevalue("postgres").new_database()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium: the machine's own, or Playwright's."""
+    with sync_playwright() as playwright:
+        installed = next(
+            filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), playwright.chromium.executable_path
+        )
+        if not os.path.exists(installed):  # noqa: PTH110 - Playwright's path may be empty
+            pytest.skip("no Chromium: neither on the PATH nor Playwright's own; `apt install chromium` or `playwright install chromium`")
+        browser = playwright.chromium.launch(executable_path=installed, args=QUIET_FLAGS)
+        yield browser
+        browser.close()

@@ -270,5 +270,5 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             trigger_seconds=30,
         ),
         *nest_devices.queries(query, settings.future),
-        query("nest-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),
+        query("nest-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=10),
     )

@@ -245,5 +245,5 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             sink=ParquetArchive("taxi/trips", partition_by="date"),
             trigger_seconds=30,
         ),
-        query("taxi-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),
+        query("taxi-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=10),
     )

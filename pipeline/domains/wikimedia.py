@@ -216,5 +216,5 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             sink=ParquetArchive("wikimedia/changes", partition_by="date", origin_prefix="kafka_", event_key=_ARCHIVED_KEY),
             trigger_seconds=30,
         ),
-        copies("wikimedia-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=5),
+        copies("wikimedia-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=10),
     )

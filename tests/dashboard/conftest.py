@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import shutil
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,6 @@ import pytest
 import streamlit as st
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from playwright.sync_api import sync_playwright
 from query_topics import QueryTopics
 from running import PATIENCE_MS, RETRY_SECONDS, environment
 from topic_reset import empty_topics
@@ -171,22 +169,6 @@ def states(settings):
     yield state
     for query in queries:
         write(QUERY_STATES.name, query, None)
-
-
-QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    with sync_playwright() as playwright:
-        installed = next(
-            filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), playwright.chromium.executable_path
-        )
-        if not os.path.exists(installed):  # noqa: PTH110 - Playwright's path may be empty
-            pytest.skip("no Chromium: neither on the PATH nor Playwright's own; `apt install chromium` or `playwright install chromium`")
-        browser = playwright.chromium.launch(executable_path=installed, args=QUIET_FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

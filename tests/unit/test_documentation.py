@@ -14,6 +14,7 @@ import pytest
 from contract.domains import TOPICS
 from contract.settings import Settings
 from streamgauge.demo.services import FAULTS
+from streamgauge.operations.doctor import machine
 from streamgauge.operations.expiry import TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +22,8 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *sorted((ROOT / "workshop").rglob("*.md"))]
 MOST_WORDS = 1200
 DEFAULTS_IN_WORDS = {"cache": "the user's cache folder", "shuffle_partitions": "the number of cores, at most 8"}
+GIGABYTES = {"README.md": 4, "docs/compose.md": 4}
+"""What documents ask for."""
 WORDS = {"late": "--late", "too late": "--too-late", "sent twice": "--duplicates", "corrupt": "--corrupt"}
 
 
@@ -130,16 +133,28 @@ def test_the_faults_of_the_demo_are_the_documented_ones(document):
 def test_containers_have_the_faults_of_the_demo_and_simulated_edits():
     compose = " ".join((ROOT / "docker-compose.yaml").read_text().split())
     assert compose.count(" ".join(FAULTS)) == 3
-    assert (ROOT / ".env").read_text().rstrip().endswith("COMPOSE_PROFILES=simulated")
+    assert [line for line in (ROOT / ".env").read_text().splitlines() if line and not line.startswith("#")] == [
+        "COMPOSE_PROFILES=simulated"
+    ]
 
 
 def test_the_limits_of_the_containers_are_the_documented_ones_and_their_sum():
     compose = (ROOT / "docker-compose.yaml").read_text().replace("mem_limit: 128m", "", 1)  # of `topics`, which ends before the others run
     table = (ROOT / "docs" / "compose.md").read_text().partition("memory limit |")[2].partition("| app ")[0]
     cells = " ".join(line.rpartition(" | ")[2] for line in table.splitlines())
-    *limits, together = [int(figure.replace(",", "")) for figure in re.findall(r"(?:\d,)?\d{3}", cells)]
+    *limits, together = [int(figure.replace(",", "")) for figure in re.findall(r"([\d,]+) MB", cells)]
     assert sorted(limits) == sorted(int(limit) for limit in re.findall(r"mem_limit: (\d+)m", compose))
-    assert together == sum(limits)
+    assert together == sum(limits) <= GIGABYTES["docs/compose.md"] * 1024
+
+
+@pytest.mark.parametrize(("document", "gigabytes"), GIGABYTES.items())
+def test_each_document_asks_for_the_memory_that_doctor_expects(document, gigabytes):
+    assert f"{gigabytes} GB of memory" in (ROOT / document).read_text()
+    assert gigabytes * 1e9 == machine.TOTAL_BYTES
+
+
+def test_doctor_says_what_the_demo_was_measured_to_take():
+    assert f"{machine.DEMO_BYTES / 2**30:.2f} GiB in " in (ROOT / "docs" / "measured.md").read_text()
 
 
 def test_the_code_names_documents_that_exist():
