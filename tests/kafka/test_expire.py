@@ -78,9 +78,10 @@ def test_a_page_and_a_report_lose_the_rows_too(fresh):
     assert len(report) == 35
 
 
-def test_a_null_reaches_its_row_whatever_the_partitions(fresh):
+def test_a_null_reaches_its_row_whatever_the_partitions(fresh, monkeypatch):
     from confluent_kafka.admin import AdminClient, NewTopic
 
+    monkeypatch.setattr(tombstones, "ROWS_AT_ONCE", 30)
     admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
     admin.create_topics([NewTopic("wide", num_partitions=5, config={"cleanup.policy": "compact"})])["wide"].result()
     eventually(lambda: "wide" in admin.list_topics().topics, "the topic")
@@ -91,7 +92,9 @@ def test_a_null_reaches_its_row_whatever_the_partitions(fresh):
     assert spark_like.flush(10) == 0
     tombstones.write_rows(fresh.kafka, "wide", dict.fromkeys(keys))
     where = {}
-    for message in read_topic(fresh, "wide"):
+    records = read_topic(fresh, "wide")
+    assert sum(message.value() is None for message in records) == len(keys), "each is deleted once"
+    for message in records:
         where.setdefault(message.key(), set()).add(message.partition())
     assert {len(partitions) for partitions in where.values()} == {1}, "a row and its null are in different partitions"
 

@@ -4,6 +4,10 @@ import pytest
 from running import one_line_error, streamgauge
 
 from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName
+from pipeline.checkpoint.use import held
+from pipeline.lake.maintenance import maintain_table
+from pipeline.lake.tables import LakeTable
 
 
 @pytest.fixture
@@ -43,3 +47,11 @@ def test_a_parquet_archive_is_left_alone_and_costs_no_spark(settings):
     assert line.startswith("nest_cameras (parquet)")
     assert "Delta" in line
     assert not (settings.logs / "spark.log").exists()
+
+
+def test_a_table_that_a_query_writes_is_skipped_if_files_of_the_batch_under_way_could_be_deleted(tmp_path):
+    settings = Settings(home=tmp_path)
+    table = LakeTable("nest_cameras_delta", settings.lake / "nest" / "cameras_delta", "delta")
+    with held(CheckpointName("nest-archive-delta", 1, "append").place(settings)):
+        line = maintain_table(table, None, settings, 3599)
+    assert line.startswith("nest_cameras_delta (delta): skipped: query nest-archive-delta is already running")
