@@ -21,6 +21,7 @@ from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.sinks.sink import Deletion, Sink
 from pipeline.sources.kafka import first_and_end_offsets, kafka_options, records_from, source_partitions
 
+_BROKEN = "_broken"
 ALERT = ("time", "level", "query", "what", "detail")
 """The fields of an alert, see contract.topics.ALERTS."""
 
@@ -99,9 +100,18 @@ class CompactedTopic(TopicSink):
         rows = newest.where("value is not null").select(self.row(schema, self._schemas(settings)).alias("row"))
         return rows.select(*(F.col("row")[name].alias(name) for name in schema.names))
 
-    def row(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:  # noqa: ARG002 - the other format needs them
+    def row(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:
         """The column `value` as a row. schemas: of values in Avro. Evaluation fails at a value of another form."""
-        return F.from_json(F.col("value").cast("string"), schema, {"mode": "FAILFAST"})
+        broken = F.raise_error(F.lit(f"a value in topic {self.topic.name} that is not a row of it"))
+        read = F.transform(F.array(self.read(schema, schemas)), lambda row: F.when(row[IS_READ], row).otherwise(broken))
+        return read[0].dropFields(IS_READ)
+
+    def read(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:  # noqa: ARG002 - the other format needs them
+        """As `row`, plus IS_READ, which is true unless the value is of another form: then it is false or null, and so are columns."""
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN}
+        parsed = F.from_json(F.col("value").cast("string"), T.StructType([*schema, T.StructField(_BROKEN, T.StringType())]), options)
+        marked = F.transform(F.array(parsed), lambda row: row.withField(IS_READ, row[_BROKEN].isNull() & row.isNotNull()))
+        return marked[0].dropFields(_BROKEN)
 
     def _schemas(self, settings: Settings) -> WriterSchemas | None:  # noqa: ARG002 - as above
         return None
@@ -133,12 +143,9 @@ class CompactedAvroTopic(CompactedTopic):
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return self._to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), settings)
 
-    def row(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:
-        """The column `value` as a row, decoded by `schemas`."""
-        schemas = schemas or WriterSchemas(self.subject.schema)
-        broken = F.raise_error(F.lit(f"a value in topic {self.topic.name} that is not Avro of subject {self.subject.name}"))
-        read = F.transform(F.array(schemas.event(F.col("value"), schema.names)), lambda row: F.when(row[IS_READ], row).otherwise(broken))
-        return read[0].dropFields(IS_READ)
+    def read(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:
+        """As `row`, plus IS_READ, decoded by `schemas`."""
+        return (schemas or WriterSchemas(self.subject.schema)).event(F.col("value"), schema.names)
 
     def _schemas(self, settings: Settings) -> WriterSchemas | None:
         return SchemaBook(SchemaRegistry(settings.registry)).of(self.subject)

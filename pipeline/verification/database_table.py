@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.database.keyed_table import IS_DELETED
-from pipeline.database.sink import DatabaseTable
+from pipeline.database.sink import UNREADABLE, DatabaseTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts
@@ -29,7 +29,8 @@ def verify(check: Check, sink: DatabaseTable) -> Outcome:
     if batch < committed:
         fault = f"the table does not hold batch {committed}, which its query has committed; `streamgauge reset {sink.query}` writes it from the start"
         return check.found(prefix, faults=[fault])
-    last = sink.newest(check.result(prefix.starts, prefix.ends)).where(f"not {IS_DELETED}").drop(IS_DELETED)
+    last = sink.newest(check.result(prefix.starts, prefix.ends)).where(f"not {IS_DELETED} and {sink.key[0]} is not null")
+    last = last.drop(IS_DELETED, UNREADABLE)
     expected, found = _by_key(last, sink.key), {tuple(row[name] for name in sink.key): row for row in held.rows}
     now = {which: end for which, (_, end) in first_and_end_offsets(check.settings, prefix.ends).items()}
     later = check.result(prefix.ends, now).select(*sink.key).distinct()
