@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Self
 
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
@@ -29,6 +31,12 @@ def timestamp_ms_of(message: Message) -> int | None:
     """Kafka's timestamp of a record, ms since 1970. None if it has none, or one in another unit: micro- and nanoseconds are beyond the year 2999."""
     kind, timestamp_ms = message.timestamp()
     return None if kind == TIMESTAMP_NOT_AVAILABLE or not 0 <= timestamp_ms <= LAST_CLOCK_MS else timestamp_ms
+
+
+@lru_cache(maxsize=1)
+def _admin(kafka: KafkaCluster) -> AdminClient:
+    """The client that all readers of a process share."""
+    return kafka.admin()
 
 
 class ResultTable:
@@ -92,6 +100,8 @@ class TableReader:
         self._kafka, self._topic = kafka, topic
         self._ends_ahead: dict[int, int] = {}
         self._next_offsets: dict[int, int] = {}
+        self._assigned: set[int] = set()
+        self._topic_id: str | None = None
         self._lost: KafkaError | None = None
         self._consumer = kafka.consumer(
             {
@@ -111,7 +121,7 @@ class TableReader:
         """
         try:
             raise_if_access_denied(self._kafka)
-            self._start()
+            self._assign(self._first_and_end_offsets())
             yield self
         finally:
             self._consumer.close()
@@ -150,20 +160,33 @@ class TableReader:
                 raise StreamgaugeError(msg)
 
     def check(self) -> None:
-        """Checks that the topic still exists. A consumer alone notices a deleted topic or a hanging broker late.
+        """Checks that the topic is still the same, and adds partitions that are new. A consumer alone notices neither, and a hanging broker late.
 
         Raises StreamgaugeError when Kafka does not answer, or the topic was deleted or recreated.
         """
-        ends = {partition: end for partition, (_, end) in self._first_and_end_offsets().items()}
-        if any(ends.get(partition, 0) < offset for partition, offset in self._next_offsets.items()):
+        offsets = self._first_and_end_offsets()
+        if any(offsets.get(partition, (0, 0))[1] < offset for partition, offset in self._next_offsets.items()) or not self._is_same_topic():
             msg = f"topic {self._topic} at {self._kafka} was recreated; read it again from the start"
             raise StreamgaugeError(msg)
+        if added := {partition: of for partition, of in offsets.items() if partition not in self._assigned}:
+            self._assign(added)
 
-    def _start(self) -> None:
-        offsets = self._first_and_end_offsets()
+    def _is_same_topic(self) -> bool:
+        """Whether the topic has the id that it had at the first call."""
+        try:
+            asked = _admin(self._kafka).describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS)
+            found = str(asked[self._topic].result().topic_id)
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from error
+        self._topic_id = self._topic_id or found
+        return found == self._topic_id
+
+    def _assign(self, offsets: Mapping[int, tuple[int, int]]) -> None:
+        """Begins to read partitions. offsets: the first and end offset by partition."""
         starts = self._starts(offsets)
-        self._ends_ahead = {of.partition: end for of in starts for first, end in [offsets[of.partition]] if max(first, of.offset) < end}
-        self._consumer.assign(starts)
+        self._ends_ahead |= {of.partition: end for of in starts for first, end in [offsets[of.partition]] if max(first, of.offset) < end}
+        self._assigned |= offsets.keys()
+        self._consumer.incremental_assign(starts)
 
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
         """The starting offset by partition. offsets: the first and end offset by partition."""
@@ -174,6 +197,10 @@ class TableReader:
             metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
             if is_forbidden(metadata.error) or (metadata.error and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART):
                 raise no_topic(self._kafka, self._topic, ANSWER_SECONDS)
+            if metadata.error or not metadata.partitions:
+                reason = metadata.error.str() if metadata.error else "it has no partitions"
+                msg = f"topic {self._topic} at {self._kafka} cannot be read at present: {reason}; try again, and see the broker's log"
+                raise StreamgaugeError(msg)
             partitions = [TopicPartition(self._topic, partition) for partition in metadata.partitions]
             return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
         except KafkaException as error:

@@ -5,14 +5,15 @@ import threading
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
+from messages import refused
 from running import RETRY_SECONDS, start_server
 
 from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import create_topics
-from contract.kafka.result_table import read_to_end
+from contract.kafka.result_table import TableReader, read_to_end
 from dashboard.reading.reader import Follower, Snapshot, per_snapshot
 from streamgauge.platform.kafka import EmbeddedKafka
 
@@ -108,6 +109,38 @@ def test_a_topic_that_was_deleted_and_created_anew_is_read_anew(topic, follower,
         (None, {"94110": 5}).__eq__,
         "only the new row was to be there",
     )
+
+
+def test_a_topic_that_was_created_anew_and_has_more_records_than_before_is_noticed(topic, until):
+    topic.count("94107", 1)
+    with TableReader(topic.kafka, topic.name).opened() as reader:
+        reader.read_to_end()
+        reader.check()
+        admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
+        admin.delete_topics([topic.name])[topic.name].result()
+        until(lambda: admin.list_topics(timeout=RETRY_SECONDS).topics, lambda topics: topic.name not in topics, "the topic was to be gone")
+        create_topics(topic.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=topic.name)])
+        for zip_code in ("94110", "94111", "94112"):
+            topic.count(zip_code, 5)
+        with refused(topic.name, "recreated"):
+            reader.check()
+
+
+def test_a_partition_that_was_added_is_read_too(topic, follower, until):
+    topic.count("94107", 1)
+    until(lambda: counts(follower.snapshot.rows), {"94107": 1}.__eq__, "a row was to appear")
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic.name, 2)])[topic.name].result()
+    producer = Producer({"bootstrap.servers": topic.bootstrap_servers})
+    producer.produce(topic.name, key="b", value='{"zip_code": "94110", "count": 2}', partition=1)
+    assert producer.flush(RETRY_SECONDS) == 0
+    until(lambda: counts(follower.snapshot.rows), {"94107": 1, "94110": 2}.__eq__, "the row of the new partition was to appear")
+    assert follower.snapshot.error is None
+
+
+def test_an_error_about_a_topic_is_no_empty_topic(settings):
+    with refused("a/name", "cannot be read", "Invalid topic"):
+        read_to_end(settings.kafka, "a/name")
 
 
 def test_a_follower_keeps_its_rows_while_kafka_is_away_and_goes_on_afterwards(own_broker, until):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+import orjson
 import pytest
 from plain import write_topic
 from query_topics import QueryTopics
@@ -74,6 +75,20 @@ def test_a_topic_that_is_gone_hides_the_lag_of_no_other_query(fresh):
     write_topic(fresh, "nest-logs", [b"{}"] * 3, partitions=1)
     lags = {row["query"]: row["lag"] for row in json.loads(succeed("status", "--format", "json", settings=fresh).stdout)}
     assert lags["nest-camera-stats"] == 3
+
+
+def test_rows_of_another_program_are_left_out_with_a_warning(fresh):
+    stats = orjson.loads('{"zip_code": "94107", "window": {"start": "2026-01-01T12:00:00Z", "end": "2026-01-01T13:00:00Z"}, "count": 3}')
+    values = [stats, stats | {"count": "many"}, stats | {"zip_code": None}, {"window": stats["window"]}]
+    for number, value in enumerate(values):
+        write_topic(fresh, "nest-camera-stats", [orjson.dumps(value)], key=b"%d" % number)
+    QueryTopics(fresh.bootstrap_servers, {"states": "query-states"}).state("nest-camera-stats")
+    write_topic(fresh, "query-states", [b'{"query": "orders"}'], key=b"orders")
+    for command, rows, left_out in ((("report", "nest-camera-stats"), 1, "3 rows"), (("status",), 1, "1 row")):
+        done = streamgauge(*command, "--format", "json", settings=fresh)
+        assert (done.returncode, len(json.loads(done.stdout))) == (0, rows), done.stderr
+        assert done.stderr.startswith(f"warning: {left_out} of topic "), done.stderr
+        assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def test_dead_letters_are_listed_newest_first_and_by_reason(fresh):
