@@ -1,10 +1,8 @@
-"""Formats times, durations and sizes, checks JSON, and makes text safe to show: no passwords, no terminal escape sequences."""
+"""Formats times, durations and sizes, and makes text safe to show: no passwords, no terminal escape sequences."""
 
 import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-
-import orjson
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
@@ -16,15 +14,6 @@ _CREDENTIALS_IN_URL = re.compile(r"(?i)\b(?!abfss:)([a-z][a-z0-9+.-]*://)[^\s\"'
 def without_credentials(text: str) -> str:
     """The text with *** in place of user name and password in each URL."""
     return _CREDENTIALS_IN_URL.sub(r"\1***@", text)
-
-
-def is_json(text: bytes) -> bool:
-    """Whether the text is one valid JSON value."""
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 def printable(text: str) -> str:

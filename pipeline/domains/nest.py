@@ -13,8 +13,10 @@ from contract import durations
 from contract.domains.nest import NEST_CAMERA_ACTIVITY, NEST_CAMERA_ALERTS, NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_CROWDS, NEST_LOGS
 from contract.settings import Settings
 from pipeline.domains import nest_devices
-from pipeline.formats.dead_letters import dead_letters, json_reason
-from pipeline.formats.record_clock import latest_event
+from pipeline.formats.dead_letters import dead_letters
+from pipeline.formats.json_text import json_reason, parsed, repeats_a_name
+from pipeline.formats.json_values import time
+from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedTopic, CompactedTopicWithAlerts, DeadLetterTopic
@@ -40,12 +42,10 @@ CAMERA = (
     "activity_zones array<struct<name: string, id: string>>, public_share_url string, snapshot_url string, "
     f"last_event struct<{LAST_EVENT}>"
 )
-_CAMERAS = f"cameras: map<string, struct<{CAMERA}>>"
-DOCUMENT = f"devices struct<{_CAMERAS}>"
+DOCUMENT = f"devices struct<cameras: map<string, struct<{CAMERA}>>>"
 _WHAT_SIGHTINGS_USE = "device_id string, last_event struct<has_person: boolean, start_time: timestamp>"
 _WHAT_REPORTS_USE = f"{_WHAT_SIGHTINGS_USE}, is_online boolean"
 _EVENT_KEY = ("device_id", "start_time")
-_CORRUPT = "_corrupt"
 _SKEW = "1 hour"
 """A camera is silent when the watermark says so. An idle partition that held the watermark back for a week would hide offline cameras for a week."""
 
@@ -62,7 +62,7 @@ def sightings(records: DataFrame, future: str) -> DataFrame:
     return (
         nest_devices.each_of(records, "cameras", _WHAT_SIGHTINGS_USE)
         .where(F.col("device.last_event.has_person") & is_placed)
-        .select(*ORIGIN, _device_id(), start_time.alias("start_time"))
+        .select(*ORIGIN, "device_id", start_time.alias("start_time"))
     )
 
 
@@ -151,7 +151,7 @@ def reports(records: DataFrame, future: str) -> DataFrame:
         .where(F.col("device").isNotNull())
         .select(
             *ORIGIN,
-            _device_id(),
+            "device_id",
             F.timestamp_millis(F.unix_millis("clock")).alias("at"),
             F.coalesce("device.is_online", F.lit(True)).alias("is_online"),  # noqa: FBT003
             F.when(is_sighting, start_time).alias("sighting"),
@@ -171,7 +171,7 @@ def cameras(records: DataFrame) -> DataFrame:
     return (
         nest_devices.each_of(records, "cameras", CAMERA)
         .where(F.col("device").isNotNull())
-        .select(*ORIGIN, *nest_devices.reported(), _device_id(), audio, *(f"device.{name}" for name in fields))
+        .select(*ORIGIN, *nest_devices.reported(), "device_id", audio, *(f"device.{name}" for name in fields))
     )
 
 
@@ -185,28 +185,31 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
     rest of it is used.
     """
     text = F.col("value").cast("string")
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    document = F.from_json(text, f"devices struct<{_CAMERAS}, {nest_devices.KNOWN_TYPES}>, {_CORRUPT} string", options)
+    reading = parsed(text, f"devices struct<cameras: {nest_devices.map_of(fields_of(CAMERA))}, {nest_devices.read_types()}>")
     # Spark parses the document once when it is a lambda's argument, and once per mention otherwise.
-    return dead_letters(records, F.transform(F.array(document), lambda parsed: _reason(text, parsed, future))[0])
+    return dead_letters(records, F.transform(F.array(reading), lambda read: _reason(text, read, future))[0])
 
 
-def _reason(text: Column, document: Column, future: str) -> Column:
-    all_cameras = F.coalesce(F.map_values(document["devices"]["cameras"]), F.array())
-    timeless = F.exists(all_cameras, lambda camera: camera["last_event"]["has_person"] & camera["last_event"]["start_time"].isNull())
-    in_future = F.exists(all_cameras, lambda camera: camera["last_event"]["start_time"] > latest_event(future))
-    return F.coalesce(
-        json_reason(text, parsed=document["devices"].isNotNull()),
-        F.when(document["devices"].isNull(), "no devices")
-        .when(in_future, "start_time is in the future; the rest was used")
-        .when(document[_CORRUPT].isNotNull(), "a field is of another type; the rest was used")
-        .when(timeless, "a person without start_time; the rest was used"),
-        nest_devices.reason(document, future),
+def _reason(text: Column, read: Column, future: str) -> Column:
+    devices = read["document"]["devices"]
+    cameras = nest_devices.each_in(devices["cameras"])
+    in_future = F.exists(cameras, lambda camera: time(camera["last_event"]["start_time"]) > latest_event(future))
+    timeless = F.exists(cameras, lambda camera: camera["last_event"]["has_person"] & camera["last_event"]["start_time"].isNull())
+    of_a_part = F.coalesce(
+        F.when(in_future, "start_time is in the future"),
+        nest_devices.misfit_of_one(cameras, fields_of(CAMERA)),
+        nest_devices.long_id(devices["cameras"]),
+        F.when(timeless, "a person without start_time"),
+        nest_devices.reason(devices, future),
+        F.when(read["misfits"], "a field is of another type"),
+        F.when(repeats_a_name(text), "a name is there twice in an object"),
     )
-
-
-def _device_id() -> Column:
-    return F.coalesce("device.device_id", "id").alias("device_id")
+    return F.coalesce(
+        F.when(read.isNull(), json_reason(text)),
+        F.when(F.col("clock").isNull(), NO_CLOCK),
+        F.when(devices.isNull(), "no devices"),
+        F.concat(of_a_part, F.lit("; the rest was used")),
+    )
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:

@@ -3,13 +3,17 @@
 `devices` of a document holds an object for each type, and in it each device by its id: devices{thermostats{id: device}, ...}.
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from contract.domains.nest import NEST_TEMPERATURES
+from pipeline.formats.json_text import parsed
+from pipeline.formats.json_values import as_read, is_identifier, misfit, time, too_long, values
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
@@ -23,7 +27,6 @@ DEVICE = (
     "hvac_state string, smoke_alarm_state string, co_alarm_state string, battery_health string"
 )
 """What is often asked of a device. A thermostat lacks the alarms, a smoke alarm the temperatures."""
-KNOWN_TYPES = f"thermostats: map<string, struct<{DEVICE}>>, smoke_co_alarms: map<string, struct<{DEVICE}>>"
 _BY_NAME = "map<string, string>"
 ALARMS = "nest-alarms"
 _ALARMS = {"smoke": "smoke_alarm_state", "co": "co_alarm_state", "battery": "battery_health"}
@@ -32,13 +35,40 @@ _READ = (*ORIGIN, "device_id", "structure_id", "last_connection")
 
 
 def each_of(records: DataFrame, device_type: str, fields: str) -> DataFrame:
-    """The devices of that type in all documents, one row each: columns of ORIGIN, timestamp, clock, id, and device with `fields`.
+    """The devices of that type in all documents, one row each: columns of ORIGIN, timestamp, clock, device_id, and device with `fields`.
 
-    records: columns of sources.kafka.RECORD. fields: the fields to parse, e.g. "device_id string, is_online boolean".
+    records: columns of sources.kafka.RECORD. fields: the fields to parse, e.g. "device_id string, is_online boolean". device_id is the
+    device's field, or else its name in the document. Devices with identifiers that are too long are left out.
     """
-    schema = f"devices struct<{device_type}: map<string, struct<{fields}>>>"
-    parsed = records.withColumn("document", F.from_json(F.col("value").cast("string"), schema))
-    return parsed.select(*ORIGIN, "timestamp", "clock", F.explode(f"document.devices.{device_type}").alias("id", "device"))
+    text, kinds = F.col("value").cast("string"), fields_of(fields)
+    by_id = _by_id(text, parsed(text, f"devices struct<{device_type}: {map_of(kinds)}>"), device_type, kinds)
+    each = records.where("clock is not null").select(*ORIGIN, "timestamp", "clock", F.explode(by_id).alias("id", "read"))
+    ids = [F.coalesce("read.device_id", "id"), *(F.col("read.structure_id") for name in kinds.names if name == "structure_id")]
+    return each.where(reduce(and_, map(is_identifier, ids))).select(
+        *ORIGIN, "timestamp", "clock", ids[0].alias("device_id"), values(F.col("read"), kinds).alias("device")
+    )
+
+
+def map_of(kinds: T.StructType) -> str:
+    """The type of devices with those fields by their id, as from_json reads them."""
+    return f"map<string, {as_read(kinds).simpleString()}>"
+
+
+def _by_id(text: Column, reading: Column, device_type: str, kinds: T.StructType) -> Column:
+    """The devices of a document by their id.
+
+    If some value is not of its type, each device is read by itself: Spark drops a whole map for one value that is no struct.
+    """
+    whole = F.from_json(text, f"devices struct<{device_type}: map<string, variant>>")["devices"][device_type]
+
+    def alone(_: Column, device: Column) -> Column:
+        found = F.to_json(device)
+        return F.when(found.startswith("{"), F.from_json(found, as_read(kinds)))
+
+    def of(read: Column) -> Column:
+        return F.when(read["misfits"], F.transform_values(whole, alone)).otherwise(read["document"]["devices"][device_type])
+
+    return F.transform(F.array(reading), of)[0]
 
 
 def reported() -> tuple[Column, Column]:
@@ -55,15 +85,23 @@ def devices(records: DataFrame) -> DataFrame:
     Returns topic, partition, offset, reported_at (the Kafka timestamp), date (the UTC day of reported_at), device_type (the name in the
     document), the columns of DEVICE (null where the device has no such field, or one of another type), and device (its JSON).
     """
-    by_type = F.from_json(F.col("value").cast("string"), f"devices {_BY_NAME}")["devices"]
-    types = records.select(*ORIGIN, "timestamp", F.explode(by_type).alias("device_type", "text")).where("device_type <> 'cameras'")
+    text = F.col("value").cast("string")
+    by_type = parsed(text, f"devices {_BY_NAME}")["document"]["devices"]
+    types = (
+        records.where("clock is not null")
+        .select(*ORIGIN, "timestamp", F.explode(by_type).alias("device_type", "text"))
+        .where("device_type <> 'cameras'")
+    )
     each = types.withColumn("by_id", F.from_json("text", _BY_NAME)).select("*", F.explode_outer("by_id").alias("id", "one"))
     whole = each.withColumn("device", F.when(F.col("by_id").isNull(), F.col("text")).otherwise(F.col("one")))
     fields = [f"known.{name}" for name in fields_of(DEVICE).names if name != "device_id"]
     return (
         whole.where("device is not null")
-        .withColumn("known", F.from_json("device", DEVICE))
-        .select(*ORIGIN, *reported(), "device_type", F.coalesce("known.device_id", "id").alias("device_id"), *fields, "device")
+        .withColumn("read", F.from_json("device", as_read(fields_of(DEVICE))))
+        .withColumn("device_id", F.coalesce("read.device_id", "id"))
+        .where(is_identifier(F.col("device_id")))
+        .withColumn("known", values(F.col("read"), fields_of(DEVICE)))
+        .select(*ORIGIN, *reported(), "device_type", "device_id", *fields, "device")
     )
 
 
@@ -108,7 +146,7 @@ def alarms(records: DataFrame, future: str) -> DataFrame:
     """
     read = _of_type(records, "smoke_co_alarms", [f"{field} string" for field in _ALARMS.values()], future)
     states = F.create_map(*(column for alarm, field in _ALARMS.items() for column in (F.lit(alarm), F.col(f"device.{field}"))))
-    return read.select(*_READ, F.explode(states).alias("alarm", "state")).where("state <> 'ok'")
+    return read.select(*_READ, F.explode(states).alias("alarm", "state")).where((F.col("state") != "ok") & is_identifier(F.col("state")))
 
 
 def alarm_alerts(raised: DataFrame) -> DataFrame:
@@ -142,7 +180,6 @@ def _of_type(records: DataFrame, device_type: str, fields: Sequence[str], future
         .where(F.col("device.last_connection") <= latest_event(future))  # null without a last_connection
         .withColumns(
             {
-                "device_id": F.coalesce("device.device_id", "id"),
                 "structure_id": F.coalesce("device.structure_id", F.lit(UNKNOWN)),
                 "last_connection": F.col("device.last_connection"),
             }
@@ -150,18 +187,53 @@ def _of_type(records: DataFrame, device_type: str, fields: Sequence[str], future
     )
 
 
-def reason(document: Column, future: str) -> Column:
-    """Why a document's thermostats and smoke alarms cannot be used in full, or null. document: devices{KNOWN_TYPES}."""
-    every = F.concat(*(F.coalesce(F.map_values(document["devices"][name]), F.array()) for name in ("thermostats", "smoke_co_alarms")))
-    reads = ("ambient_temperature_c", *_ALARMS.values())
+def reason(devices_read: Column, future: str) -> Column:
+    """Why the thermostats and smoke alarms of a document cannot be used in full, or null. devices_read: with `read_types()`."""
+    every = F.concat(*(each_in(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")))
+
+    def last_connection(device: Column) -> Column:
+        return time(device["last_connection"])
 
     def is_timeless(device: Column) -> Column:
-        return device["last_connection"].isNull() & F.coalesce(*(device[name].cast("string") for name in reads)).isNotNull()
+        reads = (F.try_variant_get(device["ambient_temperature_c"], "$", "string"), *(device[name] for name in _ALARMS.values()))
+        return last_connection(device).isNull() & F.coalesce(*reads).isNotNull()
 
-    in_future = F.exists(every, lambda device: device["last_connection"] > latest_event(future))
-    return F.when(in_future, "last_connection is in the future; the rest was used").when(
-        F.exists(every, is_timeless), "a reading without last_connection; the rest was used"
+    def names_too_long(device: Column) -> Column:
+        return F.coalesce(*(F.when(~is_identifier(device[name]), too_long(name)) for name in ("structure_id", *_ALARMS.values())))
+
+    return F.coalesce(
+        F.when(F.exists(every, lambda device: last_connection(device) > latest_event(future)), "last_connection is in the future"),
+        misfit_of_one(every, fields_of(DEVICE)),
+        first(every, names_too_long),
+        *(long_id(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")),
+        F.when(F.exists(every, is_timeless), "a reading without last_connection"),
     )
+
+
+def read_types() -> str:
+    """The types of `devices` that `reason` judges, as from_json reads them."""
+    return ", ".join(f"{name}: {map_of(fields_of(DEVICE))}" for name in ("thermostats", "smoke_co_alarms"))
+
+
+def each_in(by_id: Column) -> Column:
+    """The devices in a map, as an array without nulls."""
+    return F.filter(F.coalesce(F.map_values(by_id), F.array()), lambda device: device.isNotNull())
+
+
+def first(devices_read: Column, reason_of: Callable[[Column], Column]) -> Column:
+    """The reason of the first device that has one, or null."""
+    return F.get(F.filter(F.transform(devices_read, reason_of), lambda found: found.isNotNull()), F.lit(0))
+
+
+def misfit_of_one(devices_read: Column, kinds: T.StructType) -> Column:
+    """The first `misfit` of a device, or null."""
+    return first(devices_read, lambda device: misfit(device, kinds))
+
+
+def long_id(by_id: Column) -> Column:
+    """The reason why a device in the map has no id that can be used, or null."""
+    is_long = F.exists(F.map_entries(by_id), lambda one: ~is_identifier(F.coalesce(one["value"]["device_id"], one["key"])))
+    return F.when(is_long, too_long("device_id"))
 
 
 def queries(query: partial[Query], future: str) -> tuple[Query, ...]:

@@ -9,12 +9,15 @@ from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from contract import durations
 from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
 from contract.settings import Settings
-from pipeline.formats.dead_letters import dead_letters, json_reason
-from pipeline.formats.record_clock import latest_event
+from pipeline.formats.dead_letters import dead_letters
+from pipeline.formats.json_text import json_reason, parsed, repeats_a_name
+from pipeline.formats.json_values import as_read, misfit, number, value_of
+from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
@@ -41,7 +44,6 @@ MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
 _OF_SESSIONS = ("fare_amount", "total_amount")
 _TIMES = ("lpep_pickup_datetime", "lpep_dropoff_datetime")
 _EVENT_KEY = ("dropoff", "fingerprint")
-_CORRUPT = "_corrupt"
 
 
 def trips(records: DataFrame, future: str) -> DataFrame:
@@ -51,16 +53,19 @@ def trips(records: DataFrame, future: str) -> DataFrame:
     future: how far a drop-off may be ahead of its record, e.g. "10 minutes"; trips further ahead are dropped.
     Returns topic, partition, offset, fingerprint (SHA-256 of the value), pickup and dropoff (timestamps), and the other columns of TRIP.
     """
-    others = [name for name in fields_of(TRIP).names if name not in _TIMES]
+    fields = fields_of(TRIP)
+    others = [name for name in fields.names if name not in _TIMES]
+    # A row of an array of one: Spark would parse the trip once for the condition, and again for the columns.
+    usable = F.filter(F.array(_read()), lambda read: _time_reason(_ms(read, "lpep_dropoff_datetime"), future).isNull())
     return (
-        records.withColumn("trip", F.from_json(F.col("value").cast("string"), TRIP))
-        .where(_time_reason(F.col("trip.lpep_dropoff_datetime"), future).isNull())
+        records.where("clock is not null")
+        .select(*ORIGIN, "value", F.explode(usable).alias("read"))
         .select(
             *ORIGIN,
             F.sha2("value", 256).alias("fingerprint"),
-            _timestamp("trip.lpep_pickup_datetime").alias("pickup"),
-            _timestamp("trip.lpep_dropoff_datetime").alias("dropoff"),
-            *(F.col(f"trip.{name}") for name in others),
+            _timestamp(_ms(F.col("read"), "lpep_pickup_datetime")).alias("pickup"),
+            _timestamp(_ms(F.col("read"), "lpep_dropoff_datetime")).alias("dropoff"),
+            *(value_of(F.col(f"read.document.{name}"), fields[name].dataType).alias(name) for name in others),
         )
     )
 
@@ -77,10 +82,12 @@ def borough_stats(rides: DataFrame, zones: DataFrame, slide: str = "1 hour") -> 
     once = rides.dropDuplicates(list(_EVENT_KEY))
     located = once.join(F.broadcast(zones), once["PULocationID"] == zones["LocationID"], how="left")
     totals = [total for name in MEASURES for total in (F.sum(name).alias(f"{name}_sum"), F.avg(name).alias(f"{name}_avg"))]
+    # avg() would add doubles, whose sum depends on their order.
+    passengers = F.try_divide(F.sum(F.col("passenger_count").cast("decimal(19, 0)")).cast("double"), F.count("passenger_count"))
     columns = [f"{name}_{total}" for name in MEASURES for total in ("sum", "avg")]
     return (
         located.groupBy(F.coalesce("Borough", F.lit(UNKNOWN)).alias("borough"), F.window("dropoff", "1 hour", slide).alias("window"))
-        .agg(F.count("*").alias("trips"), F.avg("passenger_count").alias("passenger_count_avg"), *totals)
+        .agg(F.count("*").alias("trips"), passengers.alias("passenger_count_avg"), *totals)
         .select("borough", "window", "trips", "passenger_count_avg", *columns)
     )
 
@@ -178,18 +185,35 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
     records: columns of sources.kafka.RECORD.
     Returns the columns of dead_letters.dead_letters.
     """
-    text = F.col("value").cast("string")
-    trip = F.from_json(text, f"{TRIP}, {_CORRUPT} string", {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
+    text, fields = F.col("value").cast("string"), fields_of(TRIP)
 
-    def reason(parsed: Column) -> Column:
+    def reason(read: Column) -> Column:
+        pickup_ms, dropoff_ms = (_ms(read, name) for name in _TIMES)
+        of_a_part = F.coalesce(
+            misfit(read["document"], fields),
+            F.when(pickup_ms.isNotNull() & _timestamp(pickup_ms).isNull(), "lpep_pickup_datetime is not of the years 1970 to 9999"),
+            F.when(read["misfits"], "a field is of another type"),
+            F.when(repeats_a_name(text), "a name is there twice in an object"),
+        )
         return F.coalesce(
-            json_reason(text, parsed=parsed["lpep_dropoff_datetime"].isNotNull()),
-            _time_reason(parsed["lpep_dropoff_datetime"], future),
-            F.when(parsed[_CORRUPT].isNotNull(), "a field is of another type; the rest was used"),
+            F.when(read.isNull(), json_reason(text)),
+            F.when(F.col("clock").isNull(), NO_CLOCK),
+            misfit(read["document"], T.StructType([fields["lpep_dropoff_datetime"]])),
+            _time_reason(dropoff_ms, future),
+            F.concat(of_a_part, F.lit("; the rest was used")),
         )
 
     # Spark parses the trip once when it is a lambda's argument, and once per mention otherwise.
-    return dead_letters(records, F.transform(F.array(trip), reason)[0])
+    return dead_letters(records, F.transform(F.array(_read()), reason)[0])
+
+
+def _read() -> Column:
+    """The trip in a value, see `parsed`."""
+    return parsed(F.col("value").cast("string"), ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in as_read(fields_of(TRIP))))
+
+
+def _ms(read: Column, name: str) -> Column:
+    return number(read["document"][name], T.LongType())
 
 
 def _time_reason(dropoff_ms: Column, future: str) -> Column:
@@ -200,9 +224,9 @@ def _time_reason(dropoff_ms: Column, future: str) -> Column:
     )
 
 
-def _timestamp(milliseconds: str) -> Column:
+def _timestamp(milliseconds: Column) -> Column:
     # The conversion fails on overflow, and would stop the query.
-    plausible = F.col(milliseconds).between(0, F.unix_millis(F.lit("9999-12-31").cast("timestamp")))
+    plausible = milliseconds.between(0, F.unix_millis(F.lit("9999-12-31").cast("timestamp")))
     return F.when(plausible, F.timestamp_millis(milliseconds))
 
 
@@ -216,6 +240,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "taxi-borough-stats",
             transform=partial(borough_stats, slide=settings.taxi_slide),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
+            version=2,
         ),
         counting(
             "taxi-flows",

@@ -5,7 +5,8 @@ are counted; new pages, log entries and other types are archived.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,7 +15,8 @@ from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIK
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.formats.dead_letters import dead_letters
-from pipeline.formats.record_clock import latest_event
+from pipeline.formats.json_values import is_identifier, too_long
+from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic, DeadLetterTopic
@@ -40,7 +42,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
 
     records: columns of sources.kafka.RECORD, with values written by `schemas`.
     future: how far an edit may be ahead of its record, e.g. "10 minutes"; edits further ahead are dropped.
-    others: further fields of schemas.reader to return.
+    others: further fields of schemas.reader to return, which are identifiers; edits with longer ones are dropped.
     Returns topic, partition, offset, event_id, edited_at (the event time), requested_by ("Bot" or "Human"), wiki, namespace (long),
     bytes (long, the change in page size; 0 if unknown), and `others`. Decodes only the fields it uses: decoding takes most of a batch's time.
     """
@@ -50,6 +52,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
     return (
         events(records, schemas, (*_WHAT_EDITS_USE, *others))
         .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
+        .where(reduce(and_, (is_identifier(event[name]) for name in others), F.lit(True)))  # noqa: FBT003
         .select(
             *ORIGIN,
             F.coalesce(F.nullif(event["meta"]["id"], F.lit("")), F.concat_ws("-", *ORIGIN)).alias("event_id"),
@@ -142,8 +145,11 @@ def _reason(schemas: WriterSchemas, event: Column, future: str) -> Column:
     return F.coalesce(
         schemas.reason(F.col("value"), event),
         F.when(event["type"].isNull(), "no type; archived all the same"),
+        F.when(~is_identifier(event["wiki"]), f"{too_long('wiki')}; archived all the same"),
         F.when(_is_edit(event) & ~_is_whole(event), "an edit without bot, namespace, timestamp or wiki; archived all the same"),
+        F.when(_is_edit(event) & ~is_identifier(event["user"]), f"{too_long('user')}, so no session counts it; archived all the same"),
         F.when(_time_of(event) > latest_event(future), "timestamp is in the future; archived all the same"),
+        F.when(F.col("clock").isNull(), f"{NO_CLOCK}; archived all the same"),
     )
 
 
@@ -153,7 +159,13 @@ def _is_edit(event: Column) -> Column:
 
 def _is_whole(event: Column) -> Column:
     """Whether an edit has all fields needed to count it; never null."""
-    return event["bot"].isNotNull() & event["wiki"].isNotNull() & event["namespace"].isNotNull() & _time_of(event).isNotNull()
+    return (
+        event["bot"].isNotNull()
+        & event["wiki"].isNotNull()
+        & is_identifier(event["wiki"])
+        & event["namespace"].isNotNull()
+        & _time_of(event).isNotNull()
+    )
 
 
 def _time_of(event: Column) -> Column:

@@ -14,9 +14,10 @@ import uuid
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
+from contract.json_text import MAX_DIGITS
+
 MAX_LEVELS = 999
 """How deep objects and arrays may be nested. Spark's parser takes a level more, the one around the text."""
-MAX_DIGITS = 1000
 MAX_NAME_CHARACTERS = 50_000
 
 _END = uuid.uuid4().hex

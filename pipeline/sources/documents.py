@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from contract.text import is_json
+from contract.json_text import is_json
 
 MAX_DOCUMENT_BYTES = 5 * 1024 * 1024
 """A larger document would not fit into a dead letter, which is a Kafka record."""

@@ -144,9 +144,33 @@ def invalid_utf8(value: bytes) -> bytes:
     return b"\xff\xfe" + value
 
 
+def twice(value: bytes) -> bytes:
+    """The value, and once more: a reader that takes the first has lost the second."""
+    return value + value
+
+
+def stray_brace(value: bytes) -> bytes:
+    """The value, and a brace after it."""
+    return value + b"}"
+
+
+def half_a_character(value: bytes) -> bytes:
+    """A JSON object with half of a surrogate pair in it, which is no character."""
+    return rb'{"note":"\ud83d",' + value.lstrip(b"{")
+
+
+def without_end(value: bytes) -> bytes:
+    """The value in arrays that never end, so deep that a reader which calls itself for each runs out of stack."""
+    return b"[" * 2000 + value
+
+
 def empty(_: bytes) -> bytes:
     """An empty value."""
     return b""
+
+
+NO_JSON_TEXT = (truncated, invalid_utf8, twice, stray_brace, half_a_character, without_end, empty)
+"""What makes of a JSON object something that is not one JSON text."""
 
 
 def damaged_by(*damages: Callable[[bytes], bytes]) -> Corrupt:

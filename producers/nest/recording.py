@@ -4,13 +4,11 @@ A line that is not a document is also sent and counts as corrupt; readers have t
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import orjson
-
+from contract.json_text import MAX_ID_CHARACTERS, loads, time_of
 from producers.delivery.events import MS_PER_SECOND, Event, Fact
 
 
@@ -41,23 +39,24 @@ def _events(path: Path) -> Iterator[Event]:
 
 def _event(value: bytes, stream_time_ms: int) -> Event:
     try:
-        document = orjson.loads(value)
-    except orjson.JSONDecodeError:
+        document = loads(value)
+    except ValueError:
         document = None
     if not isinstance(document, dict) or not isinstance(document.get("devices"), dict):
         return Event(stream_time_ms, stream_time_ms, None, value, is_usable=False)
     times_ms: list[int] = []
     facts: list[Fact] = []
     structure_id = None
-    for camera in _objects(document["devices"].get("cameras")):
+    for name, camera in _objects(document["devices"].get("cameras")).items():
         structure_id = structure_id or camera.get("structure_id")
         last_event = camera.get("last_event")
         if not isinstance(last_event, dict) or (start_ms := _time_ms(last_event.get("start_time"))) is None:
             continue
         times_ms.append(start_ms)
         if last_event.get("has_person") is True:
-            facts.append((str(camera.get("device_id")), start_ms))
-    for device in (*_objects(document["devices"].get("thermostats")), *_objects(document["devices"].get("smoke_co_alarms"))):
+            device_id = name if camera.get("device_id") is None else str(camera["device_id"])
+            facts += [(device_id, start_ms)] if len(device_id) <= MAX_ID_CHARACTERS else []
+    for device in (device for kind in ("thermostats", "smoke_co_alarms") for device in _objects(document["devices"].get(kind)).values()):
         structure_id = structure_id or device.get("structure_id")
         if (connected_ms := _time_ms(device.get("last_connection"))) is not None:
             times_ms.append(connected_ms)
@@ -67,18 +66,15 @@ def _event(value: bytes, stream_time_ms: int) -> Event:
     return Event(event_time_ms, min([event_time_ms, *times_ms]), key, value, tuple(facts))
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
-    return [part for part in value.values() if isinstance(part, dict)] if isinstance(value, dict) else []
+def _objects(value: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - any JSON value
+    return {name: part for name, part in value.items() if isinstance(part, dict)} if isinstance(value, dict) else {}
 
 
 def _names(value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
     return list(value) if isinstance(value, dict) else []
 
 
-def _time_ms(text: Any) -> int | None:  # noqa: ANN401 - any JSON value
-    """The timestamp, UTC if it has no offset. None if it is not a timestamp."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        return None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * MS_PER_SECOND)
+def _time_ms(text: object) -> int | None:
+    """The time in ms since 1970. None if it is no time."""
+    moment = time_of(text)
+    return None if moment is None else round(moment.timestamp() * MS_PER_SECOND)

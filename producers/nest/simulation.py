@@ -18,7 +18,7 @@ from itertools import count
 import orjson
 
 from producers.delivery.events import MS_PER_SECOND, Event
-from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
+from producers.delivery.faults import NO_JSON_TEXT, damaged_by
 from producers.nest.homes import homes
 from producers.nest.reports import CameraState, HomeState
 
@@ -161,6 +161,6 @@ def _without_devices(value: bytes) -> bytes:
     return orjson.dumps({name: part for name, part in document.items() if name != "devices"})
 
 
-DAMAGES = (truncated, invalid_utf8, _not_json, _without_devices, empty)
+DAMAGES = (*NO_JSON_TEXT, _not_json, _without_devices)
 corrupt = damaged_by(*DAMAGES)
 """Makes a corrupt copy of a document, which is never usable."""

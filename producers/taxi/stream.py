@@ -7,7 +7,7 @@ import orjson
 
 from contract.storage.paths import StoragePath
 from producers.delivery.events import Event
-from producers.delivery.faults import damaged_by, empty, invalid_utf8, truncated
+from producers.delivery.faults import NO_JSON_TEXT, damaged_by
 from producers.delivery.summary import Summary
 from producers.taxi.files import read_trips
 from producers.taxi.simulation import Simulation, simulated_trips
@@ -51,6 +51,6 @@ def _without_dropoff_time(value: bytes) -> bytes:
     return orjson.dumps({**orjson.loads(value), DROPOFF: None})
 
 
-DAMAGES = (truncated, invalid_utf8, _comma_separated, _without_dropoff_time, empty)
+DAMAGES = (*NO_JSON_TEXT, _comma_separated, _without_dropoff_time)
 corrupt = damaged_by(*DAMAGES)
 """Makes a corrupt copy of a trip, which is never usable."""

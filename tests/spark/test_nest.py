@@ -10,7 +10,9 @@ from letters import reasons
 from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from pipeline.domains import nest
 from pipeline.domains.nest import camera_stats, cameras, reports, sightings, unusable
+from pipeline.formats.record_clock import NO_CLOCK
 
+IS_NO_TIME = "is not a date and time of the years 1970 to 9999, such as 2026-01-31T10:00:00Z; the rest was used"
 sightings_of, letters_of = partial(sightings, future="10 minutes"), partial(unusable, future="10 minutes")
 
 
@@ -87,6 +89,86 @@ class TestSightings:
         )
         assert [row.device_id for row in sightings_of(records(value)).collect()] == ["cam-1"]
 
+    def test_a_camera_that_is_a_text_does_not_take_the_other_cameras_with_it(self, records):
+        value = document(a="offline", b=camera(), c=None, d=camera(device_id="cam-2", is_online="perhaps"), e=[1])
+        assert [row.device_id for row in sightings_of(records(value)).collect()] == ["cam-1", "cam-2"]
+        assert [row.device_id for row in reports(records(value), future="10 minutes").collect()] == ["cam-1", "cam-2"]
+        assert [row.device_id for row in cameras(records(value)).collect()] == ["cam-1", "cam-2"]
+
+    def test_a_camera_that_is_there_twice_counts_twice(self, records):
+        value = document(a=camera(), b=camera("2026-01-01T10:00:01Z")).replace(b'"b"', b'"a"')
+        assert sightings_of(records(value)).count() == 2
+
+    def test_an_id_counts_up_to_255_characters(self, records):
+        ids = ["i" * 255, "i" * 256, "i" * 5_300_000]
+        values = [document(a=camera(device_id=device)) for device in ids]
+        for frame in (sightings_of(records(*values)), reports(records(*values), future="10 minutes"), cameras(records(*values))):
+            assert [row.offset for row in frame.collect()] == [0]
+
+    @pytest.mark.parametrize("read", [sightings_of, partial(reports, future="10 minutes"), cameras])
+    def test_a_record_whose_own_time_is_in_microseconds_is_a_dead_letter(self, records, read):
+        frame = records(document(a=camera())).selectExpr("* except (clock)", "timestamp(null) AS clock")
+        assert read(frame).count() == 0
+        assert reasons(letters_of(frame)) == {0: NO_CLOCK}
+
+
+class TestTimes:
+    """When a start_time is a time: the forms that docs/values.md lists."""
+
+    def test_a_date_with_a_time_of_day_counts(self, records):
+        expected = {
+            "2017-11-22T05:42:28.360Z": "2017-11-22 05:42:28.36",
+            "2017-11-22T05:42:28": "2017-11-22 05:42:28",
+            "2017-11-22 05:42:28": "2017-11-22 05:42:28",
+            "2017-11-22T07:42:28+02:00": "2017-11-22 05:42:28",
+            "2017-11-22T05:42:28.360123456Z": "2017-11-22 05:42:28.360123",
+            "1970-01-01T00:00:00Z": "1970-01-01 00:00:00",
+        }
+        frame = records(*(document(a=camera(time)) for time in expected))
+        assert [row.start for row in sightings_of(frame).selectExpr("string(start_time) AS start").collect()] == list(expected.values())
+        assert reasons(letters_of(frame)) == {}
+
+    def test_anything_else_is_a_dead_letter_that_says_so(self, records):
+        times = [
+            "",
+            "00:00:01",
+            "T00:00:01Z",
+            "2017",
+            "2017-11",
+            "2017-11-22",
+            "2017-11-22T05:42Z",
+            "now",
+            "epoch",
+            "1511329348",
+            1511329348,
+            1.5,
+            "yesterday",
+        ]
+        times += [
+            "0001-01-01T00:00:00Z",
+            "-290308-12-22T00:00:00Z",
+            "+10000-01-01T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:00:00+01:00",
+        ]
+        times += [
+            "2017-02-29T10:00:00Z",
+            "2017-11-22T24:00:00Z",
+            "2016-12-31T23:59:60Z",
+            "22/11/2017 05:42:28",
+            " 2017-11-22T05:42:28Z",
+            True,
+            {"s": 1},
+        ]
+        frame = records(*(document(a=camera(time)) for time in times))
+        assert sightings_of(frame).count() == 0
+        assert cameras(frame).where("last_event.start_time is not null").count() == 0
+        found = reasons(letters_of(frame))
+        expected = f"start_time {IS_NO_TIME}"
+        assert {time if isinstance(time, str) else str(time): found.get(offset) for offset, time in enumerate(times)} == {
+            str(time): expected for time in times
+        }
+
 
 class TestUnusable:
     def test_a_document_that_lacks_things_is_fine(self, records):
@@ -118,7 +200,11 @@ class TestUnusable:
             (b'"text"', "no devices"),
             (document(a=camera(is_online="perhaps")), "a field is of another type; the rest was used"),
             (document(a=camera(start_time=None)), "a person without start_time; the rest was used"),
-            (document(a=camera(start_time="yesterday")), "a field is of another type; the rest was used"),
+            (document(a="offline", b=camera()), "a field is of another type; the rest was used"),
+            (b'{"devices": {"cameras": {"a": {"name": "x", "name": "y"}}}}', "a name is there twice in an object; the rest was used"),
+            (document(a=camera(device_id="i" * 256)), "device_id is longer than 255 characters; the rest was used"),
+            (document(**{"i" * 256: {}}), "device_id is longer than 255 characters; the rest was used"),
+            (document(a=camera()) * 2, "more than one JSON value, or other text after the first"),
         ]
         found = reasons(letters_of(records(*(value for value, _ in expected))))
         assert [(value, found.get(offset)) for offset, (value, _) in enumerate(expected)] == expected

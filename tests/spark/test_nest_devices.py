@@ -73,6 +73,10 @@ class TestDevices:
             ("doorbells", "d2", 2),
         ]
 
+    def test_a_thermostat_that_is_a_text_does_not_take_the_others_with_it(self, records):
+        value = document(thermostats={"t0": "off", "t1": thermostat()})
+        assert [row.device_id for row in readings(records(value), future="10 minutes").collect()] == ["t1"]
+
     def test_a_field_of_another_type_is_null_and_still_in_the_device(self, records):
         value = thermostat(humidity="damp")
         (row,) = devices(records(document(thermostats={"t1": value}))).collect()
@@ -100,7 +104,25 @@ class TestUnusable:
 
     def test_what_cannot_be_used_has_a_reason(self, records):
         expected = [
-            ({"thermostats": {"t1": thermostat(celsius="warm")}}, "a field is of another type; the rest was used"),
+            (
+                {"thermostats": {"t1": thermostat(celsius="warm")}},
+                "ambient_temperature_c is not a number that decimal(5,2) holds; the rest was used",
+            ),
+            (
+                {"thermostats": {"t1": thermostat(celsius=1000)}},
+                "ambient_temperature_c is not a number that decimal(5,2) holds; the rest was used",
+            ),
+            ({"thermostats": {"t1": thermostat(humidity=40.5)}}, "humidity is not a number that int holds; the rest was used"),
+            (
+                {"thermostats": {"t1": thermostat("2026-01-01")}},
+                "last_connection is not a date and time of the years 1970 to 9999, such as 2026-01-31T10:00:00Z; the rest was used",
+            ),
+            ({"thermostats": {"t1": thermostat(structure_id="s" * 256)}}, "structure_id is longer than 255 characters; the rest was used"),
+            ({"smoke_co_alarms": {"a" * 256: alarm(device_id=None)}}, "device_id is longer than 255 characters; the rest was used"),
+            (
+                {"smoke_co_alarms": {"a": alarm(battery_health="b" * 256)}},
+                "battery_health is longer than 255 characters; the rest was used",
+            ),
             ({"thermostats": [1]}, "a field is of another type; the rest was used"),
             ({"thermostats": {"t1": thermostat(time=None)}}, "a reading without last_connection; the rest was used"),
             ({"smoke_co_alarms": {"a1": alarm(None, battery_health="ok")}}, "a reading without last_connection; the rest was used"),

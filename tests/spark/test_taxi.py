@@ -100,10 +100,65 @@ def test_what_cannot_be_used_has_a_reason(records):
         (trip(lpep_dropoff_datetime=None), "no lpep_dropoff_datetime"),
         (trip(lpep_dropoff_datetime=-1), "lpep_dropoff_datetime is before 1970"),
         (trip(lpep_dropoff_datetime=2**62), "lpep_dropoff_datetime is in the future"),
-        (trip(fare_amount="much"), "a field is of another type; the rest was used"),
+        (trip(lpep_dropoff_datetime="2024-03-01"), "lpep_dropoff_datetime is not a number that bigint holds"),
+        (trip(lpep_dropoff_datetime=1.5), "lpep_dropoff_datetime is not a number that bigint holds"),
+        (trip() + trip(), "more than one JSON value, or other text after the first"),
+        (trip(fare_amount="much"), "fare_amount is not a number that decimal(12,2) holds; the rest was used"),
+        (trip(fare_amount=10.125), "fare_amount is not a number that decimal(12,2) holds; the rest was used"),
+        (trip(fare_amount=10**10), "fare_amount is not a number that decimal(12,2) holds; the rest was used"),
+        (trip(passenger_count=1.5), "passenger_count is not a number that bigint holds; the rest was used"),
+        (trip(passenger_count=2**63), "passenger_count is not a number that bigint holds; the rest was used"),
+        (trip(lpep_pickup_datetime=2**62), "lpep_pickup_datetime is not of the years 1970 to 9999; the rest was used"),
+        (
+            trip(fare_amount=0).replace(b'"fare_amount": 0', b'"fare_amount": 1e99999999'),
+            "fare_amount is not a number that decimal(12,2) holds; the rest was used",
+        ),
+        (trip(a=1).replace(b'"a": 1', b'"a": 1, "a": 2'), "a name is there twice in an object; the rest was used"),
     ]
     found = reasons_of(records, *(value for value, _ in expected))
     assert [(value, found.get(offset)) for offset, (value, _) in enumerate(expected)] == expected
+
+
+def test_a_number_is_kept_exactly_or_is_null(records):
+    amounts = {
+        "10": "10.00",
+        "10.1": "10.10",
+        "-0.05": "-0.05",
+        "10.100": "10.10",
+        "9999999999.99": "9999999999.99",
+        "10.125": None,
+        "10.1000000000000000000000001": None,
+        "10.1" + "0" * 40 + "1": None,
+        "1e1": None,
+        "1e99999999": None,
+        "10000000000": None,
+        '"10.1"': None,
+        "true": None,
+        "null": None,
+    }
+    frame = trips(
+        records(*(trip(fare_amount=7).replace(b'"fare_amount": 7', b'"fare_amount": ' + text.encode()) for text in amounts)), "1 hour"
+    )
+    found = dict(zip(amounts, (row.amount for row in frame.selectExpr("string(fare_amount) AS amount").collect()), strict=True))
+    assert found == amounts
+
+
+def test_trips_as_pandas_writes_them_have_whole_numbers(spark, records):
+    value = trip(passenger_count=2.0, payment_type=1.0, RatecodeID=1.0, ehail_fee=None)
+    assert b'"passenger_count": 2.0' in value
+    (row,) = trips(records(value), "1 hour").collect()
+    assert (row.passenger_count, row.payment_type, row.RatecodeID) == (2, 1, 1)
+    assert [row["passenger_count_avg"] for row in stats(spark, records, value)] == [2.0]
+    assert reasons_of(records, value) == {}
+
+
+def test_the_average_does_not_depend_on_the_order_of_trips(spark, records):
+    counts = [2**53, 1, 1, 1]
+    found = [
+        stats(spark, records, *(trip(passenger_count=count, extra=number) for number, count in enumerate(order)))
+        for order in (counts, counts[::-1])
+    ]
+    assert [row["passenger_count_avg"] for rows in found for row in rows] == [(2**53 + 3) / 4] * 2
 
 
 def test_a_pick_up_time_that_is_no_time_does_not_stop_the_query(records):

@@ -31,7 +31,24 @@ def test_a_document_is_replayed_as_it_stands(recording):
     assert list(replay(recording(line))) == [Event(NOON_MS, NOON_MS, b"s1", line, (("d1", NOON_MS),))]
 
 
-@pytest.mark.parametrize("line", [b"rubbish", b"\xff\xfe{}", b'{"a": 1}', b'{"devices": 5}', b"[1]", b'{"devices": {'])
+NOT_USABLE = [
+    b"rubbish",
+    b"\xff\xfe{}",
+    b'{"a": 1}',
+    b'{"devices": 5}',
+    b"[1]",
+    b'{"devices": {',
+    b'{"devices": {}}{"devices": {}}',
+    b'{"devices": {}}}',
+    b'{"devices": {}, "x": NaN}',
+    rb'{"devices": {}, "x": "\ud800"}',
+    rb'{"devices": {}, "x": "\u0000"}',
+    b'{"devices": {}, "x": ' + b"9" * 1001 + b"}",
+    b'{"devices": ' + b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("line", NOT_USABLE)
 def test_a_bad_line_is_replayed_as_it_stands_and_is_unusable(recording, line):
     (event,) = replay(recording(line))
     assert (event.value, event.is_usable, event.facts) == (line, False, ())
@@ -41,6 +58,7 @@ def test_a_bad_line_is_replayed_as_it_stands_and_is_unusable(recording, line):
     "line",
     [
         b'{"devices": {}}',
+        b'{"devices": {}, "x": 1e400, "y": 1e99999999, "z": "\\\\u0000"}',
         b'{"devices": {"cameras": null}}',
         b'{"devices": {"cameras": {"a": 7, "b": {"last_event": {"has_person": true}}}}}',
     ],
@@ -89,3 +107,19 @@ def test_a_missing_file_and_a_folder_are_refused_at_once_and_by_name(tmp_path):
         line = one_line_error(streamgauge("produce", "nest", "--file", str(path), settings=Settings(home=tmp_path / "home")))
         assert str(path) in line
         assert problem in line
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["00:00:01", "2016", "2016-12", "2016-12-28", "1482926400", "", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2016-12-28T24:00:00Z"],
+)
+def test_what_is_no_time_for_the_pipeline_states_nothing(recording, time):
+    (event,) = replay(recording(document(time)))
+    assert (event.event_time_ms, event.facts, event.is_usable) == (0, (), True)
+
+
+def test_a_camera_without_an_id_goes_by_its_name_and_one_with_a_long_id_counts_nowhere(recording):
+    seen = {"has_person": True, "start_time": "2016-12-28T12:00:00.000Z"}
+    cameras = {"a": {"last_event": seen}, "b": {"device_id": "i" * 256, "last_event": seen}}
+    (event,) = replay(recording(orjson.dumps({"devices": {"cameras": cameras}})))
+    assert event.facts == (("a", NOON_MS),)

@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 
+import orjson
 import pyarrow.parquet as pq
 import pytest
 from tlc_file import write_parquet
@@ -143,7 +144,7 @@ def test_a_month_written_as_tlc_writes_it_is_far_from_in_order_and_replays_as_it
 
 def is_trip(value):
     try:
-        return isinstance(json.loads(value.decode())["lpep_dropoff_datetime"], int)
+        return isinstance(orjson.loads(value)["lpep_dropoff_datetime"], int)
     except (ValueError, TypeError):
         return False
 

@@ -1,0 +1,71 @@
+"""What producers and pipeline take for one JSON text, and for a time in it; pipeline.formats.json_text and json_values say it in Spark expressions."""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+MAX_DIGITS = 1000
+MAX_ID_CHARACTERS = 255
+"""Identifiers are part of keys. A longer key would not fit into a database's index, and one of megabytes not into a record."""
+TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)?"
+"""Date and time of ISO 8601, of the years 1970 to 9999."""
+
+_TIME = re.compile(TIME, re.ASCII)
+# An escaped backslash, after which a u is a letter, and both halves of a character beyond the first 65,536.
+_ESCAPED_PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_NO_CHARACTER = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+
+
+def loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """The value of a JSON text, which has no NUL and no half of a surrogate pair. Raises ValueError for anything else.
+
+    Numbers that no double holds are infinite: they are JSON all the same.
+    """
+    if _NO_CHARACTER.search(text) and _NO_CHARACTER.search(_ESCAPED_PAIR.sub(b"", text)):
+        msg = r"\u0000, or half of a surrogate pair"
+        raise ValueError(msg)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # or only a number that is too large for it
+        pass
+    try:
+        return json.loads(text.decode(), parse_int=_number, parse_float=_number, parse_constant=_refused)
+    except RecursionError as error:
+        msg = "nested too deep"
+        raise ValueError(msg) from error
+
+
+def is_json(text: bytes) -> bool:
+    """Whether `loads` takes the text."""
+    try:
+        loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def time_of(text: object) -> datetime | None:
+    """The time, UTC if it has no offset; None for what is no `TIME`."""
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment.year >= 1970 else None  # noqa: PLR2004 - as in TIME
+
+
+def _number(text: str) -> float:
+    if len(text) > MAX_DIGITS:
+        msg = f"a number of more than {MAX_DIGITS} digits"
+        raise ValueError(msg)
+    return float(text)
+
+
+def _refused(constant: str) -> float:
+    msg = f"{constant} is not JSON"
+    raise ValueError(msg)

@@ -1,0 +1,100 @@
+"""Numbers, times and identifiers in JSON: each is kept exactly, or is null and has a reason. docs/values.md lists what is accepted.
+
+from_json alone would take what is not bounded: 1e9999999 becomes a decimal of ten million digits, "00:00:01" a time of today, and 12.345
+a decimal(12,2) of 12.35. So it reads numbers as variants and times as text, and this module turns those into values.
+"""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from contract.json_text import MAX_ID_CHARACTERS, TIME
+
+_YEARS = "years 1970 to 9999"
+
+
+def as_read(fields: T.StructType) -> T.StructType:
+    """The types by which from_json reads `fields`. Structs keep their shape; arrays and maps are as they are."""
+    return T.StructType([T.StructField(one.name, _as_read(one.dataType)) for one in fields])
+
+
+def values(read: Column, fields: T.StructType) -> Column:
+    """A struct of `fields`, from one of `as_read(fields)`. A value that is not accepted is null."""
+    return F.when(read.isNotNull(), F.struct(*(value_of(read[one.name], one.dataType).alias(one.name) for one in fields)))
+
+
+def value_of(read: Column, kind: T.DataType) -> Column:
+    """The value of that type; null if it is not accepted."""
+    match kind:
+        case T.StructType():
+            return values(read, kind)
+        case T.TimestampType():
+            return time(read)
+        case T.IntegralType() | T.DecimalType():
+            return number(read, kind)
+    return read
+
+
+def misfit(read: Column, fields: T.StructType) -> Column:
+    """Why a value in a struct of `as_read(fields)` is not accepted, and which; null if all are."""
+    return F.coalesce(*(_misfit(read[one.name], one) for one in fields), F.lit(None).cast("string"))
+
+
+def time(text: Column) -> Column:
+    """The timestamp: date and time of ISO 8601, of the years 1970 to 9999, UTC if there is no offset. Else null.
+
+    Digits beyond microseconds are cut off.
+    """
+    moment = F.when(text.rlike(rf"\A{TIME}\z"), text.try_cast("timestamp"))
+    return F.when(is_plausible(moment), moment)
+
+
+def number(read: Column, kind: T.DataType) -> Column:
+    """The JSON number as `kind`, a whole number or a decimal; null if `kind` cannot hold it exactly, and for exponents: those may be of any size."""
+    text = F.try_variant_get(read, "$", "string")
+    before, after = (kind.precision - kind.scale, kind.scale) if isinstance(kind, T.DecimalType) else (19, 0)
+    pattern = rf"\A-?\d{{1,{before}}}" + (rf"(?:\.\d{{1,{after}}})?" if after else "") + r"\z"
+    # Other numbers are doubles, which are not exact.
+    is_exact = F.schema_of_variant(read).rlike(r"\A(?:BIGINT|DECIMAL)")
+    return F.when(is_exact & text.rlike(pattern), text.try_cast(kind))
+
+
+def is_identifier(text: Column) -> Column:
+    """Whether the text is short enough to be part of a key; true for null."""
+    return F.coalesce(F.length(text) <= MAX_ID_CHARACTERS, F.lit(True))  # noqa: FBT003
+
+
+def too_long(name: str) -> str:
+    """The reason for an identifier of that name that is none."""
+    return f"{name} is longer than {MAX_ID_CHARACTERS} characters"
+
+
+def is_plausible(moment: Column) -> Column:
+    """Whether a timestamp is of the years 1970 to 9999. A watermark cannot be computed of much earlier ones, nor can all readers show them."""
+    return moment.between(F.lit("1970-01-01T00:00:00Z").cast("timestamp"), F.lit("9999-12-31T23:59:59.999999Z").cast("timestamp"))
+
+
+def _as_read(kind: T.DataType) -> T.DataType:
+    match kind:
+        case T.StructType():
+            return as_read(kind)
+        case T.TimestampType():
+            return T.StringType()
+        case T.IntegralType() | T.DecimalType():
+            return T.VariantType()
+    return kind
+
+
+def _misfit(read: Column, field: T.StructField) -> Column:
+    match field.dataType:
+        case T.StructType():
+            return misfit(read, field.dataType)
+        case T.TimestampType():
+            return F.when(
+                read.isNotNull() & time(read).isNull(), f"{field.name} is not a date and time of the {_YEARS}, such as 2026-01-31T10:00:00Z"
+            )
+        case T.IntegralType() | T.DecimalType():
+            is_there = read.isNotNull() & ~F.is_variant_null(read)
+            kind = field.dataType.simpleString()
+            return F.when(is_there & number(read, field.dataType).isNull(), f"{field.name} is not a number that {kind} holds")
+    return F.lit(None).cast("string")
