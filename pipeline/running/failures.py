@@ -66,7 +66,8 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         f"the query has changed, and the state in {checkpoint.folder} does not fit it: raise its version in the code, "
         f"which recounts from the start and keeps the old checkpoint, or delete that with {reset}"
     )
-    damaged = f"its checkpoint is damaged: {error}; {WAYS_OUT} ({reset})"
+    damage = next((line.lstrip(": ") for line in text.splitlines() if any(sign in line for sign in _DAMAGED)), "")
+    damaged = f"its checkpoint is damaged: {failure_of(damage).error}; {WAYS_OUT} ({reset})"
     if why := java_forbidden(settings.kafka, text):
         return Diagnosis(why, Remedy.PERSON)
     if why := java_refused(settings.kafka, text):

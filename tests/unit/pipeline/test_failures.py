@@ -22,6 +22,11 @@ from pipeline.running.failures import Remedy, diagnosis
             "`streamgauge up` creates",
             Remedy.RESTART,
         ),
+        (
+            "An exception was raised by the Python Proxy\n: [CANNOT_LOAD_STATE_STORE.CANNOT_READ] Error reading state/0/0/2.delta",
+            "checkpoint is damaged: [CANNOT_LOAD_STATE_STORE.CANNOT_READ] Error reading state/0/0/2.delta; restore",
+            Remedy.RESTART,
+        ),
         ("Checksum error: file:/home/checkpoints/q-v1-update/offsets/0 at 0", "checkpoint", Remedy.RESTART),
         (
             'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
