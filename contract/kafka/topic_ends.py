@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from contract.kafka.cluster import KafkaCluster
@@ -13,7 +13,7 @@ from contract.kafka.errors import no_answer, raise_if_access_denied
 ANSWER_SECONDS = 5
 METADATA_SECONDS = 10
 EARLIEST, LATEST, NEWEST = OffsetSpec.earliest(), OffsetSpec.latest(), OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-"""The first offset, the offset of the next record, and the record with the newest timestamp."""
+"""The first offset, the offset of the next record, and the record with the newest timestamp. Records of open transactions do not count yet."""
 
 
 def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
@@ -38,7 +38,8 @@ def _ask_for_offsets(
     admin: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, seconds: float
 ) -> Mapping[tuple[str, int], Future[ListOffsetsResultInfo]]:
     wanted = {TopicPartition(topic, number): spec for topic, number in partitions}
-    answers = admin.list_offsets(wanted, request_timeout=seconds) if wanted else {}
+    committed = IsolationLevel.READ_COMMITTED  # as Spark's sources read
+    answers = admin.list_offsets(wanted, isolation_level=committed, request_timeout=seconds) if wanted else {}
     return {(of.topic, of.partition): answer for of, answer in answers.items()}
 
 

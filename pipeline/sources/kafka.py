@@ -99,6 +99,7 @@ def records_between(spark: SparkSession, settings: Settings, starts: Offsets, en
 def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, options: Mapping[str, str]) -> DataFrame:
     common = {
         "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "5000",
         "kafka.max.partition.fetch.bytes": str(MAX_RECORD_BYTES),
     }

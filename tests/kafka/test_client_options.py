@@ -1,31 +1,19 @@
 """Free options of Spark's Kafka clients, and the replicas of created topics, on a real broker."""
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from plain import START, one_camera, results
 from running import eventually, one_line_error, streamgauge, succeed
-
-ANSWER_SECONDS = 60
-
-
-def in_a_transaction(settings, *devices, abort=False):
-    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "transactional.id": f"test-{abort}"})
-    producer.init_transactions(ANSWER_SECONDS)
-    producer.begin_transaction()
-    for device in devices:
-        producer.produce("nest-logs", one_camera(device, START), partition=0)
-    producer.flush(ANSWER_SECONDS)
-    producer.abort_transaction(ANSWER_SECONDS) if abort else producer.commit_transaction(ANSWER_SECONDS)
+from test_transactions import in_a_transaction
 
 
-def test_an_option_reaches_every_reader_read_committed_leaves_out_what_was_aborted(fresh):
-    in_a_transaction(fresh, "cam-a", "cam-b", abort=True)
-    in_a_transaction(fresh, "cam-c")
-    options = {"STREAMGAUGE_KAFKA_OPTIONS": "isolation.level=read_committed"}
+def test_an_option_reaches_every_reader_read_uncommitted_counts_what_was_aborted(fresh):
+    in_a_transaction(fresh, *(one_camera(device, START) for device in ("cam-a", "cam-b")), abort=True)
+    in_a_transaction(fresh, one_camera("cam-c", START))
+    options = {"STREAMGAUGE_KAFKA_OPTIONS": "isolation.level=read_uncommitted"}
     for command in (("run", "nest-camera-stats", "--once"), ("verify", "nest-camera-stats")):
         succeed(*command, settings=fresh, **options)
-    assert sum(results(fresh).values()) == 1
+    assert sum(results(fresh).values()) == 3
 
 
 @pytest.mark.parametrize(
