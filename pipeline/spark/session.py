@@ -196,6 +196,8 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
         "spark.sql.streaming.pollingDelay": "100ms",
         "spark.sql.warehouse.dir": str(settings.home.absolute() / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Written by default, not read: without it, a damaged page of a Parquet file gives wrong numbers.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         # By default each call that makes a column also tells the JVM its line of Python, which is half of the time to build a plan.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         **_BARE_LOCAL_FILES,

@@ -134,7 +134,7 @@ def _faults(what: str, paths: Sequence[Path], folder: str) -> list[str]:
 
 def _is_parquet(path: Path) -> bool:
     try:
-        pyarrow.parquet.read_table(path)
+        pyarrow.parquet.read_table(path, page_checksum_verification=True)
     except Exception:
         return False
     return True
