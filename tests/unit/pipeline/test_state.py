@@ -16,7 +16,7 @@ def settings(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     (settings.checkpoints / f"{STATS}-v1-update" / "state" / "0").mkdir(parents=True)
-    (settings.checkpoints / "taxi-borough-stats-v1-complete" / "commits").mkdir(parents=True)
+    (settings.checkpoints / "taxi-borough-stats-v2-complete" / "commits").mkdir(parents=True)
     (settings.checkpoints / "nest-archive-v1-append" / "commits").mkdir(parents=True)
     (settings.checkpoints / "nest-archive-v1-append" / "commits" / "0").touch()
     return settings
@@ -28,7 +28,7 @@ def settings(tmp_path):
         (("nest-stats",), ("no query nest-stats", STATS)),
         (("nest-archive",), ("nest-archive keeps no state", "each record by itself")),
         (("wikimedia-wiki-stats",), ("no state of wikimedia-wiki-stats-v1-update", "streamgauge run wikimedia-wiki-stats")),
-        (("taxi-borough-stats",), ("no state of taxi-borough-stats-v1-update", "it has not finished a batch")),
+        (("taxi-borough-stats",), ("no state of taxi-borough-stats-v2-update", "it has not finished a batch")),
         (("gone-v3-append",), ("no state of gone-v3-append")),
         ((STATS, "--batch", "3"), ("after batch 3", "batches 4 to 7 can be read")),
         ((STATS, "--batch", "8"), ("after batch 8", "batches 4 to 7 can be read")),
