@@ -23,7 +23,7 @@ help: ## this list
 .uv/bin/uv:
 	@echo "installing uv into .uv"
 	@$(PYTHON) -m venv .uv || { echo "$(PYTHON) -m venv failed; on Debian and Ubuntu: apt install python3 python3-venv"; exit 1; }
-	@.uv/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
+	@.uv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
 
 # $(PYTHON) if it fits, else one that uv finds or fetches.
 FITS := import sys; (3, 11) <= sys.version_info < (3, 15) or sys.exit(1); print(sys.executable)

@@ -30,7 +30,7 @@ def dashboard_command(settings: Settings) -> list[str]:
         "--client.showErrorDetails=type",
         f"--theme.base={_THEME}",
     ]
-    return [sys.executable, "-m", "streamlit", "run", str(_APP), *options]
+    return [sys.executable, "-P", "-m", "streamlit", "run", str(_APP), *options]
 
 
 def dashboard_url(settings: Settings) -> str:

@@ -85,7 +85,7 @@ def forget_surroundings() -> None:
 
 def settings_on_free_ports(home: Path) -> Settings:
     """Settings of a platform of its own, which does not run."""
-    kafka_port, _, dashboard_port, registry_port = free_ports(4)
+    kafka_port, dashboard_port, registry_port = free_ports(3)
     return replace(
         Settings.from_environment({variable: os.environ.get(variable, "") for variable in OF_THIS_MACHINE}),
         home=home,

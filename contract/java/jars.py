@@ -120,8 +120,12 @@ def unpacked_folder(artifact: LockedArtifact, settings: Settings) -> Path:
 
 
 def class_path(paths: Sequence[Path]) -> str:
-    """`paths` as an argument of Java's -cp."""
-    return ":".join(str(path.absolute()) for path in paths)
+    """`paths` as an argument of Java's -cp. Raises StreamgaugeError for a path with a colon, which separates two of them there."""
+    absolute = [str(path.absolute()) for path in paths]
+    if with_colon := next((path for path in absolute if ":" in path), None):
+        msg = f"Java cannot use {with_colon}: a colon separates paths; choose a folder without one with STREAMGAUGE_CACHE, or install Streamgauge in one"
+        raise StreamgaugeError(msg)
+    return ":".join(absolute)
 
 
 class _Download:

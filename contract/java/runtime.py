@@ -6,6 +6,7 @@ module is missing. Therefore JAVA_HOME is a small folder whose `bin/java` remove
 
 import hashlib
 import re
+import shlex
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,7 +25,7 @@ for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
 done
-exec "{java}" "$@"
+exec {java} "$@"
 """
 
 
@@ -58,8 +59,14 @@ def java_home(settings: Settings) -> Path:
     return chosen
 
 
+def log_options(configuration: Path, log: Path) -> list[str]:
+    """The options of a Java program that logs to the file `log`, as `configuration` of Log4j says: an address and a pattern, not paths."""
+    rolled = str(log).replace("%", "%%")
+    return [f"-Dlog4j2.configurationFile={configuration.as_uri()}", f"-Dstreamgauge.log={log}", f"-Dstreamgauge.rolled={rolled}.%i"]
+
+
 def _home_around(runtime: Path, cache: Path) -> Path:
-    text = _LAUNCHER.format(java=runtime / "bin" / "java")
+    text = _LAUNCHER.format(java=shlex.quote(str(runtime / "bin" / "java")))
     # Installations share the cache and processes start concurrently, so each Java has its own launcher, written atomically.
     home = (cache / "java-home" / hashlib.sha256(text.encode()).hexdigest()[:12]).absolute()
     launcher = home / "bin" / "java"

@@ -13,8 +13,7 @@ from contract.registry.server import refuse_user_info
 from contract.storage.paths import OBJECT_STORES
 
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_LAST_PORT = 65534
-"""The last TCP port but one: the embedded broker's controller uses the next port."""
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,16 @@ def _header(text: str) -> str:
     return text
 
 
+def _path(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:  # of ~name: there is no such user
+        raise ValueError(text) from error
+
+
 def _folder_or_bucket(text: str) -> str:
     if "://" not in text or text.startswith("file:///"):
-        return text.removeprefix("file://")
+        return str(_path(text.removeprefix("file://")))
     return _bucket(text)
 
 
@@ -105,7 +111,7 @@ _AN_OBJECT_STORE = "an object store, as s3a://bucket/folder, abfss://... or gs:/
 
 TEXT = Kind(str, "text")
 HEADER = Kind(_header, "one line of Latin-1 characters, as an HTTP header has")
-PATH = Kind(Path, "a path")
+PATH = Kind(_path, "a path")
 FLAG = Kind(lambda text: _FLAGS[text.lower()], "true or false")
 COUNT = Kind(_number_from(1), "a whole number from 1")
 COUNT_OR_ZERO = Kind(_number_from(0), "a whole number, 0 or more")
@@ -115,6 +121,7 @@ DURATION = Kind(_whole_seconds, 'a duration in whole numbers, from "1 second" on
 WEB_ADDRESS = Kind(_web_address, _AN_ADDRESS)
 ADDRESS_WITHOUT_CREDENTIALS = Kind(_address_without_credentials, f"{_AN_ADDRESS}, without a name and password")
 REGISTRY_ADDRESS = Kind(refuse_user_info, _AN_ADDRESS)
+FOLDER = Kind(lambda text: str(_path(text)), "a folder")
 FOLDER_OR_OBJECT_STORE = Kind(_folder_or_bucket, f"a folder, as a path or file:///path, or {_AN_OBJECT_STORE}")
 OBJECT_STORE = Kind(_bucket, _AN_OBJECT_STORE)
 KAFKA_OPTIONS = Kind(checked_options, "Kafka's names and values, each as name=value, separated by blanks")

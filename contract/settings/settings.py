@@ -42,12 +42,12 @@ class Settings:
     """The S3 service of LAKE_URI and CHECKPOINT_URI; unset: Amazon's."""
     aws_region: str = _setting("AWS_REGION", "")
     """The region of that S3 service."""
-    java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "")
+    java_home: str = _setting("STREAMGAUGE_JAVA_HOME", "", kinds.FOLDER)
     """A Java 17 or 21 to use instead of the one installed with Streamgauge."""
     maven_url: str = _setting("STREAMGAUGE_MAVEN_URL", "https://repo1.maven.org/maven2", kinds.WEB_ADDRESS)
     """The Maven repository to download jars from."""
     kafka_port: int = _setting("STREAMGAUGE_KAFKA_PORT", 9092, kinds.PORT)
-    """Port of the embedded broker; its controller uses the next port."""
+    """Port of the embedded broker."""
     dashboard_host: str = _setting("STREAMGAUGE_DASHBOARD_HOST", "127.0.0.1")
     """The address that the dashboard listens on; it has no login, so put a proxy with one in front of it if it listens on more than
     loopback."""

@@ -24,7 +24,7 @@ def save_classes(settings: Settings) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         loaded = Path(folder) / "classes"
-        stream = [sys.executable, "-m", "pipeline.spark.classes", folder, f"-XX:DumpLoadedClassList={loaded}"]
+        stream = [sys.executable, "-P", "-m", "pipeline.spark.classes", folder, f"-XX:DumpLoadedClassList={loaded}"]
         done = subprocess.run(stream, env=os.environ | settings.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             msg = f"the stream whose classes are saved has failed: {done.stderr.strip()}"

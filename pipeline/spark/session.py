@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
 from contract.java import jars
-from contract.java.runtime import java_home
+from contract.java.runtime import java_home, log_options
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, is_local, path_with_own_python
 from contract.topics import MAX_RECORD_BYTES
@@ -90,6 +91,7 @@ def spark_session(settings: Settings) -> SparkSession:
     if is_local(settings.spark_master):
         # Spark's Python workers need this interpreter's packages; by default they use the first Python on the PATH.
         os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYTHONSAFEPATH"] = "1"  # they import nothing from the folder that one stands in
     else:
         # The driver runs the workers' command, too, to check the state of Python processors.
         os.environ["PATH"] = path_with_own_python()
@@ -141,13 +143,13 @@ def _builder(config: Mapping[str, str | int]) -> SparkSession.Builder:
 
 def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
     """Settings for starting the JVMs of the driver and the executors."""
-    paths = [str(path.absolute()) for bundle in jars.spark_bundles(settings) for path in jars.fetch(bundle, settings)]
+    paths = [path.absolute() for bundle in jars.spark_bundles(settings) for path in jars.fetch(bundle, settings)]
     return {
         # Executors download these jars from the driver.
-        "spark.jars": ",".join(paths),
-        "spark.driver.extraClassPath": ":".join(paths),
+        "spark.jars": ",".join(path.as_uri() for path in paths),
+        "spark.driver.extraClassPath": jars.class_path(paths),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Dstreamgauge.log={log} -XX:+UseParallelGC {_JAVA_OPTIONS} {settings.driver_java_options}".rstrip(),
+        "spark.driver.extraJavaOptions": f"{shlex.join(log_options(_LOGGING, log))} -XX:+UseParallelGC {_JAVA_OPTIONS} {settings.driver_java_options}".rstrip(),
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "pipeline.spark.python_daemon",

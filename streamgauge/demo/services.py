@@ -21,7 +21,8 @@ TRIGGER_SECONDS = 3.0
 """With one second, the queries of all domains keep two cores busy."""
 STOP_SECONDS = FINISH_SECONDS + 15
 """How long a command may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
-COMMAND = (sys.executable, "-m", "streamgauge.cli")
+COMMAND = (sys.executable, "-P", "-m", "streamgauge.cli")
+"""-P: not from a package of the same name in the folder that one stands in."""
 NOT_THEIRS = {"STREAMGAUGE_DATABASE_URL": "", "ALERT_WEBHOOK_URL": ""}
 """Secrets that only the pipeline and the upkeep need."""
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")

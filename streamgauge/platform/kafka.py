@@ -6,10 +6,13 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+import javaproperties
 from confluent_kafka import KafkaException
 
 from contract.java import jars
+from contract.java.runtime import log_options
 from contract.kafka.cluster import KafkaCluster
+from contract.process.ports import free_ports
 from contract.process.waiting import REQUEST_SECONDS
 from contract.settings import Settings
 from contract.storage.paths import write_whole
@@ -33,10 +36,8 @@ class EmbeddedKafka(EmbeddedServer):
         self.folder = settings.home.absolute() / "kafka"
         self.log = settings.logs.absolute() / "kafka.log"
         self.pid_file = PidFile(self.folder / "broker.pid")
-        self.ports = (settings.kafka_port, settings.kafka_port + 1)
-        self.port_advice = (
-            "choose another port with STREAMGAUGE_KAFKA_PORT (it and the next one are used), or use that Kafka with KAFKA_BOOTSTRAP_SERVERS"
-        )
+        self.ports = (settings.kafka_port,)
+        self.port_advice = "choose another port with STREAMGAUGE_KAFKA_PORT, or use that Kafka with KAFKA_BOOTSTRAP_SERVERS"
         self.address = f"{HOST}:{settings.kafka_port}"
 
     def answers(self) -> bool:
@@ -59,17 +60,25 @@ class EmbeddedKafka(EmbeddedServer):
         if not node.exists():  # as `kafka-storage format` writes it; the broker creates the rest at its first start
             ids = {name: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for name in ("cluster.id", "directory.id")}
             _write_properties(node, {"version": 1, "node.id": NODE_ID, **ids})
-        flags = [*_JAVA_FLAGS, f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dstreamgauge.log={self.log}"]
-        command = [str(self.java), *flags, "-cp", jars.class_path(self.class_path), "kafka.Kafka", str(properties)]
+        command = [
+            str(self.java),
+            *_JAVA_FLAGS,
+            *log_options(_LOGGING, self.log),
+            "-cp",
+            jars.class_path(self.class_path),
+            "kafka.Kafka",
+            str(properties),
+        ]
         return Launch(command, {}, self.log.with_name("kafka.out"))
 
     def _server_properties(self) -> dict[str, str | int]:
         port = self.settings.kafka_port
+        (controller,) = free_ports(1)  # the broker alone connects to it
         return {
             "process.roles": "broker,controller",
             "node.id": NODE_ID,
-            "controller.quorum.voters": f"{NODE_ID}@{HOST}:{port + 1}",
-            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{port + 1}",
+            "controller.quorum.voters": f"{NODE_ID}@{HOST}:{controller}",
+            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
@@ -94,4 +103,5 @@ class EmbeddedKafka(EmbeddedServer):
 
 
 def _write_properties(file: Path, properties: Mapping[str, str | int]) -> None:
-    write_whole(file, "".join(f"{name}={value}\n" for name, value in properties.items()))
+    # Java reads the file as Latin-1: other characters are escaped.
+    write_whole(file, javaproperties.dumps({name: str(value) for name, value in properties.items()}, timestamp=False))

@@ -97,7 +97,7 @@ class Platform:
 def save_server_classes(settings: Settings) -> None:
     """Saves the classes of the embedded servers, so that they start faster. Each runs once for that, in a folder of its own."""
     with tempfile.TemporaryDirectory() as home:
-        kafka_port, _, registry_port = free_ports(3)
+        kafka_port, registry_port = free_ports(2)
         own = replace(settings, home=Path(home), kafka_port=kafka_port, registry_port=registry_port)
         for server in Platform(own).servers:
             server.save_classes()

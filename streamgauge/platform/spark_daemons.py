@@ -4,6 +4,7 @@ Spark's own scripts also work if JAVA_HOME names a Java 17 or 21. These command 
 Python package, and make master and worker listen on the given address only.
 """
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -91,4 +92,4 @@ def _daemon(settings: Settings, host: str, arguments: list[str], options: dict[s
 
 
 def _flags(options: Mapping[str, str]) -> str:
-    return " ".join(f"-D{name}={value}" for name, value in options.items())
+    return shlex.join(f"-D{name}={value}" for name, value in options.items())

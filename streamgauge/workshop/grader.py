@@ -54,7 +54,7 @@ def ready(settings: Settings) -> Connection:
             named.unlink()
         log = folder / "grader.log"
         log.unlink(missing_ok=True)
-        command = [sys.executable, "-m", __spec__.name, str(named)]
+        command = [sys.executable, "-P", "-m", __spec__.name, str(named)]
         with postponed_signals():
             pid.write(start_process(command, log).pid, str(named))
         while not named.exists():

@@ -3,8 +3,9 @@
 import signal
 import socket
 import subprocess
-import sys
+from dataclasses import replace
 
+import awkward
 import psutil
 import pytest
 from confluent_kafka import KafkaException
@@ -25,9 +26,10 @@ def idle(tmp_path):
     return settings_on_free_ports(tmp_path / "home")
 
 
-def start_demo(settings):
+def start_demo(settings, checkout):
     output = (settings.home.parent / "demo.out").open("a")
-    return subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "demo"], env=environment(settings), stdout=output, stderr=output)
+    variables = environment(settings, **checkout.variables)
+    return subprocess.Popen([*checkout.command, "demo"], cwd=checkout.traps, env=variables, stdout=output, stderr=output)
 
 
 def has_rows(settings):
@@ -65,9 +67,13 @@ def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):
     assert not (idle.home / "kafka").exists(), "the port was looked at after the broker was started"
 
 
-def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_start(idle):
-    idle = few_rows(idle)
-    demo, is_ready = start_demo(idle), ready_lines(idle)
+def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_start(tmp_path):
+    """In a checkout and a home whose paths have special characters, and a folder whose modules have the names of ours."""
+    own = settings_on_free_ports(tmp_path / awkward.NAME / "home")
+    idle = few_rows(replace(own, cache=awkward.cache(tmp_path, own.cache)))
+    checkout = awkward.checkout(tmp_path / "checkouts")
+    own.home.parent.mkdir()
+    demo, is_ready = start_demo(idle, checkout), ready_lines(idle)
     try:
         eventually(lambda: len(set(is_ready())) == len(PARTS), "every part to be ready")
         eventually(lambda: without_rows(idle) == [], "a row in each domain's result topics")
@@ -82,7 +88,7 @@ def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_sta
         demo.wait()
     eventually(lambda: not alive(children), "every child of the killed demo to end")
 
-    again = start_demo(idle)
+    again = start_demo(idle, checkout)
     try:
         kept = eventually(has_rows(idle), "the rows of the first demo")
         assert all(kept[key] >= count for key, count in counted.items()), "a count of the first demo was lost"

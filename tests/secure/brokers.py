@@ -154,7 +154,7 @@ def listeners(secured: Secured) -> dict[str, str]:
 def running_secured(folder: Path) -> Iterator[Secured]:
     """The broker, with every topic; its files are in `folder`."""
     folder.mkdir(exist_ok=True)
-    first, _, dashboard, registry, *others = free_ports(4 + len(LISTENERS))
+    first, dashboard, registry, *others = free_ports(3 + len(LISTENERS))
     ports = dict(zip(LISTENERS, others, strict=True))
     cache = Settings.from_environment().cache
     no_registry = f"http://127.0.0.1:{registry}"

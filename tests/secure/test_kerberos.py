@@ -74,7 +74,7 @@ def kdc(tmp_path_factory):
 def kerberized(kdc, tmp_path_factory):
     """Settings of a program that comes by a ticket, and of one that needs none."""
     folder = tmp_path_factory.mktemp("kerberized")
-    port, _, kerberos_port = free_ports(3)
+    port, kerberos_port = free_ports(2)
     cache = Settings.from_environment().cache
     plain = Settings(home=folder / "home", kafka_port=port, cache=cache, java_home=str(whole_java()), driver_java_options=SHORT_LIVED)
     broker = KerberizedKafka(plain, kerberos_port, kdc)

@@ -145,12 +145,12 @@ class TestMachine:
         assert (found.level, "STREAMGAUGE_HOME" in found.advice) == ("problem", True)
 
     def test_free_ports_and_a_stranger_on_one(self, settings):
-        assert levels(machine.ports(settings)) == ["ok"] * 4
-        with listening(settings.kafka_port + 1):
+        assert levels(machine.ports(settings)) == ["ok"] * 3
+        with listening(settings.registry_port):
             found = machine.ports(settings)
-        assert levels(found) == ["ok", "problem", "ok", "ok"]
+        assert levels(found) == ["ok", "problem", "ok"]
         assert f"{psutil.Process().name()}, pid {psutil.Process().pid}" in found[1].message
-        assert "STREAMGAUGE_KAFKA_PORT" in found[1].advice
+        assert "STREAMGAUGE_REGISTRY_PORT" in found[1].advice
 
     def test_the_ports_of_what_is_ones_own_elsewhere_are_not_wanted(self, settings):
         own = replace(settings, kafka_bootstrap_servers="kafka:9092", schema_registry_url="http://registry:8081")

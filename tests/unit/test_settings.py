@@ -48,8 +48,8 @@ def test_another_process_can_be_given_the_same_settings():
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
-        ("STREAMGAUGE_KAFKA_PORT", "kafka", "65534"),
-        ("STREAMGAUGE_KAFKA_PORT", "65535", "65534"),
+        ("STREAMGAUGE_KAFKA_PORT", "kafka", "65535"),
+        ("STREAMGAUGE_KAFKA_PORT", "65536", "65535"),
         ("STREAMGAUGE_SHUFFLE_PARTITIONS", "0", " 1"),
         ("STREAMGAUGE_FAIL_ON_DATA_LOSS", "perhaps", "true or false"),
         ("LAKE_URI", "ftp://host/lake", "s3a://bucket/folder"),
