@@ -14,7 +14,7 @@ PYTEST = $(RUN)python -m pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 # browser. cluster: a Spark Standalone cluster. e2e: whole programs that fail and are killed.
 TIERS := e2e cluster kafka secure dashboard spark unit
 
-.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) test-realtime demo-realtime compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean
+.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) test-realtime demo-realtime compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ define sync
 	@python="$$($(PYTHON) -c '$(FITS)')" || python="$$($(UV) python find --quiet)" \
 		|| { $(UV) python install 3.13 && python=3.13; } \
 		|| { echo "no Python 3.11, 3.12, 3.13 or 3.14 found, and none could be fetched: install one, then make PYTHON=/path/to/python3"; exit 1; }; \
-	$(UV) sync --frozen --python "$$python" $(1)
+	$(UV) sync --frozen --compile-bytecode --python "$$python" $(1)
 	@touch $@
 endef
 
@@ -129,6 +129,9 @@ workshop-bundle: .venv/.dev ## the workshop for machines without a network: buil
 jars-lock: .venv/.dev ## regenerate contract/java/jars.lock (needs Maven)
 	$(RUN)python .ci/lock_jars.py
 
-clean: ## everything that was made here: environment, data, caches of tools
-	rm -rf .venv .uv .streamgauge realtime/.venv realtime/.streamgauge build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean-data: .venv/.ready ## all data of the programs, after a question
+	@$(RUN)streamgauge clean
+
+clean: ## environments and what tools have built; data stays
+	rm -rf .venv .uv realtime/.venv build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

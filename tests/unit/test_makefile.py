@@ -29,13 +29,13 @@ def planned(clone, target):
 
 def test_the_demo_installs_no_development_tools_and_removes_none_and_uv_shows_its_progress(clone):
     (command,) = planned(clone, "demo")
-    assert command.endswith('uv sync --frozen --python "$python" --no-dev --inexact')
+    assert command.endswith('uv sync --frozen --compile-bytecode --python "$python" --no-dev --inexact')
 
 
 @pytest.mark.parametrize("target", ["check", "test-unit", "chaos", "bench", "setup"])
 def test_checks_and_tests_install_development_tools_once_and_the_demo_then_nothing(clone, target):
     (command,) = planned(clone, target)
-    assert command.rstrip().endswith('uv sync --frozen --python "$python"')
+    assert command.rstrip().endswith('uv sync --frozen --compile-bytecode --python "$python"')
     for stamp in (".dev", ".ready"):
         (clone / ".venv" / stamp).touch()
     assert planned(clone, target) == planned(clone, "demo") == []
@@ -46,6 +46,16 @@ def test_what_make_runs_keeps_compiled_modules_whatever_the_environment_says(clo
     done = subprocess.run(["make", "--eval", "shown: ; @env", "shown"], cwd=clone, capture_output=True, text=True, check=True)
     assert "PATH=" in done.stdout
     assert "PYTHONDONTWRITEBYTECODE" not in done.stdout
+
+
+def test_clean_deletes_no_data(clone):
+    """Neither that of a demo that runs nor any other: `streamgauge clean` asks first, and refuses while it is in use."""
+    kept = [clone / name / "kafka" for name in (".streamgauge", "realtime/.streamgauge")]
+    for folder in (*kept, clone / "build"):
+        folder.mkdir(parents=True)
+    subprocess.run(["make", "clean"], cwd=clone, capture_output=True, check=True)
+    assert all(folder.exists() for folder in kept)
+    assert not (clone / "build").exists()
 
 
 def test_the_python_of_make_and_the_lock_are_the_same():
