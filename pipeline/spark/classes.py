@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from contract.errors import StreamgaugeError
 from contract.java import class_data, jars
 from contract.settings import Settings
+from contract.storage.temporary import temporary_folder
 from pipeline.spark.jvm import fixed_class_path, java
 from pipeline.spark.session import spark_session
 
@@ -22,7 +23,7 @@ def save_classes(settings: Settings) -> None:
     archive = class_data.archive_for(program, class_path, settings.cache)
     if archive.exists():
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=temporary_folder(settings.home)) as folder:
         loaded = Path(folder) / "classes"
         stream = [sys.executable, "-P", "-m", "pipeline.spark.classes", folder, f"-XX:DumpLoadedClassList={loaded}"]
         done = subprocess.run(stream, env=os.environ | settings.environment(), capture_output=True, text=True, check=False)

@@ -22,6 +22,7 @@ from pyspark.serializers import UTF8Deserializer, read_int
 from contract.java import class_data, jars
 from contract.java.runtime import java_home
 from contract.settings import Settings
+from contract.storage.temporary import temporary_folder
 
 SPARK_HOME = Path(pyspark.__path__[0])
 CONFIGURATION = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH", "PYSPARK_SUBMIT_ARGS")
@@ -51,7 +52,7 @@ def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
     is_configured = (SPARK_HOME / "conf").exists() or any(os.environ.get(name) for name in CONFIGURATION)
     if is_configured or SparkContext._gateway is not None:
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=temporary_folder(settings.home)) as folder:
         connection = Path(folder) / "connection"
         variables = {
             "SPARK_HOME": str(SPARK_HOME),

@@ -5,6 +5,7 @@ import logging
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -22,6 +23,7 @@ from contract.java import jars
 from contract.java.runtime import java_home, log_options
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, is_local, path_with_own_python
+from contract.storage.temporary import temporary_folder
 from contract.topics import MAX_RECORD_BYTES
 from pipeline.sources.kafka import check_kafka_options
 from pipeline.spark.cluster import check_executors, cluster_config, refuse_folders_of_one_machine
@@ -62,6 +64,9 @@ _DELTA = {
     # The default suits tables with a million files: 50 tasks to read the log of each version.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
+
+_SOCKET_FOLDER_BYTES = 60
+"""The path of a socket has 103 bytes at most (macOS), and Spark's name for one has 42."""
 
 # A corrupt length field makes the decoder allocate up to 2 GB, and the driver run out of memory.
 _AVRO_LIMITS = " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={MAX_RECORD_BYTES}" for kind in ("string", "bytes", "collectionItems"))
@@ -143,19 +148,19 @@ def _builder(config: Mapping[str, str | int]) -> SparkSession.Builder:
 
 def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
     """Settings for starting the JVMs of the driver and the executors."""
+    folder = temporary_folder(settings.home)
+    of_files = [*log_options(_LOGGING, log), f"-Djava.io.tmpdir={folder}"]
     paths = [path.absolute() for bundle in jars.spark_bundles(settings) for path in jars.fetch(bundle, settings)]
     return {
         # Executors download these jars from the driver.
         "spark.jars": ",".join(path.as_uri() for path in paths),
         "spark.driver.extraClassPath": jars.class_path(paths),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f"{shlex.join(log_options(_LOGGING, log))} -XX:+UseParallelGC {_JAVA_OPTIONS} {settings.driver_java_options}".rstrip(),
+        "spark.driver.extraJavaOptions": f"{shlex.join(of_files)} -XX:+UseParallelGC {_JAVA_OPTIONS} {settings.driver_java_options}".rstrip(),
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "pipeline.spark.python_daemon",
-        # By default Python gets each result through a new TCP port, and fails if another program connects to this port first.
-        # On a cluster, the path of a container's temporary folder can be too long for a socket.
-        **({"spark.python.unix.domain.socket.enabled": "true"} if is_local(settings.spark_master) else {}),
+        **_socket_config(settings, folder),
         # Each query has about twenty pieces of generated code. The default keeps a hundred, so that ten queries would compile theirs in every batch.
         "spark.sql.codegen.cache.maxEntries": 1000,
         # The default grows with the memory to 64 MB, and each join and aggregation of each task takes a page.
@@ -163,6 +168,18 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
         **_ui_config(settings),
         # By default as many as there are slots, each of which would be a task of a batch.
         **({"spark.default.parallelism": settings.shuffle_partitions} if settings.real_time else {}),
+    }
+
+
+def _socket_config(settings: Settings, folder: Path) -> dict[str, str]:
+    """Unix domain sockets for Python: by default it gets each result through a new TCP port, and fails if another program connects first."""
+    # On a cluster, the path of a container's temporary folder can be too long for a socket.
+    if not is_local(settings.spark_master):
+        return {}
+    fits = len(os.fsencode(folder)) <= _SOCKET_FOLDER_BYTES
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(folder) if fits else tempfile.gettempdir(),
     }
 
 

@@ -21,6 +21,7 @@ OURS = {
     "database": "the embedded database of result tables",
     "logs": "logs",
     "producers": "the position in the live stream",
+    "tmp": "temporary files",
     "sql_history": "statements typed in `streamgauge sql`",
     "chaos": "failed rounds of `make chaos`",
     "workshop": "data of the checks of the labs",

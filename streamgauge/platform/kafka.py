@@ -63,6 +63,7 @@ class EmbeddedKafka(EmbeddedServer):
         command = [
             str(self.java),
             *_JAVA_FLAGS,
+            self.temporary_files,
             *log_options(_LOGGING, self.log),
             "-cp",
             jars.class_path(self.class_path),

@@ -9,6 +9,7 @@ from contract.kafka.errors import KafkaUnavailable, raise_if_access_denied
 from contract.process.ports import free_ports
 from contract.process.waiting import Say, waiting
 from contract.settings import Settings
+from contract.storage.temporary import temporary_folder
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer
@@ -96,7 +97,7 @@ class Platform:
 
 def save_server_classes(settings: Settings) -> None:
     """Saves the classes of the embedded servers, so that they start faster. Each runs once for that, in a folder of its own."""
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(dir=temporary_folder(settings.home)) as home:
         kafka_port, registry_port = free_ports(2)
         own = replace(settings, home=Path(home), kafka_port=kafka_port, registry_port=registry_port)
         for server in Platform(own).servers:

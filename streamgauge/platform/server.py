@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import shutil
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -80,6 +81,15 @@ class EmbeddedServer(ABC):
         """The archive of its classes, whether it exists or not."""
         return class_data.archive_for(self.java, self.class_path, self.settings.cache)
 
+    @property
+    def _temporary(self) -> Path:
+        return self.folder / "tmp"
+
+    @property
+    def temporary_files(self) -> str:
+        """The Java option by which it writes temporary files to its own folder."""
+        return f"-Djava.io.tmpdir={self._temporary}"
+
     @abstractmethod
     def _prepare(self) -> Launch:
         """Fetches and writes what a start needs."""
@@ -108,6 +118,8 @@ class EmbeddedServer(ABC):
                 return False
             self._launch_again = None
             self.check_ports()
+            shutil.rmtree(self._temporary, ignore_errors=True)  # what was killed leaves its files
+            self._temporary.mkdir()
             (java, *arguments), environment, output = self._prepare()
             of_classes = class_data.options(self.archive) if listed_classes is None else [f"-XX:DumpLoadedClassList={listed_classes}"]
             command = [java, *of_classes, *arguments]
