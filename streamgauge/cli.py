@@ -1,9 +1,9 @@
 """The command `streamgauge`: parses arguments, calls, prints. The implementation of a command is in the package of its subject."""
 
 import contextlib
-import errno
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -20,6 +20,7 @@ from pipeline.lake import commands as table_commands
 from producers.commands import produce
 from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
+from streamgauge.system_errors import as_line
 from streamgauge.workshop.commands import workshop
 
 app = typer.Typer(
@@ -152,17 +153,11 @@ def main() -> None:
         _refuse_windows()
         prepare_proxies()
         code = app(standalone_mode=False)
-    except StreamgaugeError as error:
-        err.print(f"error: {error}")
-        code = error.exit_code
-    except OSError as error:
-        if not isinstance(error, PermissionError) and error.errno not in {errno.EROFS, errno.ENOSPC, errno.EDQUOT}:
-            raise
-        place = error.filename or "a file"
-        err.print(
-            f"error: cannot use {place}: {error.strerror}; give this user access and free space there, or choose another STREAMGAUGE_HOME"
-        )
-        code = 2
+    except (StreamgaugeError, OSError) as error:
+        if os.environ.get("STREAMGAUGE_DEBUG", "").lower() in {"1", "true", "yes"}:
+            traceback.print_exception(error)
+        err.print(f"error: {as_line(error) if isinstance(error, OSError) else error}")
+        code = error.exit_code if isinstance(error, StreamgaugeError) else 2
     except TyperException as error:  # an unknown option, or an invalid value of an option
         message = error.format_message()
         is_help = message.startswith("Usage: ")  # a command without its subcommand

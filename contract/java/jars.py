@@ -68,7 +68,14 @@ def fetch(bundle: str, settings: Settings, lock: Path = LOCK) -> list[Path]:
 
     Raises StreamgaugeError for a wrong hash, a missing network or a full disk. Leaves no partial downloads.
     """
-    download = _Download(bundle, missing(bundle, settings, lock))
+    lacking = missing(bundle, settings, lock)
+    if lacking:
+        place = settings.cache / "maven"
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(place, lacking, error) from error
+    download = _Download(bundle, lacking)
     with download.bar:
         return download.in_threads(lambda artifact: _fetch_one(artifact, settings, download), locked(bundle, lock))
 
@@ -110,7 +117,7 @@ def unpacked(bundle: str, settings: Settings) -> Path:
                 whole.rename(folder)
     except OSError as error:
         if not folder.exists():  # another process may have created it first
-            raise _unwritable(folder, artifact, error) from error
+            raise _unwritable(folder, [artifact], error) from error
     return folder
 
 
@@ -201,11 +208,12 @@ def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download
         msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was deleted. Try again; if this happens again, the repository or a proxy modifies files"
         raise StreamgaugeError(msg) from error
     except OSError as error:
-        raise _unwritable(path, artifact, error) from error
+        raise _unwritable(path, [artifact], error) from error
     return path
 
 
-def _unwritable(path: Path, artifact: LockedArtifact, error: OSError) -> StreamgaugeError:
+def _unwritable(path: Path, artifacts: Sequence[LockedArtifact], error: OSError) -> StreamgaugeError:
+    size = size_text(sum(artifact.bytes for artifact in artifacts))
     return StreamgaugeError(
-        f"could not write {path}: {error.strerror}; {artifact.bytes / 1e6:.0f} MB are needed there, or choose another folder with STREAMGAUGE_CACHE"
+        f"could not write {path}: {error.strerror}; {size} are needed there, or choose another folder with STREAMGAUGE_CACHE"
     )

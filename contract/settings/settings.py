@@ -159,6 +159,9 @@ class Settings:
     alert_webhook_url: str = _setting("ALERT_WEBHOOK_URL", "", kinds.WEB_ADDRESS, is_secret=True)
     """An address to which alerts are sent by POST, in addition to topic `alerts`: JSON, as chat programs accept it."""
 
+    debug: bool = _setting("STREAMGAUGE_DEBUG", default=False, kind=kinds.FLAG)
+    """Whether an error is printed with its traceback, too."""
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Reads the settings and the properties files that they name.

@@ -51,8 +51,7 @@ class EmbeddedRegistry(EmbeddedServer):
 
     def _prepare(self) -> Launch:
         (runner,) = self.class_path
-        own = f"-Dstreamgauge.folder={self.folder}"  # by which it is known: the jar is that of every home
-        return Launch([str(self.java), *_JAVA_FLAGS, own, self.temporary_files, "-jar", str(runner)], self._environment(), self.log)
+        return Launch([str(self.java), *_JAVA_FLAGS, self.temporary_files, "-jar", str(runner)], self._environment(), self.log)
 
     def _environment(self) -> dict[str, str]:
         return {
