@@ -115,8 +115,10 @@ def demo(
 ) -> None:
     """Run everything in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C stops it; the next start continues."""
     from streamgauge.demo.demo import Demo
+    from streamgauge.demo.ports import on_free_ports
 
-    Demo(Settings.from_environment(), err, dashboard=with_dashboard).run(seconds)
+    settings = on_free_ports(Settings.from_environment(), err.print, dashboard=with_dashboard)
+    Demo(settings, err, dashboard=with_dashboard).run(seconds)
 
 
 app.command()(demo)

@@ -181,8 +181,22 @@ class Settings:
                 msg = f"{variable} is {found}; expected {kind.expected}"
                 raise StreamgaugeError(msg) from error
         settings = cls(**given)
+        settings._refuse_equal_ports()
         _ = settings.kafka, settings.registry  # reports errors in their properties files before anything starts
         return settings
+
+    def _refuse_equal_ports(self) -> None:
+        """Raises StreamgaugeError if two servers of this machine are to listen on one port."""
+        names = ["dashboard_port"]
+        names += ["kafka_port"] * (not self.kafka_bootstrap_servers) + ["registry_port"] * (not self.schema_registry_url)
+        by_port: dict[int, str] = {}
+        for setting in fields(self):
+            if setting.name in names:
+                port, variable = getattr(self, setting.name), setting.metadata["variable"]
+                if port in by_port:
+                    msg = f"{by_port[port]} and {variable} are both {port}; choose different ports"
+                    raise StreamgaugeError(msg)
+                by_port[port] = variable
 
     def environment(self) -> dict[str, str]:
         """All variables, to give another process these settings regardless of its own environment."""

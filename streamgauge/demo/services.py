@@ -79,15 +79,17 @@ def children(settings: Settings, figures: LiveFigures, *, dashboard: bool) -> li
     """The pipeline, a producer for each domain with a few faults of each kind, and the dashboard."""
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
+    # The demo may have chosen other ports than the environment names.
+    own = settings.environment()
     child = partial(Child, logs=settings.logs, figures=figures)
-    chosen = [child(PIPELINE, ["run"], "writes results", environment=pause, writes=RESULTS, starts="with Kafka")]
+    chosen = [child(PIPELINE, ["run"], "writes results", environment=own | pause, writes=RESULTS, starts="with Kafka")]
     for domain in DOMAINS:
         starts: Start = "after Kafka" if domain is DOMAINS[0] else "after the first row"
         command, topics = ["produce", domain.name, *domain.demo, *FAULTS], [topic.name for topic in domain.sources]
-        chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=NOT_THEIRS, writes=topics, starts=starts))
+        chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=own | NOT_THEIRS, writes=topics, starts=starts))
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
-        chosen.append(child("dashboard", ["dashboard"], dashboard_url(settings), environment=NOT_THEIRS, listens_at=address))
+        chosen.append(child("dashboard", ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))
     return chosen
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import shlex
 import shutil
 import socket
 from abc import ABC, abstractmethod
@@ -22,6 +23,9 @@ from contract.settings import Settings
 from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_process, stop_process
 
 HOST = "127.0.0.1"
+_TEMPORARY_FILES = "-Djava.io.tmpdir="
+_SERVERS = {"kafka": "Kafka broker", "registry": "schema registry"}
+"""The embedded servers, by the name of their folder in STREAMGAUGE_HOME."""
 STALL_SECONDS = 60
 """A starting server that has written no log and used no CPU for this long hangs."""
 PORT_SECONDS = 5
@@ -88,7 +92,7 @@ class EmbeddedServer(ABC):
     @property
     def temporary_files(self) -> str:
         """The Java option by which it writes temporary files to its own folder."""
-        return f"-Djava.io.tmpdir={self._temporary}"
+        return f"{_TEMPORARY_FILES}{self._temporary}"
 
     @abstractmethod
     def _prepare(self) -> Launch:
@@ -215,11 +219,26 @@ def refuse_a_taken_port(host: str, port: int, advice: str) -> None:
 
 
 def described(process: psutil.Process | None) -> str:
-    """The process in a message, by name and id."""
+    """The process in a message, by name and id. One of Streamgauge's is named with its home."""
     with contextlib.suppress(psutil.Error):
         if process is not None:
-            return f"{process.name()}, pid {process.pid}"
+            return f"{_of_streamgauge(process) or process.name()}, pid {process.pid}"
     return "a program that this user may not see"
+
+
+def _of_streamgauge(process: psutil.Process) -> str | None:
+    """What a process is, if Streamgauge started it: the folder for temporary files of a server is in its home."""
+    command: list[str] = []
+    with contextlib.suppress(psutil.AccessDenied):  # the command of another user's process on macOS
+        command = process.cmdline()
+    for argument in command:
+        parts = Path(argument.removeprefix(_TEMPORARY_FILES)).parts
+        if parts[-2:] == ("dashboard", "app.py"):
+            return "a dashboard of Streamgauge"
+        if argument.startswith(_TEMPORARY_FILES) and parts[-1:] == ("tmp",) and parts[:-1] and parts[-2] in _SERVERS:
+            home = Path(*parts[:-2])
+            return f"the {_SERVERS[parts[-2]]} of STREAMGAUGE_HOME={home} (`STREAMGAUGE_HOME={shlex.quote(str(home))} streamgauge down` stops it)"
+    return None
 
 
 def listener(port: int) -> psutil.Process | None:
@@ -234,9 +253,9 @@ def listener(port: int) -> psutil.Process | None:
     return None
 
 
-def is_free(port: int) -> bool:
-    """Whether a server could listen on `port` on loopback."""
-    return _listening_error(HOST, port) is None
+def is_free(port: int, host: str = HOST) -> bool:
+    """Whether a server could listen on `port`."""
+    return _listening_error(host, port) is None
 
 
 def _listening_error(host: str, port: int) -> OSError | None:

@@ -1,0 +1,52 @@
+"""Other ports for the demo, where other programs use the usual ones."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+from contract.errors import StreamgaugeError
+from contract.process.waiting import Say
+from contract.settings import Settings
+from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.registry import EmbeddedRegistry
+from streamgauge.platform.server import is_free, refuse_a_taken_port
+
+USUAL = Settings()
+_VARIABLES = {setting.name: setting.metadata["variable"] for setting in fields(Settings)}
+_LAST_PORT = 65535
+
+
+def on_free_ports(settings: Settings, say: Say, *, dashboard: bool) -> Settings:
+    """The settings, with the next free port for each usual one that another program uses. Says which, and what other commands need.
+
+    A port that differs from the usual one was chosen, and stays.
+    """
+    for name, check in _checks(settings, dashboard=dashboard).items():
+        port = getattr(settings, name)
+        if port != getattr(USUAL, name):
+            continue
+        try:
+            check()
+        except StreamgaugeError as error:
+            host = settings.dashboard_host if name == "dashboard_port" else "127.0.0.1"
+            free = next((other for other in range(port + 1, _LAST_PORT + 1) if is_free(other, host)), None)
+            if free is None:
+                raise
+            change: dict[str, Any] = {name: free}
+            settings = replace(settings, **change)
+            taken = str(error).partition(";")[0]
+            say(f"{taken}; the demo uses {free}, and other commands need {_VARIABLES[name]}={free}")
+    return settings
+
+
+def _checks(settings: Settings, *, dashboard: bool) -> dict[str, Callable[[], None]]:
+    """By the setting of a port that the demo needs, what raises StreamgaugeError when another program uses it."""
+    checks: dict[str, Callable[[], None]] = {}
+    if not settings.kafka_bootstrap_servers:
+        checks["kafka_port"] = EmbeddedKafka(settings).check_ports
+    if not settings.schema_registry_url:
+        checks["registry_port"] = EmbeddedRegistry(settings).check_ports
+    if dashboard:
+        checks["dashboard_port"] = partial(refuse_a_taken_port, settings.dashboard_host, settings.dashboard_port, "")
+    return checks
