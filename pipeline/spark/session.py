@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home, log_options
+from contract.process.logs import rotate
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, is_local, path_with_own_python
 from contract.storage.temporary import temporary_folder
@@ -120,6 +121,7 @@ def _master(settings: Settings) -> str:
 
 def _print_to(file: Path, spark: SparkSession) -> None:
     """Redirects what Python workers print from the terminal to a file: that of transformWithState prints ten lines at each start of its query."""
+    rotate(file)
     java = spark.sparkContext._jvm.java  # type: ignore[union-attr]
     java.lang.System.setErr(java.io.PrintStream(java.io.FileOutputStream(str(file), True), True))  # noqa: FBT003
 

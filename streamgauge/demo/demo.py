@@ -15,6 +15,8 @@ from contract.java.runtime import java_home
 from contract.process.waiting import Reminder
 from contract.settings import Settings
 from contract.terminal import can_redraw
+from contract.text import size_text
+from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
 from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import PIPELINE, Server, children
 from streamgauge.demo.supervision import Supervised
@@ -94,10 +96,14 @@ class Demo:
     def _watch(self, supervised: Sequence[Supervised], seconds: float | None) -> None:
         ends = time.monotonic() + (float("inf") if seconds is None else seconds)
         shown = Reminder()
+        disk = DiskSpace(self.settings, [one for one in supervised if one.part.name.startswith("produce-")], self._say)
+        if not self.settings.kafka_bootstrap_servers:
+            self._say(f"topics take up to {size_text(most_bytes_of_topics())}; tables of files grow as long as the demo runs")
         with self.console.status("") as status:
             while time.monotonic() < ends:
                 self.figures.ask()
                 self._look(supervised)
+                disk.look()
                 for task in self.upkeep:
                     task.look(may_start=all(one.process is None for one in self.upkeep))  # each is a Java program
                 self._show(supervised, status, shown)
@@ -120,7 +126,7 @@ class Demo:
         if can_redraw(self.console):
             status.update(self.figures.line())
         if shown.is_due():
-            if missing := [one.part.name for one in supervised if not one.is_ready]:
+            if missing := [one.part.name for one in supervised if not one.is_ready and not one.is_paused]:
                 self._say(f"waiting for {', '.join(missing)}; logs are in {self.settings.logs}")
             if not can_redraw(self.console):
                 self._say(self.figures.line())

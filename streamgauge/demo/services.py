@@ -63,6 +63,11 @@ class Child:
         command = [*COMMAND, *self.command]
         self.process = GuardedProcess.start(command, log=self.log, environment=self.environment, grace_seconds=STOP_SECONDS)
 
+    def ask_to_stop(self) -> None:
+        """Requests a stop without waiting."""
+        if self.process is not None:
+            self.process.ask_to_stop()
+
     @property
     def exit_code(self) -> int | None:
         """The exit code of the process; None while it runs."""
@@ -103,6 +108,11 @@ class Server:
     def start(self) -> None:
         """Starts the server without waiting until it answers."""
         self.server.launch(detached=False)
+
+    def ask_to_stop(self) -> None:
+        """Requests a stop without waiting, if this process started the server."""
+        if self.server.guarded is not None:
+            self.server.guarded.ask_to_stop()
 
     @property
     def exit_code(self) -> int | None:

@@ -26,7 +26,7 @@ class Supervised:
         self.is_ready = is_ready
         self._failures, self._refused, self._started, self._before = 0, 0, clock(), 0
         self._start_at: float | None = None
-        self._waits = False
+        self._waits, self.is_paused = False, False
 
     def start(self) -> None:
         """Starts the part. Raises StreamgaugeError when it cannot be started."""
@@ -43,6 +43,15 @@ class Supervised:
         if self._waits:
             self._start_at = self._clock()
 
+    def pause(self) -> None:
+        """Stops the part. It is not restarted before `resume`."""
+        self.is_paused, self.is_ready = True, False
+        self.part.ask_to_stop()
+
+    def resume(self) -> None:
+        """Has `look` start the part again."""
+        self.is_paused, self._start_at = False, self._clock()
+
     def watch(self) -> None:
         """Begins to watch a part that has just been started."""
         self.is_ready, self._waits, self._start_at, self._started = False, False, None, self._clock()
@@ -53,7 +62,9 @@ class Supervised:
 
         Raises StreamgaugeError when it could not be started REFUSED_STARTS times in a row.
         """
-        if self._start_at is not None:
+        if self.is_paused:
+            _ = self.part.exit_code  # ends what it has left behind
+        elif self._start_at is not None:
             if self._clock() >= self._start_at:
                 self._try_to_start()
         elif (code := self.part.exit_code) is not None:

@@ -22,6 +22,9 @@ from streamgauge.platform.server import HOST, EmbeddedServer, Launch
 
 _LOGGING = Path(__file__).with_name("kafka-log4j2.properties")
 NODE_ID = 1
+PARTITION_BYTES = 2**30
+"""How much of a partition is kept at least; of a topic that is not compacted, older segments are deleted."""
+SEGMENT_BYTES = 64 * 2**20
 # Without the second compiler a start takes half of the CPU time, and two million records take three quarters.
 _JAVA_FLAGS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -100,6 +103,8 @@ class EmbeddedKafka(EmbeddedServer):
             "log.cleaner.backoff.ms": 5000,
             "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
             "log.retention.check.interval.ms": 60_000,
+            "log.retention.bytes": PARTITION_BYTES,
+            "log.segment.bytes": SEGMENT_BYTES,
         }
 
 

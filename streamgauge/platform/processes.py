@@ -15,6 +15,7 @@ from typing import Self
 import psutil
 
 from contract.errors import StreamgaugeError
+from contract.process.logs import rotate
 from contract.process.stop_signals import postponed_signals
 from contract.process.waiting import has_ended
 from contract.storage.paths import write_whole
@@ -24,6 +25,7 @@ _GUARD_PROGRAM = Path(__file__).with_name("guard.py")
 LOG_TAIL_LINES = 5
 KILLED_SECONDS = 10
 """How long a process may take to disappear after SIGKILL."""
+TAIL_BYTES = 64 * 1024
 EXEC_ATTEMPTS, EXEC_SECONDS = 100, 0.01
 """How often, and how far apart, a process is asked for its command. It has none for a moment while it becomes another program."""
 
@@ -134,6 +136,7 @@ class GuardedProcess:
 def start_process(command: Sequence[str], log: Path, environment: Mapping[str, str] = {}) -> subprocess.Popen[bytes]:
     """Starts `command` in its own session, so that it outlives this process. Appends its output to `log`."""
     log.parent.mkdir(parents=True, exist_ok=True)
+    rotate(log)
     with log.open("ab") as output:
         return subprocess.Popen(
             list(command),
@@ -207,4 +210,6 @@ def log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
     """The last lines of a log, for error messages about its process."""
     if not log.exists():
         return ""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])

@@ -27,6 +27,9 @@ class Program:
         self.starts += 1
         self.process = GuardedProcess.start([sys.executable, "-c", self.code], log=self.log, grace_seconds=0.5)
 
+    def ask_to_stop(self):
+        self.process.ask_to_stop()
+
     @property
     def exit_code(self):
         return self.process.exit_code
@@ -157,3 +160,15 @@ def test_a_start_that_is_refused_is_tried_again_and_then_ends_it_all(supervised,
     clock.now += BACK_OFF_SECONDS
     with pytest.raises(StreamgaugeError, match="port 1 is taken"):
         one.look()
+
+
+def test_a_part_that_is_paused_stays_away_until_it_is_resumed(supervised, clock):
+    one = supervised(FOR_EVER)
+    one.pause()
+    eventually(lambda: one.part.exit_code is not None, "the part to end")
+    clock.now += 10 * BACK_OFF_SECONDS
+    one.look()
+    assert one.part.starts == 1
+    one.resume()
+    one.look()
+    assert one.part.starts == 2

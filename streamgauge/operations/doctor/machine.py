@@ -13,6 +13,7 @@ from contract.java import jars
 from contract.java.runtime import java_home, java_version
 from contract.settings import Settings
 from contract.text import size_text
+from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES
 from streamgauge.operations.doctor.findings import Finding
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import Platform
@@ -23,7 +24,6 @@ DEMO_BYTES = 2.7 * 2**30
 TOTAL_BYTES = 4e9
 """What the README asks for, and docs/compose.md for containers. Machines sold with that much memory have slightly less."""
 _NEARLY = 0.9
-DISK_BYTES_AT_LEAST, DISK_BYTES_AT_EASE = 1e9, 5e9
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """The file with a container's memory limit."""
 
@@ -65,10 +65,10 @@ def disk(settings: Settings) -> list[Finding]:
     free = shutil.disk_usage(there).free
     shown = f"{size_text(free)} free under STREAMGAUGE_HOME={settings.home}"
     advice = "delete something, or choose another STREAMGAUGE_HOME: Kafka ends when its disk is full"
-    if free < DISK_BYTES_AT_LEAST:
-        return [Finding("disk", "problem", f"{shown}, at least {size_text(int(DISK_BYTES_AT_LEAST))} expected", advice)]
-    if free < DISK_BYTES_AT_EASE:
-        return [Finding("disk", "warning", f"{shown}, {size_text(int(DISK_BYTES_AT_EASE))} expected for a demo of some hours", advice)]
+    if free < LEAST_BYTES:
+        return [Finding("disk", "problem", f"{shown}, at least {size_text(LEAST_BYTES)} expected", advice)]
+    if free < EASE_BYTES:
+        return [Finding("disk", "warning", f"{shown}, {size_text(EASE_BYTES)} expected for a demo of some hours", advice)]
     return [Finding("disk", "ok", shown)]
 
 
