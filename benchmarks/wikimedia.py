@@ -96,7 +96,7 @@ def measure_pipeline(settings: Settings) -> None:
     say(f"pipeline, start included, {QUERY} and dead letters: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
     from pipeline.domains.wikimedia import CHANGES as SUBJECT
     from pipeline.domains.wikimedia import changes, edits, queries
-    from pipeline.formats.confluent_avro import SchemaBook
+    from pipeline.formats.schema_book import SchemaBook
     from pipeline.running.runner import Runner
     from pipeline.sources.kafka import records_from
     from pipeline.spark.session import spark_session

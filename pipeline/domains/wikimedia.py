@@ -127,8 +127,12 @@ def changes(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
         "changed_at": _time_of(event),
         "date": F.to_date(F.coalesce(_time_of(event), "timestamp")),
     }
-    names = [name for name in read.select("event.*").columns if name != IS_READ]
-    fields = {f"event_{name}" if name.lower() in own else name: event[name] for name in names}
+    fields: dict[str, Column] = {}
+    for name in (name for name in read.select("event.*").columns if name != IS_READ):
+        column = name
+        while column.lower() in {*own, *map(str.lower, fields)}:
+            column = f"event_{column}"
+        fields[column] = event[name]
     return read.select(*(column.alias(name) for name, column in {**own, **fields}.items()))
 
 

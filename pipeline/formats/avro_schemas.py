@@ -1,30 +1,43 @@
 """Merges the writer schemas of a subject into one reader schema. Pure: JSON schemas in, JSON schemas out."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
-from fastavro.schema import SchemaParseException, expand_schema
+from fastavro.schema import expand_schema
 
 Schema = Any
 """A parsed JSON schema: a name, a list (a union), or an object."""
 
 _WIDER = ("int", "long", "float", "double")
 """In Avro, each type can read values written as an earlier one."""
+_PRIMITIVE = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+MOST_LEVELS = 500
+_TIMES = {f"{local}timestamp-{unit}" for local in ("", "local-") for unit in ("millis", "micros", "nanos")}
+_LOGICAL = {"date", "time-millis", "time-micros", "decimal", "duration", *_TIMES}
+"""The logical types of numbers and bytes. Avro ignores others."""
+
+
+class UnusableSchemaError(ValueError):
+    """A schema that no reader can be made of. The message says why."""
 
 
 def reader_schema(versions: Sequence[str], own: str) -> str:
     """A record schema that reads values of every version without losing a field.
 
-    versions: the writer schemas, oldest first. Schemas that are not records, or that are not self-contained, are ignored.
+    versions: the writer schemas, oldest first.
     own: the schema the reader's code was written for. It decides the types of its fields, except that numbers widen as in `versions`. Other
-    fields have the type of the newest version that contains them.
+    fields have the type of the newest version that contains them. Those that no column can hold, see `_tabular`, are left out.
     Every field is nullable, and null where the writer has neither the field nor a default.
+    Raises UnusableSchemaError for a version that is not a record, not self-contained, or that the reader would misread.
     """
-    newest_first = filter(None, map(_record, reversed(versions)))
-    merged = reduce(_merged, newest_first, _record(own))
-    return json.dumps(_defined_once(_optional_fields(merged), set()))
+    records = [_record(version) for version in versions]
+    reader = _optional_fields(reduce(_merged, reversed(records), _record(own)))
+    for problem in (*_twins(reader), *(problem for record in records for problem in _misread(reader, record))):
+        raise UnusableSchemaError(problem)
+    return json.dumps(_defined_once(reader, set()))
 
 
 def with_fields(schema: str, fields: Iterable[str]) -> str:
@@ -36,18 +49,135 @@ def with_fields(schema: str, fields: Iterable[str]) -> str:
 
 
 def with_marker(schema: str, name: str) -> str:
-    """The record `schema` plus a boolean field that no writer has. It defaults to true, and is null in a row that could not be decoded."""
+    """The record `schema` plus a boolean field that no writer has. It defaults to true, and is null in a row that could not be decoded.
+
+    Raises UnusableSchemaError if the name is taken.
+    """
     record = json.loads(schema)
+    if name.lower() in (field["name"].lower() for field in record["fields"]):
+        msg = f"it has a field {name}, whose name is reserved"
+        raise UnusableSchemaError(msg)
     return json.dumps({**record, "fields": [*record["fields"], {"name": name, "type": "boolean", "default": True}]})
 
 
-def _record(text: str) -> Schema | None:
-    """The schema with all type names expanded; None if it is not a record or refers to an undefined type."""
+def most_bytes(text: str) -> int | None:
+    """How long a value may be that nests at most MOST_LEVELS deep. None for a schema that does not contain its own type.
+
+    Java's Avro skips what a reader does not want level by level on its stack: a deeper value would end the JVM.
+    """
+    schema: Schema = expand_schema(json.loads(text))
+    least = [_least_bytes(record) for record in _records(schema) if record["name"] in _references(schema)]
+    return MOST_LEVELS * min(least) if least else None
+
+
+def _records(schema: Schema) -> Iterator[Schema]:
+    """All records in an expanded schema."""
+    for branch in _branches(schema):
+        if isinstance(branch, dict):
+            if _is_record(branch):
+                yield branch
+            for inner in _parts(branch):
+                yield from _records(inner)
+
+
+def _references(schema: Schema) -> set[str]:
+    """The names in an expanded schema by which types contain themselves."""
+    found = {branch for branch in _branches(schema) if isinstance(branch, str)} - _PRIMITIVE
+    return found.union(*(_references(inner) for branch in _branches(schema) if isinstance(branch, dict) for inner in _parts(branch)))
+
+
+def _least_bytes(schema: Schema) -> int:
+    """The least number of bytes of a value, without what a reference by name would add."""
+    if isinstance(schema, list):
+        return 1 + min(map(_least_bytes, schema), default=0)
+    kind = schema if isinstance(schema, str) else schema["type"]
+    if kind == "record":
+        return sum(_least_bytes(field["type"]) for field in schema["fields"])
+    return (
+        schema["size"]
+        if kind == "fixed"
+        else {"null": 0, "float": 4, "double": 8}.get(kind, int(kind in {*_PRIMITIVE, "enum", "array", "map"}))
+    )
+
+
+def _parts(schema: dict[str, Any]) -> list[Schema]:
+    """The types in a record, an array or a map."""
+    return [*(field["type"] for field in schema.get("fields", [])), *(schema[name] for name in ("items", "values") if name in schema)]
+
+
+def _record(text: str) -> Schema:
+    """The schema with all type names expanded, reduced to what columns can hold."""
     try:
-        schema = expand_schema(json.loads(text))
-    except (ValueError, SchemaParseException):
-        return None
-    return schema if _is_record(schema) else None
+        schema: Schema = expand_schema(json.loads(text))
+    except Exception as error:  # fastavro raises many types
+        msg = f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
+        raise UnusableSchemaError(msg) from error
+    if not _is_record(schema):
+        msg = "it is not a record"
+        raise UnusableSchemaError(msg)
+    fields = [{**field, "type": kept} for field in schema["fields"] if (kept := _tabular(field["type"]))]
+    return {**schema, "fields": fields}
+
+
+def _tabular(schema: Schema) -> Schema | None:
+    """`schema` without the fields that no column can hold: those that contain their own type, or nothing but null. None if nothing is left."""
+    if isinstance(schema, list):
+        branches = [branch if branch == "null" else _tabular(branch) for branch in schema]
+        return None if None in branches or set(map(str, branches)) <= {"null"} else branches
+    if isinstance(schema, str):  # expanded, so another name is that of an enclosing type
+        return schema if schema in _PRIMITIVE - {"null"} else None
+    if _is_record(schema):
+        fields = [{**field, "type": kept} for field in schema["fields"] if (kept := _tabular(field["type"]))]
+        return {**schema, "fields": fields} if fields else None
+    inner = {name: _tabular(schema[name]) for name in ("items", "values") if name in schema}
+    return None if None in inner.values() or schema["type"] == "null" else {**schema, **inner}
+
+
+def _twins(schema: Schema) -> Iterator[str]:
+    """Says which fields of a record differ by case only: Spark's columns do not."""
+    for branch in _branches(schema):
+        if not isinstance(branch, dict):
+            continue
+        fields = branch.get("fields", [])
+        counts = Counter(field["name"].lower() for field in fields)
+        for name in (name for name, count in counts.items() if count > 1):
+            yield f"the names of its fields {' and '.join(field['name'] for field in fields if field['name'].lower() == name)} differ by case only"
+        for inner in _parts(branch):
+            yield from _twins(inner)
+
+
+def _misread(reader: Schema, writer: Schema, name: str = "") -> Iterator[str]:
+    """Says which numbers and bytes mean something else to the writer, such as days instead of seconds: Avro itself reads them all the same."""
+    meant, written = _meanings(reader), _meanings(writer)
+    if meant and not written <= meant:
+        yield f"the logical type of its field {name} is {_listed(written)}; expected {_listed(meant)}"
+    for one in filter(_is_record, _branches(writer)):
+        for other in filter(_is_record, _branches(reader)):
+            types = {field["name"]: field["type"] for field in other["fields"]}
+            for field in one["fields"]:
+                if field["name"] in types:
+                    yield from _misread(types[field["name"]], field["type"], f"{name}.{field['name']}".removeprefix("."))
+    for inner in ("items", "values"):
+        for one in _branches(writer):
+            for other in _branches(reader):
+                if isinstance(one, dict) and isinstance(other, dict) and inner in one and inner in other:
+                    yield from _misread(other[inner], one[inner], name)
+
+
+def _meanings(schema: Schema) -> set[tuple[Any, ...]]:
+    """The logical types, with their parameters, of the branches that are numbers or bytes; an empty one stands for a plain branch."""
+    kinds = [branch if isinstance(branch, dict) else {"type": branch} for branch in _branches(schema)]
+    return {
+        (kind["logicalType"], *(kind[name] for name in ("precision", "scale") if name in kind))
+        if kind.get("logicalType") in _LOGICAL
+        else ()
+        for kind in kinds
+        if kind["type"] in (*_WIDER, "bytes", "fixed")
+    }
+
+
+def _listed(meanings: set[tuple[Any, ...]]) -> str:
+    return " or ".join(sorted(" ".join(map(str, meaning)) or "none" for meaning in meanings))
 
 
 def _is_record(schema: Schema) -> bool:

@@ -1,26 +1,27 @@
 """The Confluent wire format as columns: a zero byte, the writer's schema id in four bytes, the Avro payload.
 
 Decoding uses only Spark's native expressions: one branch per known schema id, which decodes the payload from its writer schema to the
-common reader schema. Values with an id that the registry does not have are dead letters. Any other unknown id may belong to a schema
-registered after the query started: the query fails before it commits the batch, with a message that `unknown_ids` recognises, and the
-runner can restart it with the registry's current schemas.
+common reader schema. Values with an id that the registry does not have, or whose schema cannot be used, are dead letters. Any other
+unknown id may belong to a schema registered after the query started: the query fails before it commits the batch, with a message that
+`unknown_ids` recognises, and the runner can restart it with the registry's current schemas.
 """
 
 import re
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-from contract.registry.client import SchemaRegistry
 from contract.storage.data_files import data_file
-from pipeline.formats.avro_schemas import reader_schema, with_fields, with_marker
+from pipeline.formats.avro_schemas import most_bytes, reader_schema, with_fields, with_marker
 
 PREFIX_BYTES = 5
+MOST_UNKNOWN_IDS = 100
+"""How many ids that the registry does not have are remembered, and asked for again. Random bytes have billions."""
 IS_READ = "_is_read"
 """A field of every event: true, or null if the value cannot be decoded."""
 _UNKNOWN = "a schema id that was not known when the query started: "
@@ -45,78 +46,77 @@ class WriterSchemas:
 
     own: the project's schema, in JSON.
     by_id: schema by the id in the values, oldest first.
+    unusable: ids of `by_id` whose schema cannot be read beside the others, with the reason.
     absent: ids for which the registry has no Avro schema.
+    is_full: whether the registry was asked for too many ids: then every other id is a dead letter too.
     """
 
     own: str
     by_id: Mapping[int, str] = field(default_factory=dict)
+    unusable: Mapping[int, str] = field(default_factory=dict)
     absent: frozenset[int] = frozenset()
+    is_full: bool = False
+
+    @cached_property
+    def usable(self) -> dict[int, str]:
+        """The schemas that values are decoded with."""
+        return {number: text for number, text in self.by_id.items() if number not in self.unusable}
 
     @cached_property
     def reader(self) -> str:
-        """The reader schema: the fields of all versions, each null where the writer lacks it."""
-        return reader_schema(list(self.by_id.values()), self.own)
+        """The reader schema: the fields of all usable versions, each null where the writer lacks it."""
+        return reader_schema(list(self.usable.values()), self.own)
+
+    @cached_property
+    def _limits(self) -> dict[int, int]:
+        """By id, how long a value of a schema may be that contains its own type."""
+        return {number: limit for number, text in self.usable.items() if (limit := most_bytes(text))}
 
     def event(self, value: Column, fields: Iterable[str] | None = None) -> Column:
         """The value as a struct of the reader schema, or of `fields` only, plus IS_READ. All fields are null if it cannot be decoded.
 
-        Use the column once: Spark decodes the value again at each mention. Evaluation fails for an id that is neither known nor absent.
+        Use the column once: Spark decodes the value again at each mention. Evaluation fails for an id that may be a new schema's.
         """
         reader = with_marker(self.reader if fields is None else with_fields(self.reader, fields), IS_READ)
         options = {"mode": "PERMISSIVE", "avroSchema": reader}
         payload = F.substring(value, PREFIX_BYTES + 1, 2**31 - 1)
-        known = [(_prefix(value) == F.lit(prefix(number)), from_avro(payload, text, options)) for number, text in self.by_id.items()]
+        known = [
+            (_has_id(value, [number]) & ~self._is_too_long(value, number), from_avro(payload, text, options))
+            for number, text in self.usable.items()
+        ]
         unknown = F.raise_error(F.concat(F.lit(_UNKNOWN), _id(value)))
-        cases = [*known, (_has_prefix(value) & ~self._is_absent(value), unknown)]
+        cases = [*known, (_has_prefix(value) & ~self._is_hopeless(value), unknown)]
         nothing = from_avro(F.lit(None).cast("binary"), self.own, options)  # a typed null, even if no id is known
         return reduce(lambda branches, case: branches.when(*case), cases[1:], F.when(*cases[0])).otherwise(nothing)
 
     def reason(self, value: Column, event: Column) -> Column:
         """The reason why a value cannot be decoded, or null. event: the result of `event` for this value."""
-        return (
+        found = (
             F.when(event[IS_READ], F.lit(None).cast("string"))
             .when(value.isNull() | (F.length(value) == 0), "empty")
             .when(~_has_prefix(value), "not in the Confluent wire format")
             .when(self._is_absent(value), F.concat(F.lit("the registry has no Avro schema of id "), _id(value)))
-            .otherwise(F.concat(F.lit("broken, or not what its schema says, id "), _id(value)))
         )
+        for number, why in self.unusable.items():
+            found = found.when(_has_id(value, [number]), f"the schema of id {number} cannot be used: {why}")
+        for number, limit in self._limits.items():
+            why = f"longer than {limit:,} bytes, so that it may nest too deep: the schema of id {number} contains its own type"
+            found = found.when(_has_id(value, [number]) & self._is_too_long(value, number), why)
+        if self.is_full:
+            many = f"more than {MOST_UNKNOWN_IDS} ids came that the registry does not have, and it was not asked for id "
+            found = found.when(~_has_id(value, self.by_id), F.concat(F.lit(many), _id(value)))
+        return found.otherwise(F.concat(F.lit("broken, or not what its schema says, id "), _id(value)))
 
     def _is_absent(self, value: Column) -> Column:
         # Ids are positive, so one with the highest bit set cannot be registered.
-        return (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _prefix(value).isin([prefix(number) for number in self.absent])
+        return (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.absent)
 
+    def _is_hopeless(self, value: Column) -> Column:
+        """Whether asking the registry would not help."""
+        return F.lit(True) if self.is_full else self._is_absent(value) | _has_id(value, self.by_id)  # noqa: FBT003
 
-class SchemaBook:
-    """The known writer schemas of each subject, shared by all queries. Not thread-safe.
-
-    Fetches them from the registry once, and again when a query meets an unknown id.
-    """
-
-    def __init__(self, registry: SchemaRegistry) -> None:
-        self._registry = registry
-        self._known: dict[Subject, WriterSchemas] = {}
-
-    def of(self, subject: Subject) -> WriterSchemas:
-        """The schemas of `subject` as last fetched. Raises RegistryUnavailable if they must be fetched and the registry cannot be reached."""
-        if subject not in self._known:
-            self._known[subject] = WriterSchemas(subject.schema, self._registry.versions(subject.name))
-        return self._known[subject]
-
-    def learn(self, subject: Subject, ids: frozenset[int]) -> None:
-        """Ensures that each of `ids` is known or absent; queries the registry if necessary.
-
-        Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryUnavailable, and then
-        changes nothing.
-        """
-        known = self.of(subject)
-        unknown = ids - known.by_id.keys() - known.absent
-        if not unknown:
-            return
-        own = self._registry.versions(subject.name)
-        elsewhere = {number: text for number in sorted(unknown - own.keys()) if (text := self._registry.schema(number))}
-        others = {number: text for number, text in {**known.by_id, **elsewhere}.items() if number not in own}
-        by_id = {**others, **own}  # its own versions come last: the newest schema decides the types in the reader schema
-        self._known[subject] = replace(known, by_id=by_id, absent=known.absent | (unknown - by_id.keys()))
+    def _is_too_long(self, value: Column, number: int) -> Column:
+        return F.length(value) > self._limits[number] if number in self._limits else F.lit(False)  # noqa: FBT003
 
 
 def events(records: DataFrame, schemas: WriterSchemas, fields: Iterable[str] | None = None) -> DataFrame:
@@ -135,10 +135,15 @@ def prefix(schema_id: int) -> bytes:
     return struct.pack(">bI", 0, schema_id)
 
 
-def schema_ids(values: DataFrame) -> set[int]:
-    """The schema ids of all values in the wire format. values: a column `value`, binary."""
-    prefixes = values.where(_has_prefix(F.col("value"))).select(_prefix(F.col("value")).alias("prefix")).distinct().collect()
-    return {struct.unpack(">bI", row.prefix)[1] for row in prefixes}
+def schema_ids(values: DataFrame, schemas: WriterSchemas) -> list[int]:
+    """The ids in the wire format that are not in `schemas`, the most frequent first, and a few more than may be asked for at most.
+
+    values: a column `value`, binary.
+    """
+    is_new = _has_prefix(F.col("value")) & ~_has_id(F.col("value"), schemas.by_id)
+    counts = values.where(is_new).groupBy(_prefix(F.col("value")).alias("prefix")).count()
+    prefixes = counts.orderBy(F.desc("count"), "prefix").limit(2 * MOST_UNKNOWN_IDS).collect()
+    return [struct.unpack(">bI", row.prefix)[1] for row in prefixes]
 
 
 def unknown_ids(failure: str) -> set[int]:
@@ -148,6 +153,10 @@ def unknown_ids(failure: str) -> set[int]:
 
 def _prefix(value: Column) -> Column:
     return F.substring(value, 1, PREFIX_BYTES)
+
+
+def _has_id(value: Column, ids: Iterable[int]) -> Column:
+    return _prefix(value).isin([prefix(number) for number in ids])
 
 
 def _has_prefix(value: Column) -> Column:

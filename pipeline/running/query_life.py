@@ -15,7 +15,8 @@ Every restart resumes from the query's checkpoint. `failures.diagnosis` decides 
 
 A restart helped if the run completes a batch or finds that there is nothing to do. Then all counts begin anew.
 
-An Avro schema id that the query does not know is fetched from the registry, and the query restarts at once.
+An Avro schema id that the query does not know is fetched from the registry, and the query restarts at once. It also restarts when the
+registry has a schema that it lacked before.
 
 A query is WAITING instead of DUE while Kafka, the schema registry, the object store or the database cannot be reached. It retries every
 RETRY_SECONDS and recovers automatically. With --once, it is given up after ONCE_SECONDS. Waiting does not count as a failure.
@@ -94,7 +95,7 @@ class QueryLife:
         self._restarts: Counter[Remedy] = Counter()
         self._has_warned = False
         self._run: Run | None = None
-        self._unknown_ids: frozenset[int] = frozenset()
+        self._unknown_ids: list[int] = []
         self._stops_after = math.inf
 
     @property
@@ -134,10 +135,10 @@ class QueryLife:
             text = str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}"
             self._fail(text.partition("\n")[0], text)  # a plan may follow, with the names of all its options
         else:
-            self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, frozenset()
+            self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, []
             self._around.unavailable_since.clear()  # a query that still waits for another server says so again
             self._around.say(f"{self.name} runs")
-            run.call_at_end(lambda: self._around.call(self.end))
+            run.call_at_end(lambda: self._around.call(lambda: self.end(run)))
 
     def on_progress(self, progress: dict[str, Any] | None) -> None:
         """Handles Spark's report: the progress of a batch, or None when there is nothing to do."""
@@ -150,17 +151,25 @@ class QueryLife:
                     self._around.alerts.send("resolved", self.name, "runs again")
             if progress is not None and progress["batchId"] >= self._stops_after:
                 self.stop()
+            elif (
+                self.state is State.RUNNING
+                and self._stops_after == math.inf
+                and self._around.starter.has_new_schemas(self.query, self._run)
+            ):
+                self._around.say(f"{self.name} restarts from its checkpoint: the registry has schemas that it lacked")
+                self.stop()
+                self._be_due()
 
-    def end(self) -> None:
-        """Handles the end of the run. After a failure, the query is restarted or given up."""
-        if self._run is None or self.state is not State.RUNNING:  # the query was stopped
+    def end(self, run: Run) -> None:
+        """Handles the end of a run. After a failure, the query is restarted or given up."""
+        if run is not self._run or self.state is not State.RUNNING:  # the run was stopped
             return
-        text = self._run.failure
+        text = run.failure
         if text is None or self._stops_after < math.inf:
             self.state = State.ENDED
         elif ids := unknown_ids(text):
             self._around.say(f"{self.name} met an unknown schema (id {min(ids)}): it asks the registry and restarts from its checkpoint")
-            self._unknown_ids = frozenset(ids | self._around.starter.schema_ids_ahead(self.query, self._run))
+            self._unknown_ids = [*ids, *self._around.starter.new_schema_ids(self.query, run)]
             self._be_due()
         else:
             self._fail(text, text)

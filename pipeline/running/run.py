@@ -3,7 +3,7 @@
 import contextlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -20,7 +20,8 @@ from contract.storage.paths import names_in
 from pipeline.checkpoint.contents import Checkpoint, Partition, batch_of
 from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_reset, check_source
-from pipeline.formats.confluent_avro import SchemaBook, schema_ids
+from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
+from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
@@ -35,9 +36,11 @@ from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, sessi
 class Run:
     """A run that Spark has started. has_begun: whether it has completed a batch or found that there is nothing to do."""
 
-    def __init__(self, running: StreamingQuery, journal: BatchJournal | None, publish_plan: Callable[[], bool]) -> None:
-        """publish_plan: called after each batch until it returns that there was a plan."""
-        self.running, self.has_begun = running, False
+    def __init__(
+        self, running: StreamingQuery, journal: BatchJournal | None, publish_plan: Callable[[], bool], schemas: WriterSchemas | None
+    ) -> None:
+        """publish_plan: called after each batch until it returns that there was a plan. schemas: that it decodes with."""
+        self.running, self.schemas, self.has_begun = running, schemas, False
         self._journal, self._publish_plan, self._has_plan = journal, publish_plan, False
 
     def call_at_end(self, ended: Callable[[], None]) -> None:
@@ -100,8 +103,8 @@ class Starter:
         self._spark, self._settings, self._progress, self._say, self._once = spark, settings, progress, say, once
         self._schemas = SchemaBook(SchemaRegistry(settings.registry))
 
-    def start(self, query: Query, unknown_ids: frozenset[int] = frozenset()) -> Run:
-        """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first.
+    def start(self, query: Query, unknown_ids: Sequence[int] = ()) -> Run:
+        """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first, the most important first.
 
         Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, TopicMissing when a source or result topic is
         missing, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
@@ -129,7 +132,7 @@ class Starter:
         running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
         if versions:
             self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(versions)} is kept")
-        return Run(running, journal, lambda: self._publish_plan(query, running))
+        return Run(running, journal, lambda: self._publish_plan(query, running), schemas)
 
     def check_source(self, query: Query) -> list[Partition]:
         """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
@@ -197,15 +200,20 @@ class Starter:
         _ = Checkpoint(query.checkpoint_name.folder(self._settings)).planned
         names_in(self._settings.lake)
 
-    def schema_ids_ahead(self, query: Query, failed: Run) -> set[int]:
-        """All schema ids from the failed run's offsets to the end of the topic, so that one restart covers all unknown ids."""
-        if not isinstance(query.source, KafkaTopic):
-            return set()
+    def new_schema_ids(self, query: Query, failed: Run) -> list[int]:
+        """The new schema ids of the batch that failed, so that one restart covers all of them. Empty when they cannot be read."""
+        if not isinstance(query.source, KafkaTopic) or failed.schemas is None:
+            return []
         try:
-            start = _first_offsets(failed.running._jsq.exception().get().startOffset())
-            return schema_ids(query.source.batch_from(self._spark, self._settings, start))
+            error = failed.running._jsq.exception().get()
+            start, end = _first_offsets(error.startOffset()) or "earliest", _first_offsets(error.endOffset())
+            return schema_ids(query.source.batch_from(self._spark, self._settings, start, end), failed.schemas) if end else []
         except SparkFailure:  # e.g. Kafka cannot be reached; the one known id suffices for a restart
-            return set()
+            return []
+
+    def has_new_schemas(self, query: Query, run: Run) -> bool:
+        """Whether the registry now has schemas that it lacked when the run started, so that a restart can read more."""
+        return query.subject is not None and run.schemas is not None and self._schemas.is_outdated(query.subject, run.schemas)
 
     @property
     def is_alive(self) -> bool:
@@ -213,12 +221,12 @@ class Starter:
         return is_alive(self._spark)
 
 
-def _first_offsets(of_sources: str) -> str:
-    """The offsets of the first source, in JSON, from Spark's text on all: [{"topic":{"0":5}}, ...], or [-] before the first batch."""
+def _first_offsets(of_sources: str) -> str | None:
+    """The offsets of the first source, in JSON, from Spark's text on all: [{"topic":{"0":5}}, ...]; None for [-], before the first batch."""
     try:
         return json.dumps(json.loads(of_sources)[0])
     except ValueError:
-        return "earliest"
+        return None
 
 
 def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str) -> DataFrame:

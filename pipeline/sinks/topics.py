@@ -16,8 +16,9 @@ from contract.kafka.tombstones import write_rows
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, MAX_RECORD_BYTES, Topic
-from pipeline.formats.confluent_avro import IS_READ, SchemaBook, Subject, WriterSchemas, encoded
+from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
 from pipeline.formats.json_format import canonical_json, row_json
+from pipeline.formats.schema_book import SchemaBook
 from pipeline.sinks.sink import Deletion, Sink
 from pipeline.sources.kafka import first_and_end_offsets, kafka_options, records_from, source_partitions
 

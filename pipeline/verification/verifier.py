@@ -16,7 +16,8 @@ from contract.text import utc_text
 from contract.topics import VERDICTS
 from pipeline.checkpoint.contents import Checkpoint
 from pipeline.database.sink import DatabaseTable
-from pipeline.formats.confluent_avro import SchemaBook, schema_ids, unknown_ids
+from pipeline.formats.confluent_avro import WriterSchemas, schema_ids, unknown_ids
+from pipeline.formats.schema_book import SchemaBook
 from pipeline.ingest.upsert import UpsertTable
 from pipeline.query import Query
 from pipeline.running.failures import DATA_LOSS
@@ -60,8 +61,8 @@ class Verifier:
             is_passing = ids or any(sign in str(error) for sign in (*DATA_LOSS, "OffsetOutOfRange"))
             if attempts == 1 or not is_passing:
                 raise
-            if query.subject is not None and ids:
-                self._schemas.learn(query.subject, frozenset(ids | _ids_of(check)))
+            if query.subject is not None and schemas is not None and ids:
+                self._schemas.learn(query.subject, [*ids, *_new_ids(check, schemas)])
         return self._with_patience(query, outcome, attempts - 1)
 
 
@@ -81,11 +82,11 @@ def _verified(check: Check) -> Outcome:
     raise StreamgaugeError(msg)
 
 
-def _ids_of(check: Check) -> set[int]:
-    """The schema ids of all records that the query has read or is about to read."""
+def _new_ids(check: Check, schemas: WriterSchemas) -> list[int]:
+    """The schema ids of all records that the query has read or is about to read, without those in `schemas`."""
     checkpoint = Checkpoint(check.place.folder)
     prefix = check.source.prefix(checkpoint.last_committed, max([*checkpoint.planned, checkpoint.last_committed]))
-    return schema_ids(check.source.between(prefix.starts, prefix.planned_ends))
+    return schema_ids(check.source.between(prefix.starts, prefix.planned_ends), schemas)
 
 
 def raise_if_nothing_to_verify(queries: Sequence[Query], settings: Settings, *, are_named: bool) -> None:

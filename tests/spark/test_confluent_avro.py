@@ -82,24 +82,34 @@ def test_without_a_schema_any_id_is_unknown_and_the_rest_has_its_reason(records)
         read(records, GOOD, schemas=WriterSchemas(V1))
 
 
+def test_when_too_many_ids_came_every_other_one_is_a_dead_letter(records):
+    schemas = WriterSchemas(V1, {3: V1}, absent=frozenset({77}), is_full=True)
+    values = [b"\x00" + struct.pack(">I", number) + GOOD[5:] for number in (3, 77, 256)] + [GOOD[:-3]]
+    assert reasons(records, *values, schemas=schemas) == [
+        None,
+        "the registry has no Avro schema of id 77",
+        "more than 100 ids came that the registry does not have, and it was not asked for id 256",
+        "broken, or not what its schema says, id 3",
+    ]
+
+
 def test_another_failure_names_no_ids():
     assert unknown_ids("java.lang.OutOfMemoryError: Java heap space") == set()
 
 
-def test_schema_ids_are_those_of_values_in_the_wire_format(records):
-    assert schema_ids(records(GOOD, GOOD, b"\x00\x00\x00\x01\x00", b"\x01\x00\x00\x00\x09", b"\x00\x00", None, b"")) == {3, 256}
+def test_new_schema_ids_are_those_of_values_in_the_wire_format_the_most_frequent_first(records):
+    rare, frequent = b"\x00\x00\x00\x01\x00", b"\x00\x00\x00\x02\x00"
+    values = records(GOOD, rare, frequent, frequent, b"\x01\x00\x00\x00\x09", b"\x00\x00", None, b"")
+    assert schema_ids(values, SCHEMAS) == [512, 256]
 
 
-def test_a_writer_whose_schema_cannot_be_reconciled_spoils_its_own_values_only(records):
-    writers = [
-        '"string"',
-        '{"type": "record", "name": "R", "fields": [{"name": "type", "type": "Unheard.Of"}]}',
-        '{"type": "record", "name": "R", "fields": [{"name": "type", "type": {"type": "array", "items": "long"}}]}',
+def test_a_writer_whose_types_are_others_spoils_its_own_values_only(records):
+    writer = '{"type": "record", "name": "R", "fields": [{"name": "type", "type": {"type": "array", "items": "long"}}]}'
+    spoilt = bytes([0, 0, 0, 0, 4]) + b"\x02a"
+    assert reasons(records, GOOD, spoilt, schemas=WriterSchemas(V1, {3: V1, 4: writer})) == [
+        None,
+        "broken, or not what its schema says, id 4",
     ]
-    schemas = WriterSchemas(V1, {3: V1, **dict(enumerate(writers, 4))})
-    spoilt = [bytes([0, 0, 0, 0, number]) + b"\x02a" for number, _ in enumerate(writers, 4)]
-    unread = [f"broken, or not what its schema says, id {number}" for number, _ in enumerate(writers, 4)]
-    assert reasons(records, GOOD, *spoilt, schemas=schemas) == [None, *unread]
 
 
 def test_what_is_encoded_here_is_read_by_fastavro(spark):

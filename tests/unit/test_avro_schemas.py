@@ -6,7 +6,7 @@ import json
 import fastavro
 import pytest
 
-from pipeline.formats.avro_schemas import reader_schema, with_fields, with_marker
+from pipeline.formats.avro_schemas import MOST_LEVELS, UnusableSchemaError, most_bytes, reader_schema, with_fields, with_marker
 
 
 def record(*fields, name="R"):
@@ -75,9 +75,75 @@ def test_a_type_that_is_named_twice_is_defined_once():
     assert after["type"][1]["fields"], "the field that held the definition is gone, so the other one holds it"
 
 
-@pytest.mark.parametrize("other", ['"string"', "{", record(("title", "Unheard.Of")), '{"type": "enum", "name": "E", "symbols": ["A"]}'])
-def test_a_version_that_is_no_whole_record_adds_nothing(other):
-    assert reader_schema([other], OWN) == reader_schema([], OWN)
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ('"string"', "not a record"),
+        ("{", "not valid"),
+        ("[" * 100_000, "not valid"),
+        ('{"type": 5}', "not valid"),
+        (record(("title", "Unheard.Of")), "not valid, or refers to other schemas"),
+        ('{"type": "enum", "name": "E", "symbols": ["A"]}', "not a record"),
+        (record(("Title", "string")), "fields title and Title differ by case only"),
+        (
+            record(("x", {"type": "array", "items": json.loads(record(("a", "int"), ("A", "int"), name="X"))})),
+            "fields a and A differ by case only",
+        ),
+        (record(("id", {"type": "int", "logicalType": "date"})), "logical type of its field id is date; expected none"),
+        (record(("id", ["null", {"type": "long", "logicalType": "timestamp-millis"}])), "field id is timestamp-millis; expected none"),
+    ],
+)
+def test_a_version_that_cannot_be_read_beside_the_project_s_schema_is_refused_with_the_reason(other, why):
+    with pytest.raises(UnusableSchemaError, match=why):
+        reader_schema([other], OWN)
+
+
+def test_two_versions_that_mean_different_times_by_a_field_are_not_read_alike():
+    seconds, days = (record(("at", {"type": "long", "logicalType": kind})) for kind in ("timestamp-millis", "timestamp-micros"))
+    with pytest.raises(UnusableSchemaError, match="logical type of its field at is timestamp-millis; expected timestamp-micros"):
+        reader_schema([seconds, days], OWN)
+
+
+def test_a_logical_type_that_avro_does_not_have_changes_nothing():
+    other = record(("id", {"type": "long", "logicalType": "odd"}))
+    assert read({"id": 1}, other, reader_schema([other], OWN))["id"] == 1
+
+
+def test_a_field_that_contains_its_own_type_or_only_null_is_left_out():
+    writer = record(
+        ("id", "long"),
+        ("parent", ["null", "R"], None),
+        ("children", {"type": "array", "items": {"type": "map", "values": "R"}}),
+        ("nothing", "null"),
+        (
+            "tree",
+            {"type": "record", "name": "Tree", "fields": [{"name": "leaf", "type": "int"}, {"name": "left", "type": ["null", "Tree"]}]},
+        ),
+        ("loop", {"type": "record", "name": "Loop", "fields": [{"name": "again", "type": ["null", "Loop"]}]}),
+    )
+    row = {"id": 1, "children": [], "nothing": None, "tree": {"leaf": 2, "left": {"leaf": 3}}, "loop": {"again": None}}
+    row["parent"] = {**row, "id": 0, "parent": None}
+    assert read(row, writer, reader_schema([writer], OWN)) == {"id": 1, "title": None, "tree": {"leaf": 2}}
+
+
+@pytest.mark.parametrize(
+    ("field", "a_level"),
+    [
+        (("next", ["null", "R"]), 8 + 1 + 1),
+        (("next", {"type": "array", "items": "R"}), 8 + 1 + 1),
+        (
+            ("next", {"type": "record", "name": "X", "fields": [{"name": "f", "type": "float"}, {"name": "r", "type": ["null", "R"]}]}),
+            8 + 1 + 4 + 1,
+        ),
+    ],
+)
+def test_a_value_of_a_schema_that_contains_its_own_type_is_so_short_that_it_cannot_nest_too_deep(field, a_level):
+    assert most_bytes(record(("size", "double"), ("name", "string"), field)) == MOST_LEVELS * a_level
+
+
+def test_a_schema_that_uses_a_type_twice_has_no_bound():
+    size = {"type": "record", "name": "Size", "fields": [{"name": "bytes", "type": "long"}]}
+    assert most_bytes(record(("before", size), ("after", "Size"), ("all", {"type": "map", "values": "Size"}))) is None
 
 
 def test_the_marker_is_true_in_whatever_could_be_read():

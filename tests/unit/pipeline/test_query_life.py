@@ -40,7 +40,7 @@ class World:
     def __init__(self, tmp_path, *outcomes, once=False):
         self.outcomes, self.once, self.now = list(outcomes), once, 100.0
         self.said, self.alerts, self.shown, self.runs, self.asked = [], [], [], [], []
-        self.servers, self.is_alive = None, True
+        self.servers, self.is_alive, self.has_news = None, True, False
         self.around = Surroundings(
             Settings(home=tmp_path, restart_limit=2),
             starter=self,
@@ -67,8 +67,11 @@ class World:
         if self.servers is not None:
             raise self.servers
 
-    def schema_ids_ahead(self, *_):
-        return {9}
+    def new_schema_ids(self, *_):
+        return [9]
+
+    def has_new_schemas(self, *_):
+        return self.has_news
 
     def end_run(self, failure=None):
         self.runs[-1].failure = failure
@@ -299,8 +302,22 @@ def test_an_unknown_schema_is_asked_for_at_a_restart_that_is_due_at_once(tmp_pat
     world.end_run("[USER_RAISED_EXCEPTION] a schema id that was not known when the query started: 7")
     assert (life.state, life.due) == (State.DUE, world.now)
     life.start()
-    assert world.asked == [frozenset(), frozenset({7, 9})]
+    assert world.asked == [[], [7, 9]]
     assert world.alerts == []
+
+
+def test_a_schema_that_the_registry_lacked_costs_a_restart_and_the_end_of_the_old_run_nothing(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    life.start()
+    life.on_progress(None)
+    assert life.state is State.RUNNING
+    world.has_news, (old,) = True, world.runs
+    life.on_progress(None)
+    assert (old.is_stopped, life.state, life.due) == (True, State.DUE, world.now)
+    life.start()
+    old.ended()
+    assert (life.state, world.alerts) == (State.RUNNING, [])
 
 
 def test_a_stop_waits_for_the_batch_under_way_and_for_no_other(tmp_path):

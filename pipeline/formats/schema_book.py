@@ -1,0 +1,117 @@
+"""The writer schemas that queries know: fetched from the registry, checked one by one, shared by all queries of a process."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from py4j.java_gateway import JavaPackage
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.avro.functions import from_avro
+
+from contract.errors import StreamgaugeError
+from contract.registry.client import SchemaRegistry
+from pipeline.formats.avro_schemas import UnusableSchemaError, reader_schema, with_marker
+from pipeline.formats.confluent_avro import IS_READ, MOST_UNKNOWN_IDS, Subject, WriterSchemas
+from pipeline.spark.errors import SparkFailure, first_line
+
+AGAIN_SECONDS, MOST_SECONDS = 60, 600
+"""After how long the registry is asked again for an id that it did not have: each time twice as long, up to the second number."""
+
+
+class SchemaBook:
+    """The known writer schemas of each subject. Not thread-safe.
+
+    Fetches them from the registry once, again when a query meets an unknown id, and from time to time while ids are absent: a registry that
+    is restored from a copy, or replicated, may have a schema later than its values arrive.
+    """
+
+    def __init__(self, registry: SchemaRegistry, clock: Callable[[], float] = time.monotonic) -> None:
+        self._registry, self._clock = registry, clock
+        self._known: dict[Subject, WriterSchemas] = {}
+        self._pauses: dict[Subject, tuple[float, float]] = {}  # when to ask again, and the seconds until the time after that
+
+    def of(self, subject: Subject) -> WriterSchemas:
+        """The schemas of `subject` as last fetched. Raises RegistryUnavailable if they must be fetched and the registry cannot be reached."""
+        if subject not in self._known:
+            self._known[subject] = self._fetched(subject, WriterSchemas(subject.schema), ())
+        return self._known[subject]
+
+    def learn(self, subject: Subject, ids: Iterable[int]) -> None:
+        """Ensures that each of `ids` is known or a dead letter; queries the registry if necessary. ids: the most important first.
+
+        Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryUnavailable, and then
+        changes nothing.
+        """
+        known = self.of(subject)
+        new = [number for number in ids if number not in known.by_id and number not in known.absent]
+        if new and not known.is_full:
+            self._known[subject] = self._fetched(subject, known, [*new, *known.absent])
+            self._pauses[subject] = (self._clock() + AGAIN_SECONDS, 2 * AGAIN_SECONDS)
+
+    def is_outdated(self, subject: Subject, schemas: WriterSchemas) -> bool:
+        """Whether values that were dead letters by `schemas`, for want of their schema, no longer are. Asks the registry when it is time to."""
+        with suppress(StreamgaugeError):  # it goes on as it is, and asks again later
+            self._ask_again(subject)
+        known = self.of(subject)
+        return bool(schemas.absent & known.by_id.keys()) or (schemas.is_full and not known.is_full)
+
+    def _ask_again(self, subject: Subject) -> None:
+        due, pause = self._pauses.get(subject, (0.0, 0.0))
+        known = self._known.get(subject)
+        if known is None or not known.absent or self._clock() < due:
+            return
+        self._pauses[subject] = (self._clock() + pause, min(2 * pause, MOST_SECONDS))
+        self._known[subject] = self._fetched(subject, known, sorted(known.absent))
+
+    def _fetched(self, subject: Subject, known: WriterSchemas, ids: Iterable[int]) -> WriterSchemas:
+        """The schemas of the subject, those that are known, and those of the first MOST_UNKNOWN_IDS other `ids`."""
+        own = self._registry.versions(subject.name)
+        unknown = [number for number in dict.fromkeys(ids) if number not in own]
+        asked = unknown[:MOST_UNKNOWN_IDS]
+        found = {number: text for number in asked if (text := self._registry.schema(number))}
+        others = {number: text for number, text in sorted({**known.by_id, **found}.items()) if number not in own}
+        # The subject's own versions decide: they are judged first, and come last, so that the newest one gives the types in the reader schema.
+        by_id = {**others, **own}
+        unusable = _unusable(subject.schema, by_id, [*own, *others])
+        return WriterSchemas(subject.schema, by_id, unusable, frozenset(asked) - by_id.keys(), is_full=len(unknown) > len(asked))
+
+
+def _unusable(own: str, by_id: Mapping[int, str], order: Iterable[int]) -> dict[int, str]:
+    """The schemas in `by_id` that cannot be read beside those before them in `order`: the reason by id."""
+    if _problem(own, by_id.values()) is None:
+        return {}
+    reasons: dict[int, str] = {}
+    judged: set[int] = set()
+    for number in order:
+        judged.add(number)
+        if reason := _problem(own, [text for one, text in by_id.items() if one in judged and one not in reasons]):
+            reasons[number] = reason
+    return reasons
+
+
+def _problem(own: str, versions: Iterable[str]) -> str | None:
+    """Why Spark cannot read values of all `versions`. None if it can."""
+    spark, versions = SparkSession.active(), list(versions)
+    try:
+        reader = with_marker(reader_schema(versions, own), IS_READ)
+        _ = spark.range(0).select(from_avro(F.lit(None).cast("binary"), reader)).schema
+        avro = spark.sparkContext._jvm.org.apache.avro  # type: ignore[union-attr]
+        avro.Schema.Parser().parse(reader)  # unlike Spark, it checks the defaults
+        for version in (own, *versions):
+            if not _reads(avro, reader, version) and _reads(avro, reader_schema([version], own), version):
+                return "a field of it has another type in another schema"
+    except UnusableSchemaError as error:
+        return str(error)
+    except SparkFailure as error:
+        return first_line(error)
+    return None
+
+
+def _reads(avro: JavaPackage, reader: str, writer: str) -> bool:
+    """Whether Avro finds nothing in the two schemas that would keep it from reading a value."""
+    names = {name: json.loads(writer).get(name, "") for name in ("name", "namespace")}  # this check compares them, reading does not
+    renamed = json.dumps({**json.loads(reader), **names})
+    first, second = (avro.Schema.Parser().setValidateDefaults(False).parse(schema) for schema in (renamed, writer))
+    return bool(avro.SchemaCompatibility.checkReaderWriterCompatibility(first, second).getType().name() == "COMPATIBLE")
