@@ -83,12 +83,26 @@ def deviations(
 
 def is_compacted(kafka: KafkaCluster, topic: str) -> bool:
     """Whether the broker compacts the topic. Raises StreamgaugeError when its settings cannot be read."""
+    return "compact" in (_settings_of(kafka, topic)["cleanup.policy"] or "")
+
+
+def longest_kept_ms(kafka: KafkaCluster, topic: str) -> int | None:
+    """How old records in the topic can be at most: its retention, and the age of a segment, which is deleted as a whole. None without a bound.
+
+    Raises StreamgaugeError when its settings cannot be read.
+    """
+    config = _settings_of(kafka, topic)
+    retention_ms = int(config["retention.ms"] or -1)
+    is_bounded = "delete" in (config["cleanup.policy"] or "") and retention_ms >= 0
+    return retention_ms + int(config["segment.ms"] or 0) if is_bounded else None
+
+
+def _settings_of(kafka: KafkaCluster, topic: str) -> dict[str, str | None]:
     try:
-        config = _settings(kafka.admin(), [topic], TIMEOUT_SECONDS)[topic]
+        return _settings(kafka.admin(), [topic], TIMEOUT_SECONDS)[topic]
     except (KafkaException, TimeoutError) as error:
         msg = f"Kafka at {kafka} did not return the settings of topic {topic}: {reason(error, TIMEOUT_SECONDS)}; grant the right to describe them"
         raise StreamgaugeError(msg) from error
-    return "compact" in (config["cleanup.policy"] or "")
 
 
 def _settings(admin: AdminClient, topics: Sequence[str], timeout_seconds: float) -> dict[str, dict[str, str | None]]:

@@ -1,16 +1,20 @@
 """Maintenance of Delta tables: compacts small files and deletes obsolete ones."""
 
 import contextlib
-import re
 import time
 
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
+from contract.kafka.create_topics import longest_kept_ms
 from contract.settings import Settings
 from contract.text import size_text
 from pipeline.catalog import known
-from pipeline.ingest.location import DELETIONS
+from pipeline.ingest.location import DELETIONS, SCHEMA_ENDING, TableSchema
+from pipeline.lake import conflicts
+from pipeline.lake.conflicts import conflict_in, retried
 from pipeline.lake.tables import LakeTable
 from pipeline.running.reset import locked_checkpoints
 from pipeline.spark.errors import SparkFailure, spark_errors
@@ -18,8 +22,6 @@ from pipeline.spark.session import session_config
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
 SHORT_SECONDS = 3600
-ATTEMPTS = 4
-_CONFLICT = re.compile(r"DELTA_CONCURRENT_\w+|Concurrent\w+Exception")
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 # Otherwise VACUUM adds two entries to the table's log even if it deletes nothing.
 _UNLOGGED = {"spark.databricks.delta.vacuum.logging.enabled": "false"}
@@ -44,7 +46,9 @@ def maintain_table(table: LakeTable, spark: SparkSession, settings: Settings, re
                 return f"{table.name} ({table.format}): skipped: {error}"
         deletions = settings.lake / DELETIONS / table.path.name
         if deletions.exists():  # the same batches write it, so it has as many small files
-            maintain_delta(LakeTable(f"{table.name}, deletions", deletions, "delta"), spark, retain_seconds)
+            of_deletions = LakeTable(f"{table.name}, deletions", deletions, "delta")
+            _forget_old(of_deletions, table, spark, settings)
+            maintain_delta(of_deletions, spark, retain_seconds)
         return maintain_delta(table, spark, retain_seconds)
 
 
@@ -62,20 +66,26 @@ def maintain_delta(table: LakeTable, spark: SparkSession, retain_seconds: float)
         return f"{table.name} ({table.format}): current files {before} -> {_current_files(table, spark)}"
 
 
+def _forget_old(deletions: LakeTable, table: LakeTable, spark: SparkSession, settings: Settings) -> None:
+    """Forgets deletions that are older than any record of the topic: no record is left that they would have to hold back."""
+    schema = TableSchema.read(settings.lake / f"{table.path.name}{SCHEMA_ENDING}")
+    kept_ms = None
+    with contextlib.suppress(StreamgaugeError):  # without Kafka, all deletions stay
+        kept_ms = longest_kept_ms(settings.kafka, schema.topic) if schema else None
+    if kept_ms is not None:
+        is_old = F.unix_millis("kafka_timestamp") < round(time.time() * 1000) - kept_ms
+        with spark_errors(f"table {deletions.name} in {deletions.path}: Spark failed"):
+            retried(lambda: DeltaTable.forPath(spark, str(deletions.path)).delete(is_old))
+
+
 def _optimize(table: LakeTable, spark: SparkSession) -> None:
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            spark.sql(f"OPTIMIZE {_sql_name(table)}")
-        except SparkFailure as error:
-            conflict = _CONFLICT.search(str(error))
-            if conflict is None:
-                raise
-            if attempt == ATTEMPTS:
-                msg = f"table {table.name}: another writer changed the same files during each of {ATTEMPTS} attempts ({conflict[0]}); nothing was changed: try again when that writer is done"
-                raise StreamgaugeError(msg) from error
-            time.sleep(attempt)
-        else:
-            return
+    try:
+        retried(lambda: spark.sql(f"OPTIMIZE {_sql_name(table)}"))
+    except SparkFailure as error:
+        if (conflict := conflict_in(error)) is None:
+            raise
+        msg = f"table {table.name}: another writer changed the same files during each of {conflicts.ATTEMPTS} attempts ({conflict}); nothing was changed: try again when that writer is done"
+        raise StreamgaugeError(msg) from error
 
 
 def _sql_name(table: LakeTable) -> str:

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from running import eventually
 
 from contract.errors import StreamgaugeError
-from pipeline.lake import maintenance
+from pipeline.lake import conflicts
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
 
@@ -128,7 +128,7 @@ def test_a_writer_that_changes_the_same_files_meanwhile_makes_it_begin_anew(spar
 
 
 def test_a_writer_that_always_changes_the_same_files_is_told_after_the_last_attempt(spark, rewritten, monkeypatch):
-    monkeypatch.setattr(maintenance, "ATTEMPTS", 2)
+    monkeypatch.setattr(conflicts, "ATTEMPTS", 2)
     table, seen = rewritten(2)
     with pytest.raises(StreamgaugeError, match=r"contested: .* 2 attempts .*DELTA_"):
         maintain_delta(table, spark, 7 * DAY)
