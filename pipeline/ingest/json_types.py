@@ -5,6 +5,7 @@ object, VOID for a field that is always null, VARIANT for a field of mixed types
 """
 
 from collections.abc import Iterator
+from typing import cast
 
 from pyspark.sql import types as T  # noqa: N812
 
@@ -26,23 +27,37 @@ class TypeChanged(StreamgaugeError):  # noqa: N818 - it says what is the case
     """Documents have values that do not fit the table's columns."""
 
 
+class TooManyFields(StreamgaugeError):  # noqa: N818
+    """Documents have more fields than a table can have columns."""
+
+
 class AmbiguousNames(StreamgaugeError):  # noqa: N818
     """Documents have field names that clash as column names."""
 
 
 KeptAsText = dict[str, str]
-"""By path, why a field is stored as JSON text."""
+"""By path, why a field is stored as JSON text. NO_VALUE and NO_ELEMENT end with the first value, which has a type."""
+NO_VALUE, NO_ELEMENT, MIXED = "an object without fields", "an array without values", "mixed types"
+MAX_NAMES, MAX_FIELDS, MAX_TYPED_LEVELS = 200, 1000, 20
+"""Of an object that is a column of its own; of a table, at all levels; of a column. Spark's plans grow with each, and its stack is bounded."""
 
 
-def widened(columns: T.StructType, seen: T.StructType, kept_as_text: KeptAsText) -> T.StructType:
+def widened(columns: T.StructType, seen: T.StructType, kept_as_text: KeptAsText, unrounded: T.StructType | None = None) -> T.StructType:
     """`columns` with the new fields of `seen`, the type of documents, appended; the same object if there are none.
 
-    Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; other numbers become double. Mixed types and empty objects
-    or arrays become a string with the JSON text, so that any later value fits; this is noted in `kept_as_text`.
+    Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; other numbers become double. Mixed types, objects with more
+    than MAX_NAMES names, and objects and arrays without values become a string with the JSON text; this is noted in `kept_as_text`. Of the
+    last ones, the first value changes the type: its documents would have that type if all had come at once.
+    unrounded: as `seen`, where numbers that a double rounds are strings.
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
+    before = dict(kept_as_text)
     wider = T.StructType(list(_fields(columns, seen, "", kept_as_text, conflicts)))
+    if unrounded is not None:
+        kept_as_text.clear()
+        kept_as_text.update(before)
+        return widened(columns, cast("T.StructType", _mixed_where_rounded(wider, seen, unrounded)), kept_as_text)
     if conflicts:
         msg = "; ".join(conflicts)
         raise TypeChanged(msg)
@@ -64,18 +79,23 @@ def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
 
 
 def _fields(
-    columns: T.StructType, seen: T.StructType, parent: str, kept_as_text: KeptAsText, conflicts: list[str]
+    columns: T.StructType, seen: T.StructType, parent: str, kept_as_text: KeptAsText, conflicts: list[str], level: int = 1
 ) -> Iterator[T.StructField]:
     known, there = ({one.name: one.dataType for one in struct} for struct in (columns, seen))
     for name in known | there:
         path = _path(parent, name)
-        kind = _type(known.get(name), there.get(name, T.NullType()), path, kept_as_text, conflicts)
+        kind = _type(known.get(name), there.get(name, T.NullType()), path, kept_as_text, conflicts, level)
         if kind is not None:
             yield T.StructField(name, kind)
 
 
-def _type(column: T.DataType | None, seen: T.DataType, path: str, kept_as_text: KeptAsText, conflicts: list[str]) -> T.DataType | None:
+def _type(
+    column: T.DataType | None, seen: T.DataType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
+) -> T.DataType | None:
     """The type of a column, or of a new one if `column` is None. None for a new field that is always null."""
+    if _has_no_type_yet(seen, kept_as_text.get(path)):
+        column = None
+        del kept_as_text[path]
     match column, seen:
         case (
             (_, T.NullType())
@@ -83,24 +103,77 @@ def _type(column: T.DataType | None, seen: T.DataType, path: str, kept_as_text: 
             | (T.DoubleType(), T.LongType() | T.DecimalType())
             | (T.DecimalType(), T.LongType() | T.DecimalType(scale=0))
         ):
+            if kept_as_text.get(path) == NO_VALUE and not isinstance(seen, T.NullType):
+                kept_as_text[path] = MIXED
             return column
-        case None, T.VariantType() | T.StructType(fields=[]):
-            kept_as_text[path] = "an object without fields" if isinstance(seen, T.StructType) else "mixed types"
+        case None, T.VariantType() | T.StructType() | T.ArrayType() if isinstance(seen, T.VariantType) or level > MAX_TYPED_LEVELS:
+            kept_as_text[path] = MIXED if isinstance(seen, T.VariantType) else f"more than {MAX_TYPED_LEVELS} levels"
             return T.StringType()
         case None | T.StructType(), T.StructType():
-            fields = list(_fields(column or T.StructType(), seen, path, kept_as_text, conflicts))
-            return T.StructType(fields) if fields else None
+            return _object(column, seen, path, kept_as_text, conflicts, level)
         case None | T.ArrayType(), T.ArrayType():
-            element = _type(column and column.elementType, seen.elementType, f"{path}[]", kept_as_text, conflicts)
+            element = _type(column and column.elementType, seen.elementType, f"{path}[]", kept_as_text, conflicts, level + 1)
             if element is None:
-                kept_as_text[f"{path}[]"] = "an array without values"
+                kept_as_text[f"{path}[]"] = NO_ELEMENT
             return T.ArrayType(element or T.StringType())
         case None, T.DecimalType():
             return _WHOLE if seen.scale == 0 else T.DoubleType()
     if column is not None and column != seen:
-        held = "values of mixed types" if isinstance(seen, T.VariantType) else seen.simpleString()
-        conflicts.append(f"field {path} is {column.simpleString()} in the table and {held} in the topic")
+        conflicts.append(f"field {path} is {column.simpleString()} in the table and {_told(seen, column)} in the topic")
     return seen if column is None else column
+
+
+def _told(seen: T.DataType, column: T.DataType) -> str:
+    if not isinstance(seen, T.VariantType):
+        return seen.simpleString()
+    return "values of mixed types" + (", or numbers that a double rounds," if isinstance(column, T.DoubleType) else "")
+
+
+def _has_no_type_yet(seen: T.DataType, why_text: str | None) -> bool:
+    is_first = why_text == NO_ELEMENT or (why_text == NO_VALUE and isinstance(seen, T.StructType))
+    return is_first and not isinstance(seen, T.NullType)
+
+
+def _object(
+    column: T.StructType | None, seen: T.StructType, path: str, kept_as_text: KeptAsText, conflicts: list[str], level: int
+) -> T.DataType:
+    within = dict(kept_as_text)
+    fields = list(_fields(column or T.StructType(), seen, path, within, conflicts, level + 1))
+    if column is None and not 0 < len(fields) <= MAX_NAMES:
+        kept_as_text[path] = f"an object of more than {MAX_NAMES} names" if fields else NO_VALUE
+        return T.StringType()
+    if len(fields) > MAX_NAMES:
+        conflicts.append(
+            f"field {path} is an object of {len(column or ())} names in the table and of {len(fields)} in the topic, and a column has {MAX_NAMES} at most"
+        )
+    kept_as_text.clear()
+    kept_as_text.update(within)
+    return T.StructType(fields)
+
+
+def _mixed_where_rounded(columns: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
+    """`seen`, as mixed types where a column is double and there are numbers that it rounds."""
+    match columns, seen, unrounded:
+        case T.StructType(), T.StructType(), T.StructType():
+            kinds, without = ({one.name: one.dataType for one in struct} for struct in (columns, unrounded))
+            return T.StructType(
+                [
+                    T.StructField(one.name, _mixed_where_rounded(kinds.get(one.name, T.NullType()), one.dataType, without[one.name]))
+                    for one in seen
+                ]
+            )
+        case T.ArrayType(), T.ArrayType(), T.ArrayType():
+            return T.ArrayType(_mixed_where_rounded(columns.elementType, seen.elementType, unrounded.elementType))
+        case T.DoubleType(), _, T.StringType() | T.VariantType():
+            return T.VariantType()
+    return seen
+
+
+def check_size(columns: T.StructType) -> None:
+    """Raises TooManyFields for a table of more than MAX_FIELDS fields, at all levels."""
+    if (count := sum(1 for _ in paths(columns))) > MAX_FIELDS:
+        msg = f"the records have {count:,} fields, and a table has {MAX_FIELDS:,} at most; put fields whose names are data, such as ids, into an object of their own: one of more than {MAX_NAMES} names is kept as JSON text"
+        raise TooManyFields(msg)
 
 
 def _check_names(columns: T.StructType) -> None:

@@ -1,26 +1,34 @@
 """Selects the newest record of each key of a keyed JSON topic. Pure."""
 
 import re
+from collections.abc import Iterator
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.formats.dead_letters import dead_letters, json_reason
+from pipeline.formats.dead_letters import dead_letters
+from pipeline.formats.json_text import json_reason, names_differ_in_case_only, repeats_a_name
 from pipeline.ingest.json_types import RESERVED
+from pipeline.ingest.numbers import as_text, is_lost, is_rounded, may_be_lost
+from pipeline.spark.session import session_config
+
+MAX_LEVELS = 100
+"""Of nested objects and arrays. Spark plans columns that are nested deeper by calls as deep, and its stack ends."""
 
 
 def usable(records: DataFrame) -> DataFrame:
     """The records that a table can store.
 
     records: columns of sources.kafka.RECORD.
-    Returns the columns of json_types.RESERVED, and `document`: JSON text, null for a tombstone.
+    Returns the columns of json_types.RESERVED, and `document`: JSON text, null for a tombstone. Numbers that no column of numbers keeps are
+    strings in it, because Spark rounds them even where it reads text.
     """
     return records.where(_reason().isNull()).select(
         F.col("key").cast("string").alias("kafka_key"),
         *(F.col(name).alias(f"kafka_{name}") for name in ("partition", "offset", "timestamp")),
-        F.col("value").cast("string").alias("document"),
+        as_text(F.col("value").cast("string"), is_lost).alias("document"),
     )
 
 
@@ -62,13 +70,40 @@ def rows(found: DataFrame, columns: T.StructType) -> DataFrame:
     return kept.select(*RESERVED, *(F.col("document")[one.name].alias(one.name) for one in columns))
 
 
-def seen_type(documents: DataFrame) -> T.StructType | None:
-    """The common type of all documents, as in json_types; None if there are none. documents: column `document`, JSON objects."""
-    found_type = documents.where(F.col("document").isNotNull()).agg(F.schema_of_variant_agg(F.try_parse_json("document"))).collect()[0][0]
-    if found_type in {None, "VOID"}:
-        return None
+def seen_type(documents: DataFrame, *, is_unrounded: bool = False) -> T.StructType | None:
+    """The common type of all documents, as in json_types; None if there are none.
+
+    documents: column `document`, JSON objects. is_unrounded: numbers that a double rounds count as strings.
+    """
+    types = F.schema_of_variant_agg(F.parse_json(_document(is_unrounded=is_unrounded)))
+    # Otherwise the types of {"id": 1} and {"ID": 2} are one, of the field that comes first.
+    with session_config(documents.sparkSession, {"spark.sql.caseSensitive": "true"}):
+        found_type = documents.where(F.col("document").isNotNull()).agg(types).collect()[0][0]
+    return None if found_type in {None, "VOID"} else type_of(found_type)
+
+
+def unrounded_type(documents: DataFrame) -> T.StructType | None:
+    """As `seen_type`, where numbers that a double rounds count as strings; None if there are none."""
+    return None if documents.where(may_be_lost(F.col("document"))).isEmpty() else seen_type(documents, is_unrounded=True)
+
+
+def types_of_records(documents: DataFrame) -> Iterator[tuple[T.StructType, T.StructType, str]]:
+    """Each type and unrounded type that records have by themselves, with the place of the first record: `partition 0, offset 1`."""
+    seen, unrounded = (F.schema_of_variant(F.parse_json(_document(is_unrounded=is_unrounded))) for is_unrounded in (False, True))
+    first = F.min(F.struct("kafka_partition", "kafka_offset")).alias("at")
+    found = documents.where(F.col("document").isNotNull()).groupBy(seen.alias("seen"), unrounded.alias("unrounded")).agg(first)
+    for row in found.orderBy("at").toLocalIterator():
+        yield type_of(row.seen), type_of(row.unrounded), f"partition {row.at.kafka_partition}, offset {row.at.kafka_offset}"
+
+
+def _document(*, is_unrounded: bool) -> Column:
+    return as_text(F.col("document"), is_rounded) if is_unrounded else F.col("document")
+
+
+def type_of(printed: str) -> T.StructType:
+    """The type of an object, as Spark prints it of variants."""
     # Spark prints OBJECT but parses STRUCT. Field names that contain either word are in backquotes or before a colon, so they do not match.
-    ddl = re.sub(r"`(?:[^`]|``)*`|\bOBJECT<", lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], found_type)
+    ddl = re.sub(r"`(?:[^`]|``)*`|\bOBJECT<", lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], printed)
     return cast("T.StructType", T.DataType.fromDDL(ddl))
 
 
@@ -80,10 +115,17 @@ def unusable(records: DataFrame, reader: str) -> DataFrame:
 def _reason() -> Column:
     """The reason why a record is unusable; null for a usable record or a tombstone."""
     key, value = F.col("key").cast("string"), F.col("value").cast("string")
-    is_object = F.try_parse_json(value).isNotNull() & value.rlike(r"^\s*\{")
+    is_object = value.rlike(r"\A\s*\{")
     return (
         F.when(key.isNull(), "no key")
         .when(~F.is_valid_utf8(key), "the key is not UTF-8")
         .when(F.col("value").isNull(), F.lit(None).cast("string"))
-        .otherwise(F.coalesce(json_reason(value, parsed=is_object), F.when(~is_object, "no JSON object")))
+        .otherwise(
+            F.coalesce(
+                json_reason(value, MAX_LEVELS),
+                F.when(~is_object, "no JSON object"),
+                F.when(repeats_a_name(value), "an object has a name twice"),
+                F.when(names_differ_in_case_only(value), "an object has two names that differ in case only"),
+            )
+        )
     )

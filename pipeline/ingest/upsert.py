@@ -12,17 +12,21 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
-from pipeline.ingest.json_types import ORIGIN, RESERVED, TypeChanged, paths, widened
+from pipeline.ingest.json_types import ORIGIN, RESERVED, AmbiguousNames, TooManyFields, TypeChanged, check_size, paths, widened
 from pipeline.ingest.location import Location, TableSchema, locations, query_name, table_name
-from pipeline.ingest.records import newest, parsed, seen_type, unusable, usable
+from pipeline.ingest.records import newest, parsed, seen_type, types_of_records, unrounded_type, unusable, usable
+from pipeline.ingest.retyping import is_retyped, retyped
+from pipeline.lake.conflicts import retried
 from pipeline.query import Query, unchanged
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sinks.topics import DeadLetterTopic
 from pipeline.sources.topic import KafkaTopic
 
 _BY_KEY = "target.kafka_key = source.kafka_key"
+_MISFITS = (TypeChanged, TooManyFields, AmbiguousNames)
 _SPECIAL = set(" ,;{}()\n\t=")
 
 
@@ -81,12 +85,85 @@ def ingests(settings: Settings) -> tuple[Query, ...]:
 
 
 def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:
-    """Merges `records` into the table.
+    """Merges `records` into the table. Begins anew when OPTIMIZE has changed the same files meanwhile.
 
     take_new_fields: whether new fields become columns; if not, the schema lists them as ignored.
-    Raises TypeChanged and AmbiguousNames, and then writes nothing.
+    Raises TypeChanged, TooManyFields and AmbiguousNames, and then writes nothing.
     """
     records = usable(records).persist()
+    try:
+        retried(lambda: _merge_batch(records, location, take_new_fields=take_new_fields))
+    finally:
+        records.unpersist()
+
+
+def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
+    """The table's schema, extended by the documents of `found` (as returned by `newest`), and saved.
+
+    Raises TypeChanged, TooManyFields and AmbiguousNames, with the first record that does not fit.
+    """
+    known, seen = TableSchema.read(location.schema), seen_type(found)
+    schema = known or TableSchema(location.topic, T.StructType())
+    take_new_fields = take_new_fields or not schema.columns.fields
+    if seen is not None:
+        try:
+            schema = _with_new(schema, seen, unrounded_type(found), take_new_fields=take_new_fields)
+        except _MISFITS as error:
+            msg = f"{error}{_first_misfit(found, schema, take_new_fields=take_new_fields)}; {_way_out(error, location)}"
+            raise type(error)(msg) from error
+    if schema != known:
+        schema.write(location.schema)
+    return schema
+
+
+def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> None:
+    """Creates the table, adds missing columns to it, or gives columns of JSON text the type that they have now."""
+    path, wanted = str(location.table), T.StructType([*ORIGIN, *columns])
+    is_there = DeltaTable.isDeltaTable(spark, path)
+    has = spark.read.format("delta").load(path) if is_there else None
+    if has is not None and set(paths(has.schema)) >= set(paths(wanted)) and not is_retyped(has.schema, wanted):
+        return
+    if is_there and any(set(path) & _SPECIAL for path in paths(wanted)):
+        # Parquet does not allow these names, so column mapping uses others in the files. Not all Delta readers support column mapping.
+        spark.sql(f"ALTER TABLE delta.`{path.replace('`', '``')}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    if has is not None and is_retyped(has.schema, wanted):
+        typed = has.select(
+            *(retyped(F.col(_quoted(one.name)), one.dataType, wanted[one.name].dataType).alias(one.name) for one in has.schema)
+        )
+        typed.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    writer = spark.createDataFrame([], wanted).write.format("delta").mode("append").option("mergeSchema", "true")
+    if not is_there and any(set(path) & _SPECIAL for path in paths(wanted)):
+        writer = writer.option("delta.columnMapping.mode", "name")
+    writer.save(path)
+
+
+def _with_new(known: TableSchema, seen: T.StructType, unrounded: T.StructType | None, *, take_new_fields: bool) -> TableSchema:
+    kept_as_text = dict(known.kept_as_text)
+    wider = widened(known.columns, seen, kept_as_text, unrounded)
+    if take_new_fields:
+        check_size(wider)
+        return TableSchema(known.topic, wider, kept_as_text)
+    new = [path for path in paths(wider) if path not in set(paths(known.columns))]
+    return replace(known, ignored=tuple(sorted({*known.ignored, *new})))
+
+
+def _first_misfit(found: DataFrame, schema: TableSchema, *, take_new_fields: bool) -> str:
+    """Where the first record is that does not fit by itself; empty if only all together do not."""
+    for seen, unrounded, place in types_of_records(found):
+        try:
+            _with_new(schema, seen, unrounded, take_new_fields=take_new_fields)
+        except _MISFITS:
+            return f" (as in the record of {place})"
+    return ""
+
+
+def _way_out(error: StreamgaugeError, location: Location) -> str:
+    if isinstance(error, TypeChanged):
+        return f"the types of a table do not change; `streamgauge reset {location.query}` and another ingest create it again with types that fit all records"
+    return "nothing of the batch was written"
+
+
+def _merge_batch(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:
     found = newest(records, _known(records, location)).persist()
     try:
         columns = learned(found, location, take_new_fields=take_new_fields).columns
@@ -95,51 +172,6 @@ def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> N
         _merge(parsed(found, columns), location, columns)
     finally:
         found.unpersist()
-        records.unpersist()
-
-
-def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
-    """The table's schema, extended by the documents of `found` (as returned by `newest`), and saved.
-
-    Raises TypeChanged and AmbiguousNames.
-    """
-    known, seen = TableSchema.read(location.schema), seen_type(found)
-    schema = known or TableSchema(location.topic, T.StructType())
-    if seen is not None:
-        try:
-            schema = _with_new(schema, seen, take_new_fields=take_new_fields or not schema.columns.fields)
-        except TypeChanged as error:
-            msg = f"{error}; the types of a table do not change; `streamgauge reset {location.query}` and another ingest create it again with types that fit all records"
-            raise TypeChanged(msg) from error
-    if schema != known:
-        schema.write(location.schema)
-    return schema
-
-
-def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> None:
-    """Creates the table, or adds missing columns to it."""
-    path, wanted = str(location.table), T.StructType([*ORIGIN, *columns])
-    is_there = DeltaTable.isDeltaTable(spark, path)
-    has = spark.read.format("delta").load(path).schema if is_there else None
-    if has is not None and set(paths(has)) >= set(paths(wanted)):
-        return
-    writer = spark.createDataFrame([], wanted).write.format("delta").mode("append").option("mergeSchema", "true")
-    if any(set(path) & _SPECIAL for path in paths(wanted)):
-        # Parquet does not allow these names, so column mapping uses others in the files. Not all Delta readers support column mapping.
-        if is_there:
-            spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-        else:
-            writer = writer.option("delta.columnMapping.mode", "name")
-    writer.save(path)
-
-
-def _with_new(known: TableSchema, seen: T.StructType, *, take_new_fields: bool) -> TableSchema:
-    kept_as_text = dict(known.kept_as_text)
-    wider = widened(known.columns, seen, kept_as_text)
-    if take_new_fields:
-        return TableSchema(known.topic, wider, kept_as_text)
-    new = [path for path in paths(wider) if path not in set(paths(known.columns))]
-    return replace(known, ignored=tuple(sorted({*known.ignored, *new})))
 
 
 def _known(records: DataFrame, location: Location) -> DataFrame | None:
@@ -171,7 +203,7 @@ def _remember(found: DataFrame, location: Location) -> None:
 
 def _merge(source: DataFrame, location: Location, columns: T.StructType) -> None:
     origin = {name: F.col(f"source.{name}") for name in RESERVED}
-    fields = {f"`{one.name.replace('`', '``')}`": F.col("source.document")[one.name] for one in columns}
+    fields = {_quoted(one.name): F.col("source.document")[one.name] for one in columns}
     target = DeltaTable.forPath(source.sparkSession, str(location.table)).alias("target")
     is_deletion = F.col("source.document").isNull()
     (
@@ -181,3 +213,7 @@ def _merge(source: DataFrame, location: Location, columns: T.StructType) -> None
         .whenNotMatchedInsert(~is_deletion, {**origin, **fields})
         .execute()
     )
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

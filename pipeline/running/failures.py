@@ -37,7 +37,7 @@ _DAMAGED = (
     "BATCH_METADATA_NOT_FOUND",
     "CANNOT_LOAD_STATE_STORE",
 )
-_NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|AmbiguousNames|DatabaseRefuses): (.+)")
+_NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|TooManyFields|AmbiguousNames|DatabaseRefuses): (.+)")
 _DATABASE_UNAVAILABLE = re.compile(r"\bDatabaseUnavailable: (.+)")
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 import deltalake
 import pyarrow as pa
@@ -115,6 +116,22 @@ def test_two_runs_give_what_one_gives_and_a_dictionary_and_verify_names_what_som
     }
 
 
+def test_verify_agrees_where_values_are_empty_at_first_numbers_long_and_names_many(topic):
+    ids = {f"id-{number}": number for number in range(3000)}
+    send(topic, [("a", b'{"s": {"x": null}, "l": [], "o": [{}], "t": "text"}'), ("b", b'{"v": 2}{"v": 3}'), ("c", {"ids": ids})])
+    ingest(topic, "--once")
+    send(topic, [("d", b'{"s": {"x": 1}, "l": [1.5], "o": [{"y": true}], "t": ' + str(2**256).encode() + b"}")])
+    ingest(topic, "--once")
+    table = held(topic)
+    assert json.loads(table.pop("c")["ids"]) == ids
+    assert table == {
+        "a": {"s": {"x": None}, "l": [], "o": [{"y": None}], "t": "text"},
+        "d": {"s": {"x": 1}, "l": [1.5], "o": [{"y": True}], "t": str(2**256)},
+    }
+    found = verify(*VERIFIED, settings=topic)
+    assert [(found[name]["verdict"], found[name]["rows"]["equal"]) for name in VERIFIED] == [("right", 3), ("right", 1)]
+
+
 def test_a_type_that_changes_gives_the_query_up_and_says_what_to_do(topic):
     send(topic, [("a", {"n": 1})])
     ingest(topic, "--once")
@@ -170,6 +187,24 @@ def test_debug_shows_schema_plan_and_rows_and_leaves_the_real_table_alone(topic)
 
     assert "new in the topic: new, new.x" in ingest(topic, "--once", "--infer-schema").stderr
     assert held(topic) == {"a": {"n": 1, "new": {"x": 1}}}
+
+
+def test_maintain_forgets_deletions_that_are_older_than_any_record_of_the_topic(fresh):
+    create_topics(fresh.kafka, [Topic(TOPIC, 1, {"cleanup.policy": "delete", "retention.ms": "3600000", "segment.ms": "3600000"})])
+    now_ms = round(time.time() * 1000)
+    producer = Producer({"bootstrap.servers": fresh.bootstrap_servers})
+    for key, hours in (("old", 3), ("older than the retention alone", 1.5), ("new", 0)):
+        producer.produce(TOPIC, None, key, timestamp=now_ms - round(hours * 3_600_000))
+    assert producer.flush(60) == 0
+    ingest(fresh, "--once")
+    assert deleted_keys(fresh) == {"old", "older than the retention alone", "new"}
+    done = streamgauge("maintain", "orders_v1", settings=fresh)
+    assert done.returncode == 0, done.stderr
+    assert deleted_keys(fresh) == {"older than the retention alone", "new"}
+
+
+def deleted_keys(settings):
+    return set(deltalake.DeltaTable(settings.lake / "_deletions" / "orders_v1").to_pyarrow_table()["kafka_key"].to_pylist())
 
 
 @pytest.mark.usefixtures("soon_away")

@@ -1,28 +1,39 @@
 """Records in, tables out: the newest of each key, whatever the order and however often, against a plain dictionary."""
 
+import itertools
 import json
 import random
+import time
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import NamedTuple
 
 import deltalake
 import pytest
+from messages import refused
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
+from running import eventually
 from streaming import RECORD_SCHEMA
 
 from contract.settings import Settings
-from pipeline.ingest.json_types import AmbiguousNames, TypeChanged
+from pipeline.ingest import upsert
+from pipeline.ingest.json_types import MAX_NAMES, MAX_TYPED_LEVELS, AmbiguousNames, TooManyFields, TypeChanged
 from pipeline.ingest.location import Location, TableSchema
-from pipeline.ingest.records import newest, rows, seen_type, unusable, usable
+from pipeline.ingest.records import newest, parsed, rows, seen_type, unusable, usable
 from pipeline.ingest.upsert import learned, merge
+from pipeline.lake.maintenance import maintain_delta
+from pipeline.lake.tables import LakeTable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
 def location(tmp_path):
-    return Location.of("events", Settings(home=tmp_path))
+    return Location.of("events", Settings(home=tmp_path / "it`s a home"))
 
 
 @pytest.fixture
@@ -85,7 +96,11 @@ REASONS = [
     ("a", b"", "empty"),
     ("a", b"\xff{}", "not UTF-8"),
     ("a", b'{"n": 1', "not JSON"),
-    ("a", b'{"n": 1, "n": 2}', "not JSON"),
+    ("a", b'{"n": 1, "n": 2}', "an object has a name twice"),
+    ("a", b'{"n": 1, "o": [{"n": 1, "N": 2}]}', "an object has two names that differ in case only"),
+    ("a", b'{"n": 1}{"n": 2}', "more than one JSON value, or other text after the first"),
+    ("a", b'{"n": NaN}', "not JSON"),
+    ("a", b'{"n":' + b"[" * 100 + b"]" * 100 + b"}", "not JSON, or nested more than 100 levels deep"),
     ("a", [1], "no JSON object"),
     ("a", "text", "no JSON object"),
     ("a", b"null", "no JSON object"),
@@ -258,7 +273,173 @@ def test_a_type_that_does_not_fit_writes_nothing_and_is_named(record, location):
     assert not location.deletions.exists()
 
 
+def test_a_record_that_does_not_fit_is_named(record, location):
+    put(record(("a", {"n": 1, "d": 1.5}, 0, 0)), location)
+    for value, told in [
+        ({"n": 2.5}, "field n is bigint in the table and decimal(2,1) in the topic"),
+        ({"n": 18446744073709551615}, "field n is bigint in the table and decimal(20,0) in the topic"),
+        (
+            {"d": 9007199254740993},
+            "field d is double in the table and values of mixed types, or numbers that a double rounds, in the topic",
+        ),
+    ]:
+        with refused(f"{told} (as in the record of partition 2, offset 7); ", "`streamgauge reset ingest-events`", by=TypeChanged):
+            put(record(("b", {"other": 2}, 0, 1), ("c", value, 2, 7), ("d", value, 2, 8)), location)
+
+
+BEYOND = 2**256 - 1
+NUMBERS = {
+    "whole": ("bigint", [1, -(2**63), 2**63 - 1]),
+    "wide": ("decimal(38,0)", [1, 2**64 - 1, -(10**38) + 1]),
+    "beyond": ("string", [1, BEYOND, -BEYOND]),
+    "fraction": ("double", [1.5, 0.30000000000000004, 2**53]),
+    "rounded": ("string", [1.5, 2**53 + 1, Decimal("12345678901234567.89")]),
+    "alone": ("string", [Decimal("0.1234567890123456789012345678901234567890")] * 3),
+    "no_double": ("string", [1.5, Decimal("1e+400"), Decimal("1e-400")]),
+    "mixed": ("string", ["1.50", Decimal("1.5"), BEYOND]),
+    "within": ("array<string>", [[1], [BEYOND, 2], [Decimal("1.5")]]),
+    "text": ("string", [f'a "b\\", {BEYOND}', "1e400", "\\"]),
+}
+"""The column that holds the numbers of three records, so that each has all its digits."""
+
+
+def json_of(value):
+    if isinstance(value, list):
+        return f"[{','.join(map(json_of, value))}]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value)
+
+
+def test_a_column_keeps_all_digits_of_each_number(spark, record, location):
+    texts = ["{" + ",".join(f'"{name}" : {json_of(values[number])}' for name, (_, values) in NUMBERS.items()) + "}" for number in range(3)]
+    put(record(*((f"k{number}", text.encode(), 0, number) for number, text in enumerate(texts))), location)
+    table = spark.read.format("delta").load(str(location.table))
+    assert {name: kind for name, kind in table.dtypes if name in NUMBERS} == {name: kind for name, (kind, _) in NUMBERS.items()}
+    for number, row in enumerate(table.orderBy("kafka_key").collect()):
+        for name, (kind, values) in NUMBERS.items():
+            kept = values[number]
+            if kind == "string":
+                kept = kept if isinstance(kept, str) else json_of(kept)
+            elif kind == "array<string>":
+                kept = [json_of(one) for one in kept]
+            assert row[name] == kept, name
+
+
+def test_digits_within_an_object_that_is_kept_as_text_stay(record, location, held):
+    put(record(("a", {"m": {"wei": BEYOND, "x": 1.5, "id": 2**53 + 1}}, 0, 0), ("b", {"m": 1}, 0, 1)), location)
+    _, _, fields = held()["a"]
+    assert json.loads(fields["m"]) == {"wei": str(BEYOND), "x": 1.5, "id": 2**53 + 1}
+
+
+WITHOUT_VALUES_FIRST = {
+    "s": [None, {}, {"x": None}, {"t": {}}, {"t": {"y": None}}, {"x": 1}, {"t": {"y": 2}}, {"l": []}, {"l": [3]}],
+    "l": [None, [], [None], [1], [None, 2]],
+    "o": [None, [], [{}], [{"x": None}], [None, {"x": 1}], [{"z": []}], [{"z": ["a"]}]],
+    "n": [[], [[]], [[None]], [[1], []]],
+    "text": [None, {}, {"x": None}, "a", "{}"],
+    "either": [{}, {"x": 1}],
+    "never": [None, {}, {"x": None}],
+}
+
+
+def test_any_split_into_batches_gives_the_same_columns_wherever_values_are_null_or_empty(spark, record, tmp_path):
+    chance = random.Random(1)
+    values = [{name: chance.choice(those) for name, those in WITHOUT_VALUES_FIRST.items() if chance.random() < 0.8} for _ in range(12)]
+    values += [{name: those[number % len(those)] for name, those in WITHOUT_VALUES_FIRST.items()} for number in range(9)]
+    chance.shuffle(values)
+    records = [(f"k{offset}", value, 0, offset) for offset, value in enumerate(values)]
+    tables = {}
+    for batches in ([0, 21], [0, 1, 2, 4, 9, 21], [0, *sorted(chance.sample(range(1, 21), 2)), 21]):
+        location = Location.of("events", Settings(home=tmp_path / str(batches)))
+        for first, end in itertools.pairwise(batches):
+            put(record(*records[first:end]), location)
+        table = spark.read.format("delta").load(str(location.table))
+        recount = rows(newest(usable(record(*records))), T.StructType([one for one in table.schema if not one.name.startswith("kafka_")]))
+        tables[str(batches)] = shown(table)
+        assert tables[str(batches)] == shown(recount), f"the table of batches {batches} is not what its records give"
+    one, *others = tables.values()
+    assert others == [one, one], f"tables differ by batches: {list(tables)}"
+
+
+def shown(table):
+    """Rows by key, with all nulls, and with fields in the order of their names."""
+    found = table.select("kafka_key", F.to_json(F.struct(*table.columns), {"ignoreNullFields": "false"}).alias("row")).collect()
+    return {row.kafka_key: json.dumps(json.loads(row.row), sort_keys=True) for row in found}
+
+
+def test_an_object_of_many_names_is_text(record, location, held):
+    put(record(*((f"k{number}", {"by_id": {f"id{number}": 1}, "n": 1}, 0, number) for number in range(MAX_NAMES + 1))), location)
+    assert TableSchema.read(location.schema).kept_as_text == {"by_id": f"an object of more than {MAX_NAMES} names"}
+    _, _, fields = held()["k7"]
+    assert (json.loads(fields["by_id"]), fields["n"]) == ({"id7": 1}, 1)
+
+
+def test_an_object_that_gets_too_many_names_is_named(record, location):
+    put(record(("a", {"by_id": {"first": 1}}, 0, 0)), location)
+    many = {f"id{number}": 1 for number in range(MAX_NAMES)}
+    with refused("field by_id is an object of 1 names in the table and of 201 in the topic", "partition 0, offset 1", by=TypeChanged):
+        put(record(("b", {"by_id": many}, 0, 1)), location)
+
+
+def test_records_of_too_many_fields_write_nothing(record, location):
+    with refused("the records have 3,000 fields, and a table has 1,000 at most", "nothing of the batch was written", by=TooManyFields):
+        put(record(*((f"k{first}", {f"id{first + number}": 1 for number in range(1000)}, 0, first) for first in (0, 1000, 2000))), location)
+    assert not location.table.exists()
+    assert not location.schema.exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (b'{"a":' * 99 + b'{"a":1}' + b"}" * 99, ".".join("a" * (MAX_TYPED_LEVELS + 1))),
+        (b'{"a":' + b"[" * 99 + b"1" + b"]" * 99 + b"}", "a" + "[]" * MAX_TYPED_LEVELS),
+    ],
+)
+def test_a_hundred_levels_are_a_row_whose_deepest_ones_are_text(record, location, held, value, path):
+    put(record(("deep", value, 0, 0), ("plain", {"b": 1}, 0, 1)), location)
+    assert TableSchema.read(location.schema).kept_as_text == {path: f"more than {MAX_TYPED_LEVELS} levels"}
+    _, _, fields = held()["deep"]
+    deepest, whole = fields, json.loads(value)
+    while not isinstance(deepest, str):
+        deepest, whole = (one["a"] if isinstance(one, dict) else one[0] for one in (deepest, whole))
+    assert json.loads(deepest) == whole
+    assert held()["plain"] == (0, 1, {"b": 1})
+
+
+def test_a_batch_begins_anew_when_optimize_has_changed_the_same_files(spark, record, location, held, tmp_path, monkeypatch):
+    for offset in range(3):
+        put(record((f"k{offset}", {"n": offset}, 0, offset)), location)
+    began, optimized = str(tmp_path / "began"), str(tmp_path / "optimized")
+
+    @F.udf("string")
+    def once_optimized(key):
+        Path(began).touch()
+        while not Path(optimized).exists():
+            time.sleep(0.02)
+        return key
+
+    def optimize():
+        try:
+            eventually(Path(began).exists, "the MERGE to read its records")
+            maintain_delta(LakeTable("events", location.table, "delta"), spark, 7 * 86_400)
+        finally:
+            Path(optimized).touch()
+
+    attempts = []
+
+    def slowly(found, columns):
+        attempts.append(columns)
+        return parsed(found, columns).withColumn("kafka_key", once_optimized("kafka_key"))
+
+    monkeypatch.setattr(upsert, "parsed", slowly)
+    with ThreadPoolExecutor(1) as thread:
+        maintained = thread.submit(optimize)
+        put(record(("k1", {"n": 7}, 0, 7), ("k2", None, 0, 8)), location)
+        maintained.result()
+    assert held() == {"k0": (0, 0, {"n": 0}), "k1": (0, 7, {"n": 7})}
+    assert len(attempts) == 2, "OPTIMIZE did not come between"
+
+
 def test_fields_that_differ_in_case_only_are_named(record, location):
     with pytest.raises(AmbiguousNames, match="field id cannot be a column: ID is another field that differs in case only"):
-        put(record(("a", {"ID": 1, "id": 2}, 0, 0)), location)
+        put(record(("a", {"ID": 1}, 0, 0), ("b", {"id": 2}, 0, 1)), location)
     assert not location.table.exists()

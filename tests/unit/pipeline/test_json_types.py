@@ -4,7 +4,7 @@ import pytest
 from messages import refused
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.ingest.json_types import AmbiguousNames, TypeChanged, paths, widened
+from pipeline.ingest.json_types import MAX_FIELDS, MAX_NAMES, AmbiguousNames, TooManyFields, TypeChanged, check_size, paths, widened
 
 LONG, DOUBLE, TEXT, TRUTH, NULL, MIXED = T.LongType(), T.DoubleType(), T.StringType(), T.BooleanType(), T.NullType(), T.VariantType()
 NOTHING = T.StructType()
@@ -55,7 +55,52 @@ def test_what_has_no_type_of_its_own_is_kept_as_text_and_said(seen, column, path
 
 
 def test_what_is_always_null_has_no_column_yet():
-    assert widened(NOTHING, struct(a=LONG, b=NULL, c=struct(d=NULL)), {}) == struct(a=LONG)
+    assert widened(NOTHING, struct(a=LONG, b=NULL), {}) == struct(a=LONG)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "column"),
+    [
+        (T.StructType(), struct(x=LONG), struct(x=LONG)),
+        (struct(x=NULL), struct(x=LONG), struct(x=LONG)),
+        (struct(a=struct(x=NULL), y=LONG), struct(a=struct(x=TRUTH)), struct(a=struct(x=TRUTH), y=LONG)),
+        (struct(x=NULL), TEXT, TEXT),
+        (struct(x=NULL), T.ArrayType(LONG), TEXT),
+        (T.ArrayType(NULL), T.ArrayType(LONG), T.ArrayType(LONG)),
+        (T.ArrayType(NULL), T.ArrayType(MIXED), T.ArrayType(TEXT)),
+        (T.ArrayType(NULL), T.ArrayType(T.ArrayType(NULL)), T.ArrayType(T.ArrayType(TEXT))),
+        (T.ArrayType(struct(x=NULL)), T.ArrayType(struct(x=DOUBLE)), T.ArrayType(struct(x=DOUBLE))),
+        (T.ArrayType(struct(x=NULL)), T.ArrayType(LONG), T.ArrayType(TEXT)),
+    ],
+)
+def test_an_object_or_array_without_values_has_the_type_that_comes_first(first, then, column):
+    kept_as_text = {}
+    columns = widened(NOTHING, struct(f=first), kept_as_text)
+    wider = widened(columns, struct(f=then), kept_as_text)
+    assert wider == struct(f=column)
+    assert ("string" in column.simpleString()) == bool(kept_as_text), kept_as_text
+    assert widened(wider, struct(f=first), kept_as_text) is wider
+
+
+def test_numbers_that_a_double_rounds_are_mixed_with_those_of_its_column():
+    seen, unrounded = struct(a=DOUBLE, b=T.DecimalType(3, 1), c=LONG), struct(a=MIXED, b=T.DecimalType(3, 1), c=MIXED)
+    kept_as_text = {}
+    assert widened(NOTHING, seen, kept_as_text, unrounded) == struct(a=TEXT, b=DOUBLE, c=LONG)
+    assert kept_as_text == {"a": "mixed types"}
+    with refused("field c is double in the table and values of mixed types, or numbers that a double rounds, in the topic", by=TypeChanged):
+        widened(struct(c=DOUBLE), struct(c=LONG), {}, struct(c=TEXT))
+
+
+def test_an_object_of_many_names_is_text_and_a_table_of_too_many_is_refused():
+    many = {f"n{number}": LONG for number in range(MAX_NAMES + 1)}
+    kept_as_text = {}
+    assert widened(NOTHING, struct(f=struct(**many, m=MIXED)), kept_as_text) == struct(f=TEXT)
+    assert kept_as_text == {"f": f"an object of more than {MAX_NAMES} names"}
+    with refused("field f ", f"{MAX_NAMES} at most", by=TypeChanged):
+        widened(struct(f=struct(n0=LONG)), struct(f=struct(**many)), {})
+    check_size(struct(**{f"n{number}": LONG for number in range(MAX_FIELDS)}))
+    with refused("1,001", by=TooManyFields):
+        check_size(struct(**{f"n{number}": LONG for number in range(MAX_FIELDS + 1)}))
 
 
 def test_new_fields_go_to_the_end_at_every_level():
