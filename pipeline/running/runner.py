@@ -127,11 +127,14 @@ class Runner:
         self, watches: Watches, executors: ExecutorWatch, alerts: Alerts, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]
     ) -> None:
         """Looks at the executors and, unless all that is there is behind and nothing more comes, at the running queries. Called in another thread."""
-        for level, what in executors.look(executors_of(self.spark)):
-            self._alert(alerts, level, PIPELINE, what)
+        self._unless_jvm_gone(partial(self._look_at_executors, executors, alerts))
         if not self.once:
             watches.look(rows, topic_ends)
             self._check_sources()
+
+    def _look_at_executors(self, executors: ExecutorWatch, alerts: Alerts) -> None:
+        for level, what in executors.look(executors_of(self.spark)):
+            self._alert(alerts, level, PIPELINE, what)
 
     def _check_sources(self) -> None:
         """Now and then, abandons the queries whose source is another than when they started."""

@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
 WATCHED = timedelta(minutes=10)
 LONG_RUNNING = ("kafka", "registry", "spark-master", "spark-worker", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia")
 SERVICES = {*LONG_RUNNING, "dashboard", "upkeep"}
-EXECUTOR = "CoarseGrainedExecutorBackend"
+EXECUTOR = "[C]oarseGrainedExecutorBackend"
+"""Matches the command of an executor, and not that of the search for it."""
 
 
 def empty_results(stack):

@@ -45,7 +45,8 @@ def write(settings, monkeypatch):
             "tip_amount_sum": 1.25 * trips,
             "total_amount_sum": 12.0 * trips,
         }
-        value = {"borough": borough, "window": window, "trips": trips, "passenger_count_avg": None, **amounts, **fields}
+        averages = {name.replace("_sum", "_avg"): amount / trips for name, amount in amounts.items()}
+        value = {"borough": borough, "window": window, "trips": trips, "passenger_count_avg": None, **amounts, **averages, **fields}
         producer.produce(name, key=json.dumps({"borough": borough, "window": window}), value=json.dumps(value))
         assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 

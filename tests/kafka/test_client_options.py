@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from plain import START, one_camera, results
 from running import eventually, one_line_error, streamgauge, succeed
-from test_transactions import in_a_transaction
+from transactions import in_a_transaction
 
 
 def test_an_option_reaches_every_reader_read_uncommitted_counts_what_was_aborted(fresh):

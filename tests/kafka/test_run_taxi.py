@@ -3,6 +3,7 @@
 import json
 
 import duckdb
+import orjson
 import pytest
 from plain import folded, read_topic, write_topic
 from running import streamgauge
@@ -39,7 +40,7 @@ def expected(settings, tmp_path):
 
 def is_trip(line):
     try:
-        return json.loads(line)["lpep_dropoff_datetime"] is not None
+        return orjson.loads(line)["lpep_dropoff_datetime"] is not None
     except (ValueError, KeyError, TypeError):
         return False
 

@@ -1,29 +1,12 @@
 """Records of transactions, by a real transactional producer: those of aborted and open ones count nowhere."""
 
 import verifying
-from confluent_kafka import Producer
 from plain import START, one_camera, results
+from transactions import ANSWER_SECONDS, begun, in_a_transaction
 
 from contract.kafka.topic_ends import TopicEnds
 
-ANSWER_SECONDS = 60
 STATS, ARCHIVE, LETTERS = QUERIES = ("nest-camera-stats", "nest-archive", "nest-dead-letters")
-
-
-def begun(settings, *values, topic="nest-logs", name="test"):
-    """A producer that has sent the values to partition 0 in a transaction, which is still open."""
-    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "transactional.id": name})
-    producer.init_transactions(ANSWER_SECONDS)
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, value, b"key", partition=0)
-    assert producer.flush(ANSWER_SECONDS) == 0
-    return producer
-
-
-def in_a_transaction(settings, *values, abort=False, **more):
-    producer = begun(settings, *values, **more)
-    producer.abort_transaction(ANSWER_SECONDS) if abort else producer.commit_transaction(ANSWER_SECONDS)
 
 
 def test_records_of_aborted_transactions_count_nowhere_and_nothing_waits_for_them(fresh):

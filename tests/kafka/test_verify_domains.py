@@ -94,7 +94,7 @@ class TestDomains:
         assert f'{{"fare_amount_sum":{table[changed]["fare_amount_sum"]}}}' in done.stdout, "of two rows only what differs is shown"
         (kept,) = [row for row in read_to_end(settings.kafka, "verdicts").rows() if row["query"] == "taxi-borough-stats"]
         assert kept["verdict"] == "wrong"
-        assert kept["batch"] == Checkpoint(CheckpointName("taxi-borough-stats", 1, "update").folder(settings)).last_committed
+        assert kept["batch"] == Checkpoint(CheckpointName("taxi-borough-stats", 2, "update").folder(settings)).last_committed
         assert {key: kept["rows"][key] for key in ("missing", "extra", "different")} == {"missing": 1, "extra": 1, "different": 2}
 
     def test_an_avro_row_under_the_key_of_another_is_named(self, domains):

@@ -1,6 +1,7 @@
 """The demo before it starts anything."""
 
 import io
+from dataclasses import replace
 
 from filelock import FileLock
 from messages import refused
@@ -21,7 +22,8 @@ def test_a_second_demo_of_a_home_is_refused(tmp_path):
 
 
 def test_only_the_pipeline_is_given_the_addresses_with_passwords(tmp_path):
-    settings = settings_on_free_ports(tmp_path)
+    secrets = {"alert_webhook_url": "http://127.0.0.1:9/a-secret", "database_url": "postgresql://me:a-secret@127.0.0.1:9/results"}
+    settings = replace(settings_on_free_ports(tmp_path), **secrets)
     hidden = {
         child.name
         for child in children(settings, LiveFigures(settings), dashboard=True)
