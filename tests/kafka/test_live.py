@@ -10,9 +10,16 @@ from streamgauge.demo.live import LiveFigures
 PROGRESS = {
     "event": "progress",
     "query": "nest-camera-stats",
+    "time": "2026-01-01T00:00:00.000Z",
     "source_lag": {"nest-logs-0": 3},
     "batch_ms": 5,
     "rows_dropped_by_watermark": 0,
+    "sink_rows": None,
+    "duration_ms": {},
+    "watermark_age_ms": None,
+    "state_bytes": 0,
+    "input_rows_per_second": 1.0,
+    "processed_rows_per_second": 1.0,
 }
 
 

@@ -58,7 +58,7 @@ def test_the_list_names_them_with_their_columns(settings, tmp_path):
 def test_a_record_that_is_no_row_fails_the_query(fresh):
     write_topic(fresh, "nest-camera-stats", [b"{broken"], key=b"k")
     line = one_line_error(streamgauge("query", "select * from live_nest_camera_stats", settings=fresh))
-    assert "Malformed records" in line
+    assert "a value in topic nest-camera-stats that is not a row of it" in line
 
 
 def test_without_kafka_it_is_one_clear_error(settings, tmp_path):

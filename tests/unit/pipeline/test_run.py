@@ -9,8 +9,8 @@ from pipeline.running.run import _first_offsets
     ("of_sources", "first"),
     [
         ('[{"wikimedia":{"0":5,"1":7}}, {"wikimedia":{"0":5,"1":7}}]', '{"wikimedia": {"0": 5, "1": 7}}'),
-        ("[-]", "earliest"),
-        ("", "earliest"),
+        ("[-]", None),
+        ("", None),
     ],
 )
 def test_the_offsets_at_which_a_failed_batch_began(of_sources, first):
