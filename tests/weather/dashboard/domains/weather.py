@@ -14,5 +14,5 @@ def page() -> None:
     """Draws the page."""
     snapshot = snapshot_under(DOMAIN.title, CITY_STATS.name, decode, "`streamgauge demo` starts the stations.")
     if snapshot is not None:
-        rows = frame_of(snapshot.rows, ("start", "city", "readings", "celsius_avg"))
+        rows = frame_of(snapshot.rows, ("start", "end", "city", "readings", "celsius_avg"))
         st.dataframe(rows.sort_values(["start", "city"], ascending=[False, True]), hide_index=True)
