@@ -58,7 +58,7 @@ def sightings_of(values):
 
 def is_document(value):
     try:
-        return "devices" in json.loads(value.decode())
+        return "devices" in orjson.loads(value)
     except ValueError:
         return False
 
