@@ -11,11 +11,11 @@ from pipeline.monitoring.watch import Level
 
 MEANINGS = {
     52: "Java was out of memory; raise STREAMGAUGE_EXECUTOR_MEMORY",
-    56: "the driver did not hear from it",
-    137: "it was killed: by the kernel, out of memory, unless somebody else sent signal 9",
-    143: "it was stopped by signal 15",
+    56: "the driver received no heartbeats",
+    137: "killed by signal 9, most likely by the kernel because memory ran out",
+    143: "stopped by signal 15",
 }
-"""What an executor's exit code says. Above 128, it is the number of a signal plus 128; below, one of Spark's ExecutorExitCode."""
+"""What an exit code of an executor means. Codes above 128 are 128 plus the number of a signal; the others are those of Spark's ExecutorExitCode."""
 _EXIT_CODE = re.compile(r"exited with code (\d+)")
 
 

@@ -104,7 +104,7 @@ class Runner:
             ]
             if killed:
                 heard_at = max(one.heard_at for one in killed)
-                what = f"the run before this one was killed, or its container or machine was; it was last heard of at {utc_text(heard_at)}, and the queries continue from their checkpoints"
+                what = f"the previous run did not stop cleanly: it, its container or its machine was killed; its last report is of {utc_text(heard_at)}; the queries continue from their checkpoints"
                 self._alert(alerts, "warning", PIPELINE, what)
 
     @contextlib.contextmanager

@@ -113,7 +113,7 @@ def test_every_domain_and_state_in_python_are_right_also_when_the_master_and_a_w
         checkpoint = Checkpoint(CheckpointName("nest-camera-stats", 1, "update").folder(cluster.settings))
         eventually(lambda: checkpoint.last_committed >= 0 or pipeline.poll() is not None, "a batch")
         cluster.kill_executor(1)
-        eventually(lambda: "it was killed: by the kernel" in log.read_text(), "a line on the executor that was killed")
+        eventually(lambda: "killed by signal 9" in log.read_text(), "a line on the executor that was killed")
         cluster.kill_master()
         eventually(lambda: cluster.state()["aliveworkers"] == 2, "the new master to know the workers again")
         eventually(lambda: cluster.state()["activeapps"], "the new master to know the pipeline again")

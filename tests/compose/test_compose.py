@@ -101,7 +101,7 @@ def test_pages_show_rows_in_a_browser(stack, browser):
 
 
 def test_an_executor_and_a_worker_that_are_killed_are_told_and_replaced(stack):
-    for what, reason in ((EXECUTOR, "it was killed: by the kernel"), ("", "worker lost")):
+    for what, reason in ((EXECUTOR, "killed by signal 9"), ("", "worker lost")):
         killed = datetime.now(UTC)
         stack.kill("spark-worker", what)
         eventually(lambda reason=reason: reason in stack.log("pipeline"), "the pipeline to say which executor has ended, and why")
@@ -120,7 +120,7 @@ def test_a_container_that_is_killed_comes_back(stack, service):
 
 
 def test_every_row_is_right_after_all_these_kills(stack):
-    assert "the run before this one was killed" in stack.log("pipeline")
+    assert "the previous run did not stop cleanly" in stack.log("pipeline")
     assert {query.name for query in chosen([], stack.settings)} <= set(verify(stack))
 
 
@@ -141,7 +141,7 @@ def test_down_and_up_go_on(stack):
     eventually(lambda: is_counting_since(stack, begun), "every query to count")
     after = verify(stack)
     assert all(after[query] > records for query, records in before.items()), (before, after)
-    assert "was killed" not in stack.log("pipeline"), "`down` stops the pipeline, and it says so to Kafka"
+    assert "did not stop cleanly" not in stack.log("pipeline"), "`down` stops the pipeline, and it says so to Kafka"
 
 
 def test_live_edits_take_the_place_of_simulated_ones(stack):

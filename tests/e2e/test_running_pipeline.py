@@ -126,7 +126,7 @@ def test_a_killed_query_falls_silent_its_state_can_be_read_and_a_later_run_stops
     assert {path: path.stat().st_mtime_ns for path in files} == files, "reading must not write"
 
     later = succeed("run", STATS, "--once", settings=replace(settings, spark_ui_port=None)).stderr
-    assert "pipeline: the run before this one was killed" in later
+    assert "pipeline: the previous run did not stop cleanly" in later
     stopped = status(settings)
     assert (stopped["state"], stopped["lag"], stopped["host"]) == ("stopped", 0, before["host"])
     assert stopped["pid"] != before["pid"]

@@ -17,7 +17,7 @@ def test_an_executor_that_ends_is_an_alert_once_and_resolved_when_another_takes_
         (
             1,
             "warning",
-            "executor 0 on 10.0.0.4 has ended: Command exited with code 137 (it was killed: by the kernel, out of memory, unless somebody else sent signal 9); 0 of 1 run",
+            "executor 0 on 10.0.0.4 has ended: Command exited with code 137 (killed by signal 9, most likely by the kernel because memory ran out); 0 of 1 run",
         ),
         (3, "resolved", "1 of 1 executors run"),
     ]
