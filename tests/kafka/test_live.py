@@ -66,7 +66,7 @@ def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fres
 
     eventually(lambda: line(PROGRESS) == "lag 3 | longest batch 5 ms | late 0 | queries 1", "a line of the first query")
     eventually(lambda: line(PROGRESS | others).startswith("lag 70 "), "the lag of the other query")
-    ended = {"event": "terminated", "query": "taxi-borough-stats"}
+    ended = {"event": "terminated", "query": "taxi-borough-stats", "time": PROGRESS["time"]}
     eventually(lambda: line(ended).startswith("lag 3 "), "the lag of the first query alone")
     late, queries = line().split(" | ")[2:]
     assert int(late.removeprefix("late ")) >= 4
