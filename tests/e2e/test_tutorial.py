@@ -54,6 +54,8 @@ def shell(settings, tmp_path):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     shell = Shell(environment(few_rows(settings), PATH=path, TMPDIR=str(tmp_path)), tmp_path)
     yield shell
+    for log in tmp_path.glob("*/*.log"):
+        print(f"{log.name}:\n{log.read_text()}")  # shown if the test fails: blocks wait for what these programs do
     for home in tmp_path.glob("*/home"):
         streamgauge("down", settings=replace(settings, home=home))
     shell.process.kill()
@@ -73,7 +75,6 @@ def plain(printed):
     return "".join(f"{line}\n" for line in lines if line and not line.lstrip().startswith("waiting for "))
 
 
-@pytest.mark.timeout(3600)
 def test_every_command_prints_what_the_tutorial_says(settings, shell, monkeypatch):
     text = TUTORIAL.read_text().replace("127.0.0.1:9092", settings.bootstrap_servers).replace(":8081/", f":{settings.registry_port}/")
     first, *blocks = BLOCK.findall(text)
