@@ -23,7 +23,7 @@ COPY . .
 # classes are not saved.
 RUN --mount=type=cache,target=/fetched \
     mkdir /opt/streamgauge/cache && cp -r /fetched/. /opt/streamgauge/cache/ \
-    && KAFKA_BOOTSTRAP_SERVERS=kafka:9092 SCHEMA_REGISTRY_URL=http://registry:8080 STREAMGAUGE_CACHE=/opt/streamgauge/cache \
+    && PYTHONPATH=/build KAFKA_BOOTSTRAP_SERVERS=kafka:9092 SCHEMA_REGISTRY_URL=http://registry:8080 STREAMGAUGE_CACHE=/opt/streamgauge/cache \
        /opt/streamgauge/venv/bin/python -m streamgauge.cli fetch \
     && cp -r /opt/streamgauge/cache/maven /opt/streamgauge/cache/unpacked /fetched/ \
     && rm -r /opt/streamgauge/cache/maven/io/apicurio \
