@@ -16,6 +16,7 @@ from contract.settings import Settings
 from contract.spark_master import path_with_own_python
 
 SPARK_HOME = Path(pyspark.__file__).parent
+_LOGGING = Path(__file__).with_name("spark-daemon-log4j2.properties")
 RECOVERY_SECONDS = 10
 """How long a restarted master waits for the workers and applications that it knew before it schedules new ones."""
 FINISHED_SECONDS = 3600
@@ -83,7 +84,7 @@ def _daemon(settings: Settings, host: str, arguments: list[str], options: dict[s
         "SPARK_HOME": str(SPARK_HOME),
         "JAVA_HOME": str(java_home(settings)),
         "SPARK_DAEMON_MEMORY": "96m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={shlex.quote(_LOGGING.as_uri())}",
         # Makes the web pages listen on the same address.
         "SPARK_LOCAL_IP": host,
         "PATH": path_with_own_python(),

@@ -114,6 +114,9 @@ def test_every_domain_and_state_in_python_are_right_also_when_the_master_and_a_w
         eventually(lambda: checkpoint.last_committed >= 0 or pipeline.poll() is not None, "a batch")
         cluster.kill_executor(1)
         eventually(lambda: "killed by signal 9" in log.read_text(), "a line on the executor that was killed")
+        printed = (replace(cluster.settings, home=cluster.home).logs / "worker-1.out").read_text()
+        assert "exitStatus 137" in printed, printed
+        assert "CoarseGrainedExecutorBackend" not in printed, "the executor's whole command would hide the rest"
         cluster.kill_master()
         eventually(lambda: cluster.state()["aliveworkers"] == 2, "the new master to know the workers again")
         eventually(lambda: cluster.state()["activeapps"], "the new master to know the pipeline again")

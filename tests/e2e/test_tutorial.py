@@ -55,7 +55,7 @@ def shell(settings, tmp_path):
     shell = Shell(environment(few_rows(settings), PATH=path, TMPDIR=str(tmp_path)), tmp_path)
     yield shell
     for log in tmp_path.glob("*/*.log"):
-        print(f"{log.name}:\n{log.read_text()}")  # shown if the test fails: blocks wait for what these programs do
+        sys.stdout.write(f"{log.name}:\n{log.read_text()}")  # shown if the test fails: blocks wait for what these programs do
     for home in tmp_path.glob("*/home"):
         streamgauge("down", settings=replace(settings, home=home))
     shell.process.kill()
