@@ -6,6 +6,7 @@ once as an edit, is the meta.id of an edit.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -131,10 +132,21 @@ def _parsed(arrival: Arrival) -> Any:  # noqa: ANN401 - any JSON value
     if len(arrival.text) > MAX_RECORD_BYTES:
         raise _UnusableError(_TOO_LONG)
     try:
-        return orjson.loads(arrival.text)
+        change = orjson.loads(arrival.text)
+        if isinstance(change, dict) and isinstance(change.get("log_params"), dict | list | float):
+            change["log_params"] = _with_all_digits(arrival.text)["log_params"]
     except orjson.JSONDecodeError as error:
         msg = f"not JSON: {error}"
         raise _UnusableError(msg) from error
+    except RecursionError as error:
+        msg = "nested too deep"
+        raise _UnusableError(msg) from error
+    return change
+
+
+def _with_all_digits(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """The value of a JSON text, its numbers as they are written: orjson rounds those that no double holds."""
+    return json.loads(text, parse_int=orjson.Fragment, parse_float=orjson.Fragment)
 
 
 def _encoded(edit: Edit, encode: Encode) -> bytes:

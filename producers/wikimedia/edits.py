@@ -1,10 +1,11 @@
 """Converts Wikimedia's events, with all their irregularities, to the fields of data/schemas/wikimedia-value.avsc."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from contract.json_text import time_of
 
 CANARY = "canary"
 """The meta.domain of artificial events by which Wikimedia monitors its streams."""
@@ -12,10 +13,20 @@ CANARY = "canary"
 _YEAR_10000 = 253_402_300_800
 
 Edit = dict[str, Any]
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError as error:
+        msg = "nested too deep"
+        raise ValueError(msg) from error
+
+
 Long = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Seconds = Annotated[int, Field(ge=0, lt=_YEAR_10000)]
 Digits = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
-Json = Annotated[str, BeforeValidator(lambda value: orjson.dumps(value).decode())]
+Json = Annotated[str, BeforeValidator(_json)]
 
 
 class _Strict(BaseModel):
@@ -87,19 +98,20 @@ def is_canary(event: Any) -> bool:  # noqa: ANN401 - any JSON value
 def edit_event(event: Any) -> Edit | str:  # noqa: ANN401 - any JSON value
     """The change in `event` (parsed JSON) with the schema's fields, or a short text with the reason why there is none.
 
-    An absent field is null. A numeric `type` becomes its digits. `log_params`, an object, an array or a string, becomes JSON. Without
-    `timestamp`, the time is meta.dt. Unknown fields are passed through: a schema that has them uses them, any other ignores them.
+    An absent field is null. A numeric `type` becomes its digits. `log_params`, an object, an array or a string, becomes JSON; numbers in it
+    that are fragments keep their digits. Without `timestamp`, the time is meta.dt. Unknown fields are passed through: a schema that has them
+    uses them, any other ignores them.
     """
     if not isinstance(event, dict):
         return "not a JSON object"
     try:
         change = Change.model_validate(event)
-        if change.timestamp is None:
-            moment = datetime.fromisoformat(change.meta.dt)
-            change.timestamp = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except ValueError:
-        return f"no timestamp, and meta.dt is not a time: {change.meta.dt[:40]!r}"
+    if change.timestamp is None:
+        moment = time_of(change.meta.dt)
+        if moment is None:
+            return f"no timestamp, and meta.dt is not a date and time of the years 1970 to 9999, such as 2026-01-31T10:00:00Z: {change.meta.dt[:40]!r}"
+        change.timestamp = int(moment.timestamp())
     return change.model_dump()

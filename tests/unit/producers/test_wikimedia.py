@@ -26,6 +26,7 @@ from producers.wikimedia.simulation import Simulation, simulate
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = fastavro.parse_schema(json.loads(data_file("schemas/wikimedia-value.avsc").read_text()))
 TEXTS = list(simulate(Simulation(START, limit=2000)))
+WITH_PARAMS = TEXTS[0].replace(b"%", b"%%")[:-1] + b',"log_params":%b}'
 
 
 def encode(edit):
@@ -76,6 +77,12 @@ def test_a_record_has_its_page_as_key_and_says_where_it_comes_from():
     assert event.topic is None
 
 
+def test_numbers_in_log_params_keep_all_their_digits():
+    params = b'{"wei":115792089237316195423570985008687907853269984665640564039457584007913129639935,"share":[0.12345678901234567890,1E2]}'
+    _, (event,) = events_of(WITH_PARAMS % params)
+    assert decoded(event.value)["log_params"].encode() == params
+
+
 def test_facts_are_the_edits():
     _, events = events_of(*TEXTS)
     told = [orjson.loads(text) for text in TEXTS]
@@ -99,6 +106,9 @@ def test_the_stream_s_time_never_goes_back():
         (b"", "not JSON: "),
         (TEXTS[0] + TEXTS[1], "not JSON: "),
         (TEXTS[0] + b"\n" + TEXTS[1], "not JSON: "),
+        (WITH_PARAMS % (b"[" * 255 + b"]" * 255), "log_params: Value error, nested too deep"),
+        (WITH_PARAMS % (b"[" * 1020 + b"]" * 1020), "nested too deep"),
+        (WITH_PARAMS % b"1e400", "not JSON: number is infinity"),
     ],
 )
 def test_text_that_tells_no_change_goes_to_the_dead_letters(text, reason):

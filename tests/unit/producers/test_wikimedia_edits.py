@@ -1,6 +1,7 @@
 """What is made of the oddities of real events."""
 
 import json
+from functools import reduce
 
 import pytest
 
@@ -44,6 +45,14 @@ EDIT = {
 
 def without(*names):
     return {name: value for name, value in EDIT.items() if name not in names}
+
+
+def at(time):
+    return EDIT | {"meta": {**EDIT["meta"], "dt": time}, "timestamp": None}
+
+
+def nested(levels):
+    return reduce(lambda inner, _: [inner], range(levels), 0)
 
 
 def test_an_edit_is_what_it_was():
@@ -110,13 +119,26 @@ def test_the_offset_of_the_origin_may_be_long():
         (EDIT | {"timestamp": 1_767_268_800_123}, "timestamp: Input should be less than 253402300800"),
         (EDIT | {"timestamp": -1}, "timestamp: Input should be greater than or equal to 0"),
         (EDIT | {"meta": {**EDIT["meta"], "id": None}}, "meta.id: Input should be a valid string"),
-        (EDIT | {"meta": {**EDIT["meta"], "dt": "1969-12-31"}, "timestamp": None}, "timestamp: Input should be greater than or equal to 0"),
-        (EDIT | {"meta": {**EDIT["meta"], "dt": "yesterday"}, "timestamp": None}, "no timestamp, and meta.dt is not a time: 'yesterday'"),
+        (EDIT | {"log_params": nested(255)}, "log_params: Value error, nested too deep"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_change_has_a_reason(event, reason):
     assert edit_event(event) == reason
+
+
+@pytest.mark.parametrize("time", ["2026-01-01T12:00:00Z", "2026-01-01 12:00:00.999", "2026-01-01T13:00:00+01:00"])
+def test_without_a_timestamp_a_change_is_of_the_time_in_meta_dt(time):
+    assert edit_event(at(time))["timestamp"] == 1_767_268_800
+
+
+@pytest.mark.parametrize(
+    "time", ["yesterday", "2026-01-01", "20260101T120000Z", "2026-W01-4", "2026-01-01T12", "1969-12-31T23:59:59Z", "2026-02-30T00:00:00Z"]
+)
+def test_meta_dt_is_a_date_with_a_time_of_day_or_the_change_has_no_time(time):
+    assert edit_event(at(time)) == (
+        f"no timestamp, and meta.dt is not a date and time of the years 1970 to 9999, such as 2026-01-31T10:00:00Z: {time!r}"
+    )
 
 
 def test_canaries_are_known_by_their_domain():
