@@ -153,6 +153,36 @@ def checked(fields: type[Fields], row: Row) -> Row:
     return found
 
 
+def check_key(key: bytes, row: Row) -> None:
+    """Raises ValueError if a record's key is not that of its row.
+
+    key: a JSON object with fields of the row, or the text of its field `query`. Names that the row lacks say nothing; the start and end of a
+    window may be in the row itself.
+    """
+    try:
+        said = decode_json(key)
+    except ValueError:
+        said = {"query": key.decode(errors="replace")}
+    _check_equal(said, row)
+
+
+def _check_equal(said: Row, row: Row) -> None:
+    for name, value in said.items():
+        found = row.get(name, row if isinstance(value, dict) else value)
+        if isinstance(value, dict) and isinstance(found, dict):
+            _check_equal(value, found)
+        elif value != found and (_moment_or_none(value) or value) != (_moment_or_none(found) or found):
+            msg = f"{name}: expected {value!r:.40} as in the key, found {found!r:.40}"
+            raise ValueError(msg)
+
+
+def _moment_or_none(value: object) -> datetime | None:
+    try:
+        return value if isinstance(value, datetime) else moment(value)
+    except ValueError:
+        return None
+
+
 @cache
 def _adapter(fields: type[Fields]) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter

@@ -17,7 +17,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import forbidden, is_about_group, is_forbidden, no_answer, no_topic, raise_if_access_denied
 from contract.kafka.record_clock import LAST_CLOCK_MS
-from contract.rows import Decode, Row, decode_json
+from contract.rows import Decode, Row, check_key, decode_json
 from contract.text import printable
 
 ANSWER_SECONDS = 5
@@ -42,8 +42,8 @@ def _admin(kafka: KafkaCluster) -> AdminClient:
 class ResultTable:
     """The last value of each key.
 
-    The result is the same before and after compaction. For that reason a value that cannot be decoded removes its key's row instead of
-    leaving an older one. The key stays in `unreadable` until a readable value or a tombstone follows.
+    The result is the same before and after compaction. For that reason a value that cannot be decoded, or contradicts its key, removes its
+    key's row instead of leaving an older one. The key stays in `unreadable` until a readable value or a tombstone follows.
     """
 
     def __init__(self, decode: Decode = decode_json) -> None:
@@ -67,11 +67,14 @@ class ResultTable:
         if value is None:
             return
         try:
-            self._rows[key] = self._decode(value)
+            row = self._decode(value)
+            check_key(key, row)
         except StreamgaugeError:
             raise
         except Exception as error:  # Avro decoders raise many types; keep the reason for display
             self._unreadable[key] = f"{type(error).__name__}: {error}"
+        else:
+            self._rows[key] = row
 
     def rows(self) -> list[Row]:
         """The decoded rows, in order of their last change."""

@@ -46,7 +46,9 @@ def produce(settings, monkeypatch):
 
     def values(topic, values):
         for number, value in enumerate(values):
-            producer.produce(topic, key=f"{number}", value=value)
+            # The key of a row with a query is the query: each of the mutated ones has its own.
+            own = value.replace(b'"query": "nest-camera-stats"', f'"query": "{number}"'.encode())
+            producer.produce(topic, key="nest-camera-stats" if b'"query":"nest-camera-stats"' in value else f"{number}", value=own)
         assert producer.flush(RETRY_SECONDS) == 0
 
     yield values

@@ -9,6 +9,7 @@ from foreign_rows import DECLARED, TIME, WINDOW, WRONG, example, mutated
 
 from contract.kafka.result_table import ResultTable, left_out
 from contract.rows import decoder, json_decoder
+from dashboard.windows import windowed
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -60,6 +61,36 @@ def test_rows_of_an_earlier_version_may_lack_what_came_later():
     for field in ("plan", "source_offsets"):
         del state[field]
     assert decoder(DECLARED["query-states"])(json.dumps(state).encode())["plan"] is None
+
+
+KEY = {"window": {"end": WINDOW["end"], "start": WINDOW["start"]}, "zip_code": "nest-camera-stats"}
+NOT_ITS_KEYS = [
+    (KEY | {"zip_code": "94107"}, "zip_code: expected '94107' as in the key, found 'nest-camera-stats'"),
+    (KEY | {"zip_code": None}, "zip_code: expected None as in the key"),
+    (KEY | {"window": WINDOW | {"end": TIME}}, f"end: expected '{TIME}' as in the key"),
+]
+
+
+@pytest.mark.parametrize("decode", [json_decoder, decoder, windowed])
+@pytest.mark.parametrize(("key", "reason"), [(KEY, None), *NOT_ITS_KEYS])
+def test_a_row_with_the_key_of_another_row_cannot_be_read(decode, key, reason):
+    table = ResultTable(decode(DECLARED["nest-camera-stats"]))
+    key, value = json.dumps(key).encode(), json.dumps(example("nest-camera-stats")).encode()
+    table.apply(key, value)
+    if reason is None:
+        assert (len(table.rows()), table.unreadable) == (1, {})
+    else:
+        assert table.rows() == []
+        assert reason in table.unreadable[key]
+
+
+def test_the_key_of_a_state_is_its_query():
+    table = ResultTable(decoder(DECLARED["query-states"]))
+    state = json.dumps(example("query-states") | {"query": "nest-archive"}).encode()
+    for key in (b"nest-archive", b"nest-camera-stats"):
+        table.apply(key, state)
+    assert [row["query"] for row in table.rows()] == ["nest-archive"]
+    assert list(table.unreadable) == [b"nest-camera-stats"]
 
 
 def test_what_cannot_be_read_is_counted_and_the_rest_is_read_on():
