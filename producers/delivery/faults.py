@@ -23,6 +23,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from contract.errors import StreamgaugeError
+from contract.json_text import MAX_DIGITS
 from producers.delivery.events import MS_PER_SECOND, Event
 
 LATE_SHARE = 0.8
@@ -164,12 +165,17 @@ def without_end(value: bytes) -> bytes:
     return b"[" * 2000 + value
 
 
+def long_number(value: bytes) -> bytes:
+    """A JSON object with a number of more digits than readers take."""
+    return b'{"note":' + b"9" * (MAX_DIGITS + 1) + b"," + value.lstrip(b"{")
+
+
 def empty(_: bytes) -> bytes:
     """An empty value."""
     return b""
 
 
-NO_JSON_TEXT = (truncated, invalid_utf8, twice, stray_brace, half_a_character, without_end, empty)
+NO_JSON_TEXT = (truncated, invalid_utf8, twice, stray_brace, half_a_character, without_end, long_number, empty)
 """What makes of a JSON object something that is not one JSON text."""
 
 

@@ -51,6 +51,11 @@ def _without_dropoff_time(value: bytes) -> bytes:
     return orjson.dumps({**orjson.loads(value), DROPOFF: None})
 
 
-DAMAGES = (*NO_JSON_TEXT, _comma_separated, _without_dropoff_time)
+def _unbounded_dropoff_time(value: bytes) -> bytes:
+    """With a number that takes a reader minutes to write out."""
+    return orjson.dumps({**orjson.loads(value), DROPOFF: orjson.Fragment("1e99999999")})
+
+
+DAMAGES = (*NO_JSON_TEXT, _comma_separated, _without_dropoff_time, _unbounded_dropoff_time)
 corrupt = damaged_by(*DAMAGES)
 """Makes a corrupt copy of a trip, which is never usable."""
