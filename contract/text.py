@@ -40,7 +40,7 @@ def duration(length: timedelta) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """A size: "12 bytes", "3.4 kB", "163 MB"."""
+    """A size: "12 bytes", "3.4 kB", "176 MB"."""
     for unit, factor in _SIZES:
         if size_bytes >= factor:
             return f"{size_bytes / factor:.{1 if size_bytes < 10 * factor else 0}f} {unit}"

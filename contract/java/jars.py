@@ -1,11 +1,12 @@
 """Downloads the locked jars once into the user's cache, verifies them, and works offline from then on."""
 
+import os
+import shutil
 import tarfile
-import tempfile
 import threading
 import tomllib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import IO
 
 import httpx2
 import pooch
+from filelock import FileLock
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -36,6 +38,8 @@ LOCK = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 256 * 1024
 _AT_ONCE = 4
 _END_SECONDS = 1
+_PAUSES_SECONDS = (0.5, 2)
+"""Before the second and the third attempt to fetch a file."""
 
 
 @dataclass(frozen=True)
@@ -95,30 +99,35 @@ def path_of(artifact: LockedArtifact, settings: Settings) -> Path:
     return settings.cache / "maven" / artifact.coordinate.repository_path
 
 
-def unpacked(bundle: str, settings: Settings) -> Path:
+def unpacked(bundle: str, settings: Settings, lock: Path = LOCK) -> Path:
     """The cache folder with the contents of a bundle that is a single archive. Downloads and unpacks it if it is missing.
 
-    Raises StreamgaugeError as `fetch` does. Safe for concurrent processes: one of them wins, and all get the complete folder.
+    Raises StreamgaugeError as `fetch` does. Safe for concurrent processes, a kill and a power cut: the folder is complete if it exists.
     """
-    (artifact,) = locked(bundle)
+    (artifact,) = locked(bundle, lock)
     folder = unpacked_folder(artifact, settings)
     if folder.exists():
         return folder
-    (archive,) = fetch(bundle, settings)
+    (archive,) = fetch(bundle, settings, lock)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
-            whole = Path(draft, "whole")
-            with tarfile.open(archive) as files:
-                # Early releases of Python 3.11 lack the filter; the archive's hash is verified anyway.
-                files.extraction_filter = getattr(tarfile, "data_filter", None)
-                files.extractall(whole)  # noqa: S202
+        with FileLock(f"{folder}.lock"):
             if not folder.exists():
-                whole.rename(folder)
+                _unpack(archive, folder)
     except OSError as error:
-        if not folder.exists():  # another process may have created it first
-            raise _unwritable(folder, [artifact], error) from error
+        raise _unwritable(folder, [artifact], error) from error
     return folder
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    partial = Path(f"{folder}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+    with tarfile.open(archive) as files:
+        # Early releases of Python 3.11 lack the filter; the archive's hash is verified anyway.
+        files.extraction_filter = getattr(tarfile, "data_filter", None)
+        files.extractall(partial)  # noqa: S202
+    os.sync()  # else a power cut could leave the folder, and empty files in it
+    partial.rename(folder)
 
 
 def unpacked_folder(artifact: LockedArtifact, settings: Settings) -> Path:
@@ -139,7 +148,7 @@ class _Download:
     """A pooch downloader with progress over all files: a bar on a terminal, otherwise an occasional line."""
 
     def __init__(self, bundle: str, missing: Sequence[LockedArtifact]) -> None:
-        self.console, self.lock, self.is_ended = Console(stderr=True, soft_wrap=True, highlight=False), threading.Lock(), False
+        self.console, self.lock, self.ended = Console(stderr=True, soft_wrap=True, highlight=False), threading.Lock(), threading.Event()
         self.title = f"fetching {len(missing)} files for {bundle}, once" if len(missing) > 1 else f"fetching {bundle}, once"
         self.fetched, self.total = 0, sum(artifact.bytes for artifact in missing)
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
@@ -150,7 +159,7 @@ class _Download:
             self.console.print(f"{self.title}: {size_text(self.total)}")
 
     def in_threads(self, work: Callable[[LockedArtifact], Path], artifacts: Sequence[LockedArtifact]) -> list[Path]:
-        """Maps `work` over `artifacts`, a few at a time. After a failure or an interrupt, the other downloads stop at their next chunk.
+        """Maps `work` over `artifacts`, a few at a time. At a failure or an interrupt, the other downloads stop at their next chunk.
 
         The threads are daemons, so a thread that waits for a server does not block the program's exit.
         """
@@ -168,14 +177,31 @@ class _Download:
         for artifact, path in zip(artifacts, paths, strict=True):
             threading.Thread(target=run, args=(artifact, path), daemon=True).start()
         try:
+            for path in wait(paths, return_when=FIRST_EXCEPTION).done:
+                path.result()
             return [path.result() for path in paths]
         except BaseException:
-            self.is_ended = True
+            self.ended.set()
             wait(paths, _END_SECONDS)  # they remove their partial downloads
             raise
 
     def __call__(self, url: str, output_file: str | IO[bytes], _pooch: object) -> None:
-        with client() as web, web.stream("GET", url) as response, Path(str(output_file)).open("wb") as file:
+        """Fetches `url` as `output_file`. A connection that fails or breaks off is tried again after each of _PAUSES_SECONDS."""
+        path = Path(str(output_file))
+        for pause_seconds in (*_PAUSES_SECONDS, None):
+            path.write_bytes(b"")
+            try:
+                self._receive(url, path)
+            except httpx2.TransportError:
+                if pause_seconds is None:
+                    raise
+                self._advance(-path.stat().st_size)
+                self.ended.wait(pause_seconds)
+            else:
+                return
+
+    def _receive(self, url: str, path: Path) -> None:
+        with client() as web, web.stream("GET", url) as response, path.open("wb") as file:
             response.raise_for_status()
             for chunk in response.iter_bytes(_CHUNK_BYTES):
                 self._raise_if_ended()
@@ -190,7 +216,7 @@ class _Download:
                 self.console.print(f"{self.title}: {size_text(self.fetched)} of {size_text(self.total)}")
 
     def _raise_if_ended(self) -> None:
-        if self.is_ended:
+        if self.ended.is_set():
             raise InterruptedError
 
 

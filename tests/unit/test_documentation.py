@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from contract.domains import TOPICS
+from contract.java.jars import bundles, locked
 from contract.settings import Settings
+from contract.text import size_text
 from streamgauge.demo.services import FAULTS
 from streamgauge.operations.doctor import machine
 from streamgauge.operations.expiry import TABLES
@@ -120,6 +122,11 @@ def test_a_figure_beside_a_link_to_the_measurements_is_a_measured_one():
     figures = [figure for line in lines for figure in re.findall(r"\d+ s\b", line)]
     assert figures
     assert [figure for figure in figures if figure not in measured] == []
+
+
+def test_the_jars_are_as_large_as_the_readme_says():
+    fetched = sum(artifact.bytes for bundle in bundles(Settings()) for artifact in locked(bundle))
+    assert f"downloads {size_text(fetched)} of jars" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/compose.md"])

