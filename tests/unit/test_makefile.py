@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,3 +70,18 @@ def test_the_image_gets_every_package_of_the_wheel_and_its_data():
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     copied = {line.strip("!/") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert {*wheel["packages"], *wheel["force-include"]} - copied == set()
+
+
+def test_the_lower_bound_of_a_dependency_is_the_version_that_the_tests_run_with():
+    """Nothing tests a lower one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
+    locked = {one["name"]: [of["version"] for of in packages if of["name"] == one["name"]] for one in packages if "version" in one}
+    required = [Requirement(text) for group in (project["dependencies"], *project["optional-dependencies"].values()) for text in group]
+    bounds = {one.name: [spec.version.removesuffix(".*") for spec in one.specifier if spec.operator in {">=", "=="}] for one in required}
+    assert {name: lower for name, lower in bounds.items() if not any(_is_up_to_patches(version, lower) for version in locked[name])} == {}
+
+
+def _is_up_to_patches(version: str, lower: list[str]) -> bool:
+    """Whether there is one lower bound, and it is `version` but for patches: 26 and 26.0 are bounds of 26.0.1, and 3 is none of 3.3.9."""
+    return [f"{version}.".startswith(f"{bound if '.' in bound else f'{bound}.0'}.") for bound in lower] == [True]
