@@ -10,7 +10,7 @@ import orjson
 MAX_DIGITS = 1000
 MAX_ID_CHARACTERS = 255
 """Identifiers are part of keys. A longer key would not fit into a database's index, and one of megabytes not into a record."""
-TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)?"
+TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)?"
 """Date and time of ISO 8601, of the years 1970 to 9999."""
 
 _TIME = re.compile(TIME, re.ASCII)

@@ -49,6 +49,7 @@ class Authority:
             digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
             data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
         )  # fmt: skip
+        unsigned = unsigned.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
         self.certificate = unsigned.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
 
     def issue(self, name: str, hosts: tuple[str, ...] = (), *, expired: bool = False) -> Issued:
@@ -57,6 +58,9 @@ class Authority:
         ends = datetime.now(UTC) + (-DAY if expired else 30 * DAY)
         unsigned = _unsigned(_named(name), self._name, key, ends)
         unsigned = unsigned.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        # Python 3.13 and later require it.
+        by = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        unsigned = unsigned.add_extension(by, critical=False)
         if hosts:
             unsigned = unsigned.add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), critical=False)
         return Issued(key, unsigned.sign(self._key, hashes.SHA256()), self.certificate)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
+import hypothesis
 import pytest
 from databases import BINARIES, Postgres, running_postgres
 from object_store import CREDENTIALS, ObjectStore
@@ -30,6 +31,10 @@ from xdist.scheduler import LoadFileScheduling
 from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
+
+# The same examples in every run, however slow the machine is.
+hypothesis.settings.register_profile("streamgauge", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("streamgauge")
 
 TOGETHER = (("tests/cluster/", "tests/e2e/"), ("tests/secure/",), ("tests/dashboard/test_browser",))
 """Prefixes of the files that one worker runs, as if they were one file. These start first, because they take longest."""

@@ -118,9 +118,7 @@ def made(strategy):
     """Examples of it; and an empty value, and none."""
     found = [None, b""]
 
-    @settings(
-        max_examples=COUNT, derandomize=True, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=COUNT, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(strategy)
     def collect(value):
         found.append(value)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.kafka.result_table import ResultTable
@@ -111,7 +111,6 @@ def is_object(value):
 
 
 @given(RECORDS)
-@settings(deadline=None, derandomize=True, database=None)
 def test_the_table_is_the_last_value_of_each_key(records):
     table, last = fold(*records), last_values(records)
     keyed = {key: value for key, value in last.items() if key is not None}
@@ -124,7 +123,6 @@ def test_the_table_is_the_last_value_of_each_key(records):
 
 
 @given(RECORDS, st.data())
-@settings(deadline=None, derandomize=True, database=None)
 def test_neither_a_compaction_nor_a_part_that_comes_again_changes_the_table(records, data):
     final = {max(place for place, record in enumerate(records) if record[0] == key) for key, _, _ in records}
     compacted = [record for place, record in enumerate(records) if place in final or data.draw(st.booleans(), label="kept")]

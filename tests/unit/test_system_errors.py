@@ -62,7 +62,7 @@ def test_a_current_folder_that_was_deleted_is_one_line(settings, tmp_path):
     gone.mkdir()
     script = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from streamgauge.cli import main; main()"
     variables = environment(replace(settings, home=Path("home")))
-    done = subprocess.run([sys.executable, "-c", script, "up"], env=variables, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", script, "up"], env=variables, capture_output=True, text=True, check=False)
     assert "current folder" in one_line_error(done)
 
 
