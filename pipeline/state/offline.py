@@ -67,7 +67,7 @@ def advance(camera: Camera, until_ms: float, limits: Limits) -> tuple[Camera, li
     """Takes the documents up to the watermark `until_ms` into the camera's status. Returns its changes in order."""
     status = camera.status
     changes: list[Change] = []
-    for seen in sorted((seen for seen in camera.waiting if seen.at_ms <= until_ms), key=lambda seen: seen[:2]):
+    for seen in sorted((seen for seen in camera.waiting if seen.at_ms <= until_ms), key=_order):
         status = _unheard(status, seen.at_ms - 1, limits, changes)
         status = _heard(status, seen, changes)
     status = _unheard(status, until_ms, limits, changes)
@@ -77,6 +77,11 @@ def advance(camera: Camera, until_ms: float, limits: Limits) -> tuple[Camera, li
 def next_change_ms(camera: Camera, limits: Limits) -> int | None:
     """The watermark at which the camera's state changes next if nothing more is heard. None if it never does."""
     return next((change.known_ms for change in advance(camera, inf, limits)[1]), None)
+
+
+def _order(seen: Seen) -> tuple[int, bool, bool, int]:
+    """A document's place among those of a camera. Of several of one moment, the newest sighting comes first: a change tells of it."""
+    return seen.at_ms, seen.is_online, seen.sighting_ms is None, -(seen.sighting_ms or 0)
 
 
 def _heard(before: Status | None, seen: Seen, changes: list[Change]) -> Status:

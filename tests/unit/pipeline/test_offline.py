@@ -96,6 +96,13 @@ def test_the_newest_sighting_is_kept_whatever_order_documents_come_in():
     assert camera.status.sighting_ms == 50
 
 
+def test_of_several_documents_of_one_moment_a_change_tells_the_newest_sighting():
+    for others in ([None], [1, 2, 3], [None, 7, 8, 9]):
+        documents = {seen(1, sighting=sighting) for sighting in [*others, 10]}
+        _, (online, *_) = advance(Camera(waiting=frozenset(documents)), MINUTE, LIMITS)
+        assert online.status.sighting_ms == 10, f"of {documents}"
+
+
 documents_of_a_camera = st.lists(st.builds(seen, st.integers(0, 90), online=st.sampled_from([True, True, True, False])), max_size=25)
 
 
