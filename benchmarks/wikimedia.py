@@ -108,7 +108,7 @@ def measure_pipeline(settings: Settings) -> None:
         seconds = seconds_of(lambda runner=runner: runner.run(stats))
         say(f"pipeline, {what}, {QUERY} alone: {CHANGES / seconds:,.0f} changes/s ({seconds:.1f} s)")
     records = records_from(spark, settings, {"subscribe": "wikimedia"})
-    schemas = SchemaBook(SchemaRegistry(settings.registry)).of(SUBJECT)
+    schemas = SchemaBook.of_registry(settings).of(SUBJECT)
     parts: dict[str, DataFrame] = {
         "raw Kafka read": records,
         "the fields that edits use": edits(records, schemas, settings.future),

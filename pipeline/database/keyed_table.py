@@ -13,13 +13,10 @@ import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pipeline.database.changes import IS_DELETED, KEY_CHARACTERS
 from pipeline.database.connection import Database, DatabaseRefuses
 from pipeline.sinks.sink import out_of_step
 
-IS_DELETED = "_is_deleted"
-"""The column of a change that says whether its row is to be deleted."""
-KEY_CHARACTERS = 255
-"""The length of a text in a key. An index of PostgreSQL takes no longer keys than 2.7 KB."""
 BATCHES = sa.Table(
     "streamgauge_batches",
     sa.MetaData(),

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING, Self
 
 from py4j.java_gateway import JavaPackage
 from pyspark.sql import SparkSession
@@ -11,10 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.avro.functions import from_avro
 
 from contract.errors import StreamgaugeError
-from contract.registry.client import SchemaRegistry
+from contract.settings import Settings
 from pipeline.formats.avro_schemas import UnusableSchemaError, reader_schema, with_marker
 from pipeline.formats.confluent_avro import IS_READ, MOST_UNKNOWN_IDS, Subject, WriterSchemas
 from pipeline.spark.errors import SparkFailure, first_line
+
+if TYPE_CHECKING:
+    from contract.registry.client import SchemaRegistry
 
 AGAIN_SECONDS, MOST_SECONDS = 60, 600
 """After how long the registry is asked again for an id that it did not have: each time twice as long, up to the second number."""
@@ -27,10 +31,17 @@ class SchemaBook:
     is restored from a copy, or replicated, may have a schema later than its values arrive.
     """
 
-    def __init__(self, registry: SchemaRegistry, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, registry: "SchemaRegistry", clock: Callable[[], float] = time.monotonic) -> None:
         self._registry, self._clock = registry, clock
         self._known: dict[Subject, WriterSchemas] = {}
         self._pauses: dict[Subject, tuple[float, float]] = {}  # when to ask again, and the seconds until the time after that
+
+    @classmethod
+    def of_registry(cls, settings: Settings) -> Self:
+        """A book of the registry in `settings`. Fetches nothing yet."""
+        from contract.registry.client import SchemaRegistry  # slow to import, and most queries read JSON
+
+        return cls(SchemaRegistry(settings.registry))
 
     def of(self, subject: Subject) -> WriterSchemas:
         """The schemas of `subject` as last fetched. Raises RegistryUnavailable if they must be fetched and the registry cannot be reached."""

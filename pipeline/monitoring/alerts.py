@@ -37,7 +37,8 @@ class Alerts:
         self._say = say
         self._waiting: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
         self._thread = threading.Thread(target=self._post_all, name="alerts", daemon=True)
-        self._thread.start()
+        if self._webhook:
+            self._thread.start()
 
     def send(self, level: Literal["warning", "error", "resolved"], query: str, what: str, detail: str = "") -> None:
         """Sends one alert. level: `resolved` ends an earlier warning. what: one line on what happened to `query`. detail: text of any length."""
@@ -52,9 +53,10 @@ class Alerts:
 
     def close(self) -> None:
         """Sends the pending alerts, for at most LAST_ALERTS_SECONDS."""
-        with contextlib.suppress(queue.Full):
-            self._waiting.put_nowait(None)
-        self._thread.join(LAST_ALERTS_SECONDS)
+        if self._webhook:
+            with contextlib.suppress(queue.Full):
+                self._waiting.put_nowait(None)
+            self._thread.join(LAST_ALERTS_SECONDS)
         close_producer(self._producer, LAST_ALERTS_SECONDS)
 
     def _post_all(self) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -13,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.errors import StreamgaugeError
-from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from contract.storage.paths import names_in
@@ -101,7 +101,10 @@ class Starter:
     ) -> None:
         """once: runs process the available records and end."""
         self._spark, self._settings, self._progress, self._say, self._once = spark, settings, progress, say, once
-        self._schemas = SchemaBook(SchemaRegistry(settings.registry))
+
+    @cached_property
+    def _schemas(self) -> SchemaBook:
+        return SchemaBook.of_registry(self._settings)
 
     def start(self, query: Query, unknown_ids: Sequence[int] = ()) -> Run:
         """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first, the most important first.
@@ -242,7 +245,7 @@ def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str)
         )
         raise StreamgaugeError(msg)
     query.source.partitions(settings)  # fail fast: Spark would try for minutes
-    schemas = None if query.subject is None else SchemaBook(SchemaRegistry(settings.registry)).of(query.subject)
+    schemas = None if query.subject is None else SchemaBook.of_registry(settings).of(query.subject)
     try:
         decoded = query.decoded(query.source.batch_from(spark, settings, settings.starting_offsets, ends), schemas)
         newest_ms = None

@@ -13,7 +13,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import write_rows
-from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, MAX_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
@@ -140,6 +139,8 @@ class CompactedAvroTopic(CompactedTopic):
 
         Raises RegistryUnavailable when the schema registry cannot be reached.
         """
+        from contract.registry.client import SchemaRegistry  # slow to import
+
         schema_id = SchemaRegistry(settings.registry).register(self.subject.name, self.subject.schema)
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return self._to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), settings)
@@ -149,7 +150,7 @@ class CompactedAvroTopic(CompactedTopic):
         return (schemas or WriterSchemas(self.subject.schema)).event(F.col("value"), schema.names)
 
     def _schemas(self, settings: Settings) -> WriterSchemas | None:
-        return SchemaBook(SchemaRegistry(settings.registry)).of(self.subject)
+        return SchemaBook.of_registry(settings).of(self.subject)
 
 
 @dataclass(frozen=True)

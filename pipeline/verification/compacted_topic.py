@@ -6,7 +6,6 @@ from datetime import timedelta
 import orjson
 
 from contract import durations
-from contract.registry.client import SchemaRegistry, avro_rows
 from contract.settings import Settings
 from contract.windows import utc, window_of
 from pipeline.sinks.topics import AlertsTopic, CompactedAvroTopic, CompactedTopic
@@ -24,7 +23,7 @@ Decode = Callable[[bytes], Row]
 def verify(check: Check, sink: CompactedTopic | AlertsTopic) -> Outcome:
     """Verifies the topics of `sink`, no key of which is in two of them. Then, of a version beside another, compares both."""
     settings = check.settings
-    decode = avro_rows(SchemaRegistry(settings.registry)) if isinstance(sink, CompactedAvroTopic) else json_row
+    decode = _decoder(sink, settings)
     for _ in range(ATTEMPTS):
         committed, planned, limits = between_batches(check.place, lambda: ends_of(sink.topics, settings))
         table = read_table(settings, limits)
@@ -45,6 +44,14 @@ def verify(check: Check, sink: CompactedTopic | AlertsTopic) -> Outcome:
         )
     beside = None if sink.current is None else _beside(sink.current, table, decode, settings)
     return check.found(prefix, lateness=lateness, rows=rows, differences=differences, faults=faults, notes=notes, beside=beside)
+
+
+def _decoder(sink: CompactedTopic | AlertsTopic, settings: Settings) -> Decode:
+    if not isinstance(sink, CompactedAvroTopic):
+        return json_row
+    from contract.registry.client import SchemaRegistry, avro_rows  # slow to import
+
+    return avro_rows(SchemaRegistry(settings.registry))
 
 
 def _compare(

@@ -6,8 +6,8 @@ from typing import Any, cast
 from pyspark.sql import DataFrame
 
 from pipeline.checkpoint.contents import Checkpoint
-from pipeline.database.keyed_table import IS_DELETED
-from pipeline.database.sink import UNREADABLE, DatabaseTable
+from pipeline.database.changes import IS_DELETED, UNREADABLE
+from pipeline.database.sink import DatabaseTable
 from pipeline.sources.kafka import first_and_end_offsets
 from pipeline.verification.check import Check
 from pipeline.verification.outcome import MAX_DIFFERENCES, WRONG, Difference, Kind, Outcome, RowCounts

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import orjson
 from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
 from contract.kafka.tombstones import write_rows
-from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.storage.checkpoint_names import others_of_query
 from contract.text import utc_text
@@ -36,7 +36,10 @@ class Verifier:
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark, self.settings = spark, settings
-        self._schemas = SchemaBook(SchemaRegistry(settings.registry))
+
+    @cached_property
+    def _schemas(self) -> SchemaBook:
+        return SchemaBook.of_registry(self.settings)
 
     def verify(self, query: Query) -> Outcome:
         """Verifies `query` in its version and mode. A StreamgaugeError becomes the outcome's `problem`."""

@@ -21,8 +21,18 @@ HEAVY = {
 }
 
 
+OF_SOME_QUERIES = {"sqlalchemy", "confluent_kafka.schema_registry"}
+
+
+def loaded_by(modules):
+    code = f"import sys, {modules}; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
 @pytest.mark.parametrize("module", ["streamgauge.cli", "producers.nest.simulation"])
 def test_it_loads_no_heavy_module(module):
-    code = f"import sys, {module}; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert set(loaded) & HEAVY == set()
+    assert loaded_by(module) & HEAVY == set()
+
+
+def test_a_query_loads_no_database_and_no_registry_that_it_may_not_need():
+    assert loaded_by("pipeline.catalog, pipeline.running.runner, pipeline.verification.verifier") & OF_SOME_QUERIES == set()
