@@ -1,5 +1,6 @@
 """The kinds of values that settings take: how each is read from text, and what an error message says was expected."""
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from contract.storage.paths import OBJECT_STORES
 
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _LAST_PORT = 65535
+_NOT_IN_PATHS = ("Cc", "Cs")
+"""Categories of characters: controls, such as a line break, and halves of surrogate pairs, which stand for bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ def _header(text: str) -> str:
 
 
 def _path(text: str) -> Path:
+    if any(unicodedata.category(character) in _NOT_IN_PATHS for character in text):
+        raise ValueError(text)
     try:
         return Path(text).expanduser()
     except RuntimeError as error:  # of ~name: there is no such user
@@ -97,13 +102,14 @@ def _database(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in {"postgresql", "sqlite"} or not parts.path.strip("/") or parts.port == 0:
         raise ValueError(text)
+    _path(text)
     return text
 
 
 def _landing(text: str) -> str:
     if not text.startswith("files:") or "://" in text or not text.removeprefix("files:"):
         raise ValueError(text)
-    return text
+    return f"files:{_path(text.removeprefix('files:'))}"
 
 
 _AN_ADDRESS = "an address that begins with http:// or https://"
@@ -111,7 +117,7 @@ _AN_OBJECT_STORE = "an object store, as s3a://bucket/folder, abfss://... or gs:/
 
 TEXT = Kind(str, "text")
 HEADER = Kind(_header, "one line of Latin-1 characters, as an HTTP header has")
-PATH = Kind(_path, "a path")
+PATH = Kind(_path, "a path in UTF-8, without line breaks")
 FLAG = Kind(lambda text: _FLAGS[text.lower()], "true or false")
 COUNT = Kind(_number_from(1), "a whole number from 1")
 COUNT_OR_ZERO = Kind(_number_from(0), "a whole number, 0 or more")

@@ -1,13 +1,23 @@
 """Settings: defaults, reading, and one clear error for what cannot be read."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from messages import refused
 
-from contract.settings import Settings
+from contract.settings import Settings, kinds
 
 WHOLE_SECONDS = '"1 second"'
+OF_PATHS = {
+    kinds.PATH: "{}",
+    kinds.FOLDER: "{}",
+    kinds.FOLDER_OR_OBJECT_STORE: "{}",
+    kinds.LANDING_FOLDER: "files:{}",
+    kinds.DATABASE: "sqlite:////data/{}",
+}
+"""The kinds of settings that hold a path, and where."""
+PATHS = {of.metadata["variable"]: OF_PATHS[of.metadata["kind"]] for of in fields(Settings) if of.metadata["kind"] in OF_PATHS}
 
 
 def test_an_empty_variable_means_the_default():
@@ -65,6 +75,14 @@ def test_another_process_can_be_given_the_same_settings():
 def test_what_cannot_be_read_is_named_with_what_was_expected(variable, text, expected):
     with refused(f"{variable} is {text!r}", expected):
         Settings.from_environment({variable: text})
+
+
+@pytest.mark.parametrize("name", ["line\nbreak", "\x1b[2J", "not-utf-8-\udcff"])
+@pytest.mark.parametrize(("variable", "text"), PATHS.items())
+def test_a_path_that_no_line_can_show_is_refused_by_one_that_can(variable, text, name):
+    with refused(f"{variable} is ", "expected ") as error:
+        Settings.from_environment({variable: text.format(name)})
+    assert str(error.value).isprintable()
 
 
 @pytest.mark.parametrize(
