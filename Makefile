@@ -87,8 +87,8 @@ $(addprefix test-,$(TIERS)): test-%: .venv/.dev
 test-realtime: .venv/.dev realtime/.venv/.ready ## the queries in Spark's real-time mode
 	$(PYTEST) tests/realtime
 
-compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker
-	$(RUN)python -m pytest tests/compose
+compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker; MINUTES=10
+	MINUTES=$(or $(MINUTES),10) $(RUN)python -m pytest tests/compose
 	.ci/compose passed
 
 chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s

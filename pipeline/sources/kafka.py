@@ -13,7 +13,6 @@ from contract.kafka.client_options import VARIABLE, client_options
 from contract.kafka.errors import KafkaUnavailable, forbidden, is_forbidden, no_topic, reason
 from contract.kafka.topic_ends import EARLIEST, LATEST, METADATA_SECONDS, list_offsets, partitions_by_topic
 from contract.settings import Settings
-from contract.topics import MAX_RECORD_BYTES
 from pipeline.checkpoint.contents import Offsets, Partition, nested
 from pipeline.formats.record_clock import clock
 
@@ -100,8 +99,6 @@ def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, opti
     common = {
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
-        "kafka.max.poll.records": "5000",
-        "kafka.max.partition.fetch.bytes": str(MAX_RECORD_BYTES),
     }
     loaded = reader.format("kafka").options(**{**common, **options, **kafka_options(settings)}).load()
     return loaded.withColumn("clock", clock())

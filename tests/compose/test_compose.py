@@ -4,6 +4,7 @@ In this order, on one stack.
 """
 
 import json
+import os
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from pipeline.catalog import chosen
 from producers.wikimedia.simulation import Simulation, simulate
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
-WATCHED = timedelta(minutes=10)
+WATCHED = timedelta(minutes=float(os.environ.get("MINUTES", "10")))
 LONG_RUNNING = ("kafka", "registry", "spark-master", "spark-worker", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia")
 SERVICES = {*LONG_RUNNING, "dashboard", "upkeep"}
 EXECUTOR = "[C]oarseGrainedExecutorBackend"
@@ -70,7 +71,7 @@ def test_each_result_topic_fills(stack):
     eventually(lambda: empty_results(stack) == [], "a row in every result topic, by the listener for this machine")
 
 
-def test_for_ten_minutes_nothing_ends_and_queries_keep_up(stack):
+def test_for_a_while_nothing_ends_and_queries_keep_up(stack):
     begun = datetime.now(UTC)
     deadline = time.monotonic() + WATCHED.total_seconds()
     while time.monotonic() < deadline:
