@@ -85,8 +85,11 @@ def spark_session(settings: Settings) -> SparkSession:
 
     A session that already exists in this process, or that spark-submit started, keeps its master, jars, memory and log, and only gets the
     settings that queries need. Raises StreamgaugeError when Spark's JVM does not start, and when a cluster is unusable: no master, no
-    executor, or folders that are not shared.
+    executor, or folders that are not shared. Raises OSError when LAKE_URI is a path that cannot be a folder.
     """
+    if not settings.is_lake_remote:
+        with contextlib.suppress(FileNotFoundError):  # the first table creates it
+            os.scandir(settings.lake).close()
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))

@@ -38,6 +38,13 @@ def test_a_wrong_path_is_one_line_that_names_its_setting(settings, tmp_path, var
     assert variable in line or wrong(tmp_path).name in line, line
 
 
+@pytest.mark.parametrize("wrong", [name for name in WRONG if name != "where nobody may write"])
+def test_a_wrong_path_of_the_tables_is_one_line_before_spark_starts(settings, tmp_path, wrong):
+    path = str(WRONG[wrong](tmp_path))
+    line = one_line_error(streamgauge("query", "select 1", settings=settings, without_spark=True, LAKE_URI=path))
+    assert absent(line, path, "LAKE_URI") == []
+
+
 @pytest.mark.parametrize(
     ("code", "advice"),
     [

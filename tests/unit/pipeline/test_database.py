@@ -210,9 +210,15 @@ def test_a_server_that_does_not_answer_is_away():
         table_at(f"postgresql://app:{PASSWORD}@127.0.0.1:{port}/app").prepare()
 
 
-def test_a_file_that_cannot_be_opened_is_refused_and_a_locked_one_is_away(tmp_path):
-    with refused(f"{tmp_path}/missing/results.db", "unable to open", by=DatabaseRefuses):
-        table_at(f"sqlite:///{tmp_path}/missing/results.db").prepare()
+@pytest.mark.parametrize("path", ["missing/results.db", "file/results.db", "n" * 300, "circle", ""])
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path, path):
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with refused(f"{tmp_path}/{path}", "unable to open", "STREAMGAUGE_DATABASE_URL", by=DatabaseRefuses):
+        table_at(f"sqlite:///{tmp_path}/{path}").prepare()
+
+
+def test_a_file_that_is_locked_is_away(tmp_path):
     table = table_at(f"sqlite:///{tmp_path}/results.db?timeout=0")
     table.prepare()
     with table.database.transaction() as other:
