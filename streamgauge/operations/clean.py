@@ -27,6 +27,7 @@ OURS = {
     "workshop": "data of the checks of the labs",
     "demo.lock": "the lock of the demo",
     "spark-master": "the recovery data of a Spark master",
+    ".DS_Store": "what macOS writes when the folder is looked at",
 }
 """Everything that Streamgauge writes to STREAMGAUGE_HOME, with its meaning."""
 
