@@ -160,6 +160,13 @@ def test_each_document_asks_for_the_memory_that_doctor_expects(document, gigabyt
     assert gigabytes * 1e9 == machine.TOTAL_BYTES
 
 
+def test_the_readme_says_by_how_much_the_topics_were_measured_to_grow():
+    text = (ROOT / "docs" / "machine.md").read_text()
+    (together,) = re.findall(r"grow by (\d+\.\d) GB a day", text)
+    assert f"[{together} GB a day](docs/machine.md#disk)" in (ROOT / "README.md").read_text()
+    assert f"{sum(map(float, re.findall(r'`[a-z-]+` by ([0-9.]+)', text))):.1f}" == together
+
+
 def test_doctor_says_what_the_demo_was_measured_to_take():
     assert f"{machine.DEMO_BYTES / 2**30:.2f} GiB in " in (ROOT / "docs" / "measured.md").read_text()
 
