@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,6 +14,8 @@ from streamgauge import cli
 from streamgauge.operations.doctor import machine
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.server import listener
+
+ROOT = Path(__file__).parents[2]
 
 
 def refuse(*_):
@@ -62,3 +65,9 @@ def test_windows_is_sent_to_wsl_in_one_line(monkeypatch, capsys):
         cli.main()
     error = " ".join(capsys.readouterr().err.split())
     assert error.startswith("error: Windows runs Streamgauge in WSL only")
+
+
+def test_of_what_linux_alone_has_doctor_alone_uses_a_file_and_does_without():
+    sources = [path for room in ("contract", "dashboard", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")]
+    names = ("/proc/", "/sys/", "/dev/shm", "prctl", "pidfd", "memfd", "inotify", "epoll", "fadvise", "sched_")
+    assert [(path.name, name) for path in sources for name in names if name in path.read_text()] == [("machine.py", "/sys/")]
