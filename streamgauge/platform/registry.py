@@ -8,7 +8,7 @@ from contract.java import jars
 from contract.registry.server import RegistryServer
 from contract.settings import Settings
 from streamgauge.platform.processes import PidFile
-from streamgauge.platform.server import HOST, EmbeddedServer, Launch
+from streamgauge.platform.server import HOST, STALL_SECONDS, EmbeddedServer, Launch
 
 COMPATIBILITY = "BACKWARD"
 """A new schema version must be able to read data written with the previous one. A new registry has no such rule."""
@@ -65,4 +65,6 @@ class EmbeddedRegistry(EmbeddedServer):
             "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "1",
             "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "1",
             "APICURIO_DATASOURCE_JDBC_MAX_SIZE": "10",
+            # By default five seconds: on a busy machine, opening the file takes longer, and the registry ended as it started.
+            "QUARKUS_DATASOURCE_H2_JDBC_ACQUISITION_TIMEOUT": f"{STALL_SECONDS}S",
         }
