@@ -14,6 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.domains.nest import NEST_TEMPERATURES
 from pipeline.formats.json_text import parsed
 from pipeline.formats.json_values import as_read, is_identifier, misfit, time, too_long, values
+from pipeline.formats.numbers import as_text, is_lost, is_rounded, may_be_lost
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
@@ -42,10 +43,10 @@ def each_of(records: DataFrame, device_type: str, fields: str) -> DataFrame:
     """
     text, kinds = F.col("value").cast("string"), fields_of(fields)
     by_id = _by_id(text, parsed(text, f"devices struct<{device_type}: {map_of(kinds)}>"), device_type, kinds)
-    each = records.where("clock is not null").select(*ORIGIN, "timestamp", "clock", F.explode(by_id).alias("id", "read"))
+    each = records.where("clock is not null").select(*ORIGIN, "timestamp", "clock", "value", F.explode(by_id).alias("id", "read"))
     ids = [F.coalesce("read.device_id", "id"), *(F.col("read.structure_id") for name in kinds.names if name == "structure_id")]
     return each.where(reduce(and_, map(is_identifier, ids))).select(
-        *ORIGIN, "timestamp", "clock", ids[0].alias("device_id"), values(F.col("read"), kinds).alias("device")
+        *ORIGIN, "timestamp", "clock", ids[0].alias("device_id"), values(F.col("read"), kinds, text).alias("device")
     )
 
 
@@ -59,7 +60,7 @@ def _by_id(text: Column, reading: Column, device_type: str, kinds: T.StructType)
 
     If some value is not of its type, each device is read by itself: Spark drops a whole map for one value that is no struct.
     """
-    whole = F.from_json(text, f"devices struct<{device_type}: map<string, variant>>")["devices"][device_type]
+    whole = F.from_json(as_text(text, is_rounded), f"devices struct<{device_type}: map<string, variant>>")["devices"][device_type]
 
     def alone(_: Column, device: Column) -> Column:
         found = F.to_json(device)
@@ -83,10 +84,15 @@ def devices(records: DataFrame) -> DataFrame:
 
     records: columns of sources.kafka.RECORD.
     Returns topic, partition, offset, reported_at (the Kafka timestamp), date (the UTC day of reported_at), device_type (the name in the
-    document), the columns of DEVICE (null where the device has no such field, or one of another type), and device (its JSON).
+    document), the columns of DEVICE (null where the device has no such field, or one of another type), and device (its JSON; numbers of
+    more than 38 digits, and others that no double keeps, are strings).
     """
     text = F.col("value").cast("string")
-    by_type = parsed(text, f"devices {_BY_NAME}")["document"]["devices"]
+    exact = F.from_json(as_text(text, is_lost), f"devices {_BY_NAME}")["devices"]
+    by_type = F.transform(
+        F.array(parsed(text, f"devices {_BY_NAME}")["document"]["devices"]),
+        lambda read: F.when(read.isNotNull() & may_be_lost(text), exact).otherwise(read),
+    )[0]
     types = (
         records.where("clock is not null")
         .select(*ORIGIN, "timestamp", F.explode(by_type).alias("device_type", "text"))
@@ -100,7 +106,7 @@ def devices(records: DataFrame) -> DataFrame:
         .withColumn("read", F.from_json("device", as_read(fields_of(DEVICE))))
         .withColumn("device_id", F.coalesce("read.device_id", "id"))
         .where(is_identifier(F.col("device_id")))
-        .withColumn("known", values(F.col("read"), fields_of(DEVICE)))
+        .withColumn("known", values(F.col("read"), fields_of(DEVICE), F.col("device")))
         .select(*ORIGIN, *reported(), "device_type", "device_id", *fields, "device")
     )
 
@@ -187,8 +193,8 @@ def _of_type(records: DataFrame, device_type: str, fields: Sequence[str], future
     )
 
 
-def reason(devices_read: Column, future: str) -> Column:
-    """Why the thermostats and smoke alarms of a document cannot be used in full, or null. devices_read: with `read_types()`."""
+def reason(devices_read: Column, text: Column, future: str) -> Column:
+    """Why the thermostats and smoke alarms of a document cannot be used in full, or null. devices_read: with `read_types()`, from `text`."""
     every = F.concat(*(each_in(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")))
 
     def last_connection(device: Column) -> Column:
@@ -203,7 +209,7 @@ def reason(devices_read: Column, future: str) -> Column:
 
     return F.coalesce(
         F.when(F.exists(every, lambda device: last_connection(device) > latest_event(future)), "last_connection is in the future"),
-        misfit_of_one(every, fields_of(DEVICE)),
+        misfit_of_one(every, fields_of(DEVICE), text),
         first(every, names_too_long),
         *(long_id(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")),
         F.when(F.exists(every, is_timeless), "a reading without last_connection"),
@@ -225,9 +231,9 @@ def first(devices_read: Column, reason_of: Callable[[Column], Column]) -> Column
     return F.get(F.filter(F.transform(devices_read, reason_of), lambda found: found.isNotNull()), F.lit(0))
 
 
-def misfit_of_one(devices_read: Column, kinds: T.StructType) -> Column:
-    """The first `misfit` of a device, or null."""
-    return first(devices_read, lambda device: misfit(device, kinds))
+def misfit_of_one(devices_read: Column, kinds: T.StructType, text: Column) -> Column:
+    """The first `misfit` of a device, or null. text: the document."""
+    return first(devices_read, lambda device: misfit(device, kinds, text))
 
 
 def long_id(by_id: Column) -> Column:

@@ -15,8 +15,8 @@ from contract import durations
 from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters
-from pipeline.formats.json_text import json_reason, parsed, repeats_a_name
-from pipeline.formats.json_values import as_read, misfit, number, value_of
+from pipeline.formats.json_text import json_reason
+from pipeline.formats.json_values import flaw, misfit, number, reading, value_of
 from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
@@ -65,7 +65,7 @@ def trips(records: DataFrame, future: str) -> DataFrame:
             F.sha2("value", 256).alias("fingerprint"),
             _timestamp(_ms(F.col("read"), "lpep_pickup_datetime")).alias("pickup"),
             _timestamp(_ms(F.col("read"), "lpep_dropoff_datetime")).alias("dropoff"),
-            *(value_of(F.col(f"read.document.{name}"), fields[name].dataType).alias(name) for name in others),
+            *(value_of(F.col(f"read.document.{name}"), fields[name].dataType, _text()).alias(name) for name in others),
         )
     )
 
@@ -185,20 +185,18 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
     records: columns of sources.kafka.RECORD.
     Returns the columns of dead_letters.dead_letters.
     """
-    text, fields = F.col("value").cast("string"), fields_of(TRIP)
+    fields = fields_of(TRIP)
 
     def reason(read: Column) -> Column:
         pickup_ms, dropoff_ms = (_ms(read, name) for name in _TIMES)
         of_a_part = F.coalesce(
-            misfit(read["document"], fields),
+            flaw(_text(), read, fields),
             F.when(pickup_ms.isNotNull() & _timestamp(pickup_ms).isNull(), "lpep_pickup_datetime is not of the years 1970 to 9999"),
-            F.when(read["misfits"], "a field is of another type"),
-            F.when(repeats_a_name(text), "a name is there twice in an object"),
         )
         return F.coalesce(
-            F.when(read.isNull(), json_reason(text)),
+            F.when(read.isNull(), json_reason(_text())),
             F.when(F.col("clock").isNull(), NO_CLOCK),
-            misfit(read["document"], T.StructType([fields["lpep_dropoff_datetime"]])),
+            misfit(read["document"], T.StructType([fields["lpep_dropoff_datetime"]]), _text()),
             _time_reason(dropoff_ms, future),
             F.concat(of_a_part, F.lit("; the rest was used")),
         )
@@ -207,13 +205,17 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
     return dead_letters(records, F.transform(F.array(_read()), reason)[0])
 
 
+def _text() -> Column:
+    return F.col("value").cast("string")
+
+
 def _read() -> Column:
-    """The trip in a value, see `parsed`."""
-    return parsed(F.col("value").cast("string"), ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in as_read(fields_of(TRIP))))
+    """The trip in a value."""
+    return reading(_text(), fields_of(TRIP))
 
 
 def _ms(read: Column, name: str) -> Column:
-    return number(read["document"][name], T.LongType())
+    return number(read["document"][name], T.LongType(), _text())
 
 
 def _time_reason(dropoff_ms: Column, future: str) -> Column:

@@ -9,8 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.json_text import MAX_ID_CHARACTERS, TIME
+from pipeline.formats.json_text import json_reason, parsed, repeats_a_name
 
 _YEARS = "years 1970 to 9999"
+_IS_ROUNDED = r"[\s:,\[]-?(?:\d{16}[eE]|[\d.]{17,}+[eE]|[\d.]{1,16}[eE][+-]?0*+[1-9]\d\d|[\d.]{39})"
+"""A number that a double may not keep: of more than 15 digits, or beyond its range."""
 
 
 def as_read(fields: T.StructType) -> T.StructType:
@@ -18,26 +21,45 @@ def as_read(fields: T.StructType) -> T.StructType:
     return T.StructType([T.StructField(one.name, _as_read(one.dataType)) for one in fields])
 
 
-def values(read: Column, fields: T.StructType) -> Column:
-    """A struct of `fields`, from one of `as_read(fields)`. A value that is not accepted is null."""
-    return F.when(read.isNotNull(), F.struct(*(value_of(read[one.name], one.dataType).alias(one.name) for one in fields)))
+def reading(text: Column, fields: T.StructType) -> Column:
+    """`parsed` of the types `as_read(fields)`: struct<document, misfits>."""
+    return parsed(text, ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in as_read(fields)))
 
 
-def value_of(read: Column, kind: T.DataType) -> Column:
-    """The value of that type; null if it is not accepted."""
+def refusal(text: Column, found: Column, fields: T.StructType) -> Column:
+    """Why a text is not an object with `fields`, each null or accepted; null if it is. found: its `reading`."""
+    return F.coalesce(F.when(found.isNull(), json_reason(text)), flaw(text, found, fields))
+
+
+def flaw(text: Column, found: Column, fields: T.StructType) -> Column:
+    """As `refusal`, of a text that is one JSON text."""
+    return F.coalesce(
+        misfit(found["document"], fields, text),
+        F.when(found["misfits"], "a field is of another type"),
+        F.when(repeats_a_name(text), "a name is there twice in an object"),
+    )
+
+
+def values(read: Column, fields: T.StructType, json: Column) -> Column:
+    """A struct of `fields`, from one of `as_read(fields)`. A value that is not accepted is null. json: the text that it was read from."""
+    return F.when(read.isNotNull(), F.struct(*(value_of(read[one.name], one.dataType, json).alias(one.name) for one in fields)))
+
+
+def value_of(read: Column, kind: T.DataType, json: Column) -> Column:
+    """The value of that type; null if it is not accepted. json: the text that it was read from."""
     match kind:
         case T.StructType():
-            return values(read, kind)
+            return values(read, kind, json)
         case T.TimestampType():
             return time(read)
         case T.IntegralType() | T.DecimalType():
-            return number(read, kind)
+            return number(read, kind, json)
     return read
 
 
-def misfit(read: Column, fields: T.StructType) -> Column:
-    """Why a value in a struct of `as_read(fields)` is not accepted, and which; null if all are."""
-    return F.coalesce(*(_misfit(read[one.name], one) for one in fields), F.lit(None).cast("string"))
+def misfit(read: Column, fields: T.StructType, json: Column) -> Column:
+    """Why a value in a struct of `as_read(fields)` is not accepted, and which; null if all are. json: the text that it was read from."""
+    return F.coalesce(*(_misfit(read[one.name], one, json) for one in fields), F.lit(None).cast("string"))
 
 
 def time(text: Column) -> Column:
@@ -49,14 +71,18 @@ def time(text: Column) -> Column:
     return F.when(is_plausible(moment), moment)
 
 
-def number(read: Column, kind: T.DataType) -> Column:
-    """The JSON number as `kind`, a whole number or a decimal; null if `kind` cannot hold it exactly, and for exponents: those may be of any size."""
-    text = F.try_variant_get(read, "$", "string")
+def number(read: Column, kind: T.DataType, json: Column) -> Column:
+    """The JSON number as `kind`, a whole number or a decimal; null if `kind` cannot hold it exactly. json: the text that it was read from."""
+    text, double = (F.try_variant_get(read, "$", of) for of in ("string", "double"))
     before, after = (kind.precision - kind.scale, kind.scale) if isinstance(kind, T.DecimalType) else (19, 0)
     pattern = rf"\A-?\d{{1,{before}}}" + (rf"(?:\.\d{{1,{after}}})?" if after else "") + r"\z"
-    # Other numbers are doubles, which are not exact.
-    is_exact = F.schema_of_variant(read).rlike(r"\A(?:BIGINT|DECIMAL)")
-    return F.when(is_exact & text.rlike(pattern), text.try_cast(kind))
+    # Numbers with an exponent, or more digits than a decimal has, are read as doubles.
+    by_its_digits = double.try_cast(T.DecimalType(38, after)).try_cast(kind)
+    is_exact = (by_its_digits.cast("double") == double) & ~json.rlike(_IS_ROUNDED)
+    form = F.schema_of_variant(read)
+    return F.when(form.rlike(r"\A(?:BIGINT|DECIMAL)"), F.when(text.rlike(pattern), text.try_cast(kind))).when(
+        (form == "DOUBLE") & is_exact, by_its_digits
+    )
 
 
 def is_identifier(text: Column) -> Column:
@@ -85,10 +111,10 @@ def _as_read(kind: T.DataType) -> T.DataType:
     return kind
 
 
-def _misfit(read: Column, field: T.StructField) -> Column:
+def _misfit(read: Column, field: T.StructField, json: Column) -> Column:
     match field.dataType:
         case T.StructType():
-            return misfit(read, field.dataType)
+            return misfit(read, field.dataType, json)
         case T.TimestampType():
             return F.when(
                 read.isNotNull() & time(read).isNull(), f"{field.name} is not a date and time of the {_YEARS}, such as 2026-01-31T10:00:00Z"
@@ -96,5 +122,5 @@ def _misfit(read: Column, field: T.StructField) -> Column:
         case T.IntegralType() | T.DecimalType():
             is_there = read.isNotNull() & ~F.is_variant_null(read)
             kind = field.dataType.simpleString()
-            return F.when(is_there & number(read, field.dataType).isNull(), f"{field.name} is not a number that {kind} holds")
+            return F.when(is_there & number(read, field.dataType, json).isNull(), f"{field.name} is not a number that {kind} holds")
     return F.lit(None).cast("string")

@@ -10,8 +10,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_text import json_reason, names_differ_in_case_only, repeats_a_name
+from pipeline.formats.numbers import as_text, is_lost, is_rounded, may_be_lost
 from pipeline.ingest.json_types import RESERVED
-from pipeline.ingest.numbers import as_text, is_lost, is_rounded, may_be_lost
 from pipeline.spark.session import session_config
 
 MAX_LEVELS = 100

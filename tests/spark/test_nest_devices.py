@@ -77,6 +77,18 @@ class TestDevices:
         value = document(thermostats={"t0": "off", "t1": thermostat()})
         assert [row.device_id for row in readings(records(value), future="10 minutes").collect()] == ["t1"]
 
+    def test_a_number_beside_a_thermostat_that_is_a_text_is_not_rounded(self, records):
+        value = document(thermostats={"t0": "{}", "t1": thermostat(), "t2": thermostat(celsius=7)})
+        value = value.replace(b" 7", b" 21.5" + b"0" * 40 + b"1")
+        found = readings(records(value), future="10 minutes").collect()
+        assert [(row.device_id, row.ambient_temperature_c) for row in found] == [("t1", Decimal("21.50"))]
+
+    def test_a_device_keeps_all_digits_of_its_numbers(self, records):
+        big, small = b"115792089237316195423570985008687907853269984665640564039457584007913129639935", b"0.12345678901234567890"
+        value = document(doorbells={"d1": {"big": 0, "many": [1, 7]}}).replace(b"7", small).replace(b": 0", b": " + big)
+        assert kept(devices(records(value))) == [("doorbells", "d1", {"big": big.decode(), "many": [1, small.decode()]})]
+        assert devices(records(value[:-1])).count() == 0, "what is not JSON is none with numbers as strings either"
+
     def test_a_field_of_another_type_is_null_and_still_in_the_device(self, records):
         value = thermostat(humidity="damp")
         (row,) = devices(records(document(thermostats={"t1": value}))).collect()

@@ -129,8 +129,19 @@ def test_a_number_is_kept_exactly_or_is_null(records):
         "10.125": None,
         "10.1000000000000000000000001": None,
         "10.1" + "0" * 40 + "1": None,
-        "1e1": None,
+        "1e1": "10.00",
+        "1.05E+2": "105.00",
+        "-500e-2": "-5.00",
+        "0E-8": "0.00",
+        "1234567890.12000e0": "1234567890.12",
+        "1e+002": "100.00",
+        "123456789012345e-13": None,
+        "10000000000.0000000001e0": None,
+        "1e-400": None,
+        "1e400": None,
+        "1e10": None,
         "1e99999999": None,
+        "1e-99999999": None,
         "10000000000": None,
         '"10.1"': None,
         "true": None,
@@ -141,6 +152,21 @@ def test_a_number_is_kept_exactly_or_is_null(records):
     )
     found = dict(zip(amounts, (row.amount for row in frame.selectExpr("string(fare_amount) AS amount").collect()), strict=True))
     assert found == amounts
+
+
+def test_a_whole_number_with_an_exponent_is_kept_exactly_or_is_null(records):
+    counts = {
+        "1e2": 100,
+        "1.5e1": 15,
+        "-9e18": -(9 * 10**18),
+        "1.23456789012345e18": 1_234_567_890_123_450_000,
+        "9007199254740993e0": None,
+        "1.5e0": None,
+        "1e19": None,
+    }
+    values = (trip(passenger_count=7).replace(b'"passenger_count": 7', b'"passenger_count": ' + text.encode()) for text in counts)
+    found = [row.passenger_count for row in trips(records(*values), "1 hour").orderBy("offset").collect()]
+    assert dict(zip(counts, found, strict=True)) == counts
 
 
 def test_trips_as_pandas_writes_them_have_whole_numbers(spark, records):

@@ -1,4 +1,4 @@
-"""Numbers in JSON text that columns of numbers do not keep exactly. For them, `as_text` makes a number a string, so that its field is inferred as text."""
+"""Numbers in JSON text that Spark does not keep exactly. `as_text` makes them strings, which are kept."""
 
 from collections.abc import Callable
 
