@@ -34,17 +34,3 @@ def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFr
             ),
         )
     )
-
-
-def json_reason(text: Column, parsed: Column) -> Column:
-    """The reason why a value is not a usable JSON document, or null.
-
-    text: the value as a string.
-    parsed: boolean, whether the fields that the domain needs were found.
-    """
-    return (
-        F.when(text.isNull() | (F.length(text) == 0), "empty")
-        .when(parsed, F.lit(None).cast("string"))
-        .when(~F.is_valid_utf8(text), "not UTF-8")
-        .when(F.try_parse_json(text).isNull(), "not JSON")
-    )

@@ -7,10 +7,12 @@ from pyspark.sql import functions as F
 
 from contract.settings import Settings
 from contract.topics import compacted_topic
-from pipeline.formats.dead_letters import dead_letters, json_reason  # noqa: F401 - you will need it
+from pipeline.formats.dead_letters import dead_letters
+from pipeline.formats.json_values import reading, refusal, values  # noqa: F401 - you will need them
 from pipeline.formats.record_clock import latest_event  # noqa: F401 - you will need it
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic  # noqa: F401 - you will need it
+from pipeline.sources.static_tables import fields_of
 from pipeline.sources.topic import KafkaTopic  # noqa: F401 - you will need it
 
 STATION_STATS = compacted_topic("bike-station-stats", has_windows=True)
@@ -18,14 +20,16 @@ _TRIP = "bike string, station string, ended_at timestamp, minutes int"
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """The records, with a struct `trip`: null, or with null fields, if the value is not what it should be."""
-    return records.withColumn("trip", F.from_json(F.col("value").cast("string"), _TRIP))
+    """The records, with `text`, `found` (what was read) and a struct `trip`: null, or with null fields, if the text is not what it should be."""
+    text, fields = F.col("text"), fields_of(_TRIP)
+    found = records.withColumn("text", F.col("value").cast("string")).withColumn("found", reading(text, fields))
+    return found.withColumn("trip", values(F.col("found.document"), fields, text))
 
 
 def reason(future: str) -> Column:
     """Why a record of `parsed` cannot be used; null if it can. future: how far ended_at may be ahead of the record's clock.
 
-    Reasons: those of json_reason, "no bike", "no station", "no ended_at", "minutes is negative", "ended_at is in the future".
+    Reasons: those of `refusal`, "no bike", "no station", "no ended_at", "minutes is negative", "ended_at is in the future".
     """
     msg = "return the reason of each record that cannot be used, null for the others"
     raise NotImplementedError(msg)

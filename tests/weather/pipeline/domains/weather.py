@@ -7,11 +7,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.settings import Settings
-from pipeline.formats.dead_letters import dead_letters, json_reason
+from pipeline.formats.dead_letters import dead_letters
+from pipeline.formats.json_values import reading, refusal, values
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
-from pipeline.sources.static_tables import StaticTable
+from pipeline.sources.static_tables import StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
 
 STATIONS = StaticTable("weather_stations.csv", schema="station string, city string", unique="station")
@@ -41,13 +42,15 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
 
 
 def _parsed(records: DataFrame) -> DataFrame:
-    return records.withColumn("reading", F.from_json(F.col("value").cast("string"), _READING))
+    text, fields = F.col("text"), fields_of(_READING)
+    found = records.withColumn("text", F.col("value").cast("string")).withColumn("found", reading(text, fields))
+    return found.withColumn("reading", values(F.col("found.document"), fields, text))
 
 
 def _reason(future: str) -> Column:
     time = F.col("reading.time")
     return F.coalesce(
-        json_reason(F.col("value").cast("string"), parsed=time.isNotNull()),
+        refusal(F.col("text"), F.col("found"), fields_of(_READING)),
         F.when(time.isNull(), "no time").when(time > latest_event(future), "time is in the future"),
     )
 
