@@ -9,9 +9,9 @@ import orjson
 
 MAX_DIGITS = 1000
 MAX_ID_CHARACTERS = 255
-"""Identifiers are part of keys. A longer key would not fit into a database's index, and one of megabytes not into a record."""
-TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)?"
-"""Date and time of ISO 8601, of the years 1970 to 9999."""
+"""Identifiers are part of keys. An index of PostgreSQL takes no longer ones than 2.7 KB, and one of megabytes does not fit into a record."""
+TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?"
+"""Date and time of ISO 8601, of the years 1970 to 9999. An offset is below 18 hours, as Java has it."""
 
 _TIME = re.compile(TIME, re.ASCII)
 # An escaped backslash, after which a u is a letter, and both halves of a character beyond the first 65,536.

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from contract.json_text import MAX_ID_CHARACTERS
 from contract.rows import FIRST_YEAR, LAST_YEAR
 from pipeline.formats.confluent_avro import IS_READ, WriterSchemas
 from pipeline.query import Query
@@ -19,8 +20,6 @@ OFFSET = "_offset"
 """The column of a change with the offset of its record."""
 UNREADABLE = "_unreadable"
 """The column of a change that counts records that cannot be read."""
-KEY_CHARACTERS = 255
-"""The length of a text in a key. An index of PostgreSQL takes no longer keys than 2.7 KB."""
 _NUL, _REPLACEMENT = "\0", "\ufffd"
 
 
@@ -85,6 +84,6 @@ def _key_text(value: Column, kind: T.DataType) -> Column:
     """As `_text`. A text of a key that is too long or holds NUL ends in its SHA-256, so that it stays different from every other one."""
     if not isinstance(kind, T.StringType):
         return value
-    beginning = F.substring(_text(value, kind), 1, KEY_CHARACTERS - 1 - 64)
-    changed = (F.length(value) > KEY_CHARACTERS) | F.contains(value, F.lit(_NUL))
+    beginning = F.substring(_text(value, kind), 1, MAX_ID_CHARACTERS - 1 - 64)
+    changed = (F.length(value) > MAX_ID_CHARACTERS) | F.contains(value, F.lit(_NUL))
     return F.when(changed, F.concat(beginning, F.lit("\N{HORIZONTAL ELLIPSIS}"), F.sha2(value, 256))).otherwise(value)

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pipeline.database.changes import IS_DELETED, KEY_CHARACTERS
+from contract.json_text import MAX_ID_CHARACTERS
+from pipeline.database.changes import IS_DELETED
 from pipeline.database.connection import Database, DatabaseRefuses
 from pipeline.sinks.sink import out_of_step
 
@@ -68,7 +69,7 @@ class KeyedTable:
             # SQLite has no decimal numbers.
             return sa.Numeric(field.dataType.precision, field.dataType.scale).with_variant(sa.Double(), "sqlite")
         if isinstance(field.dataType, T.StringType) and field.name in self.key:
-            return sa.String(KEY_CHARACTERS)
+            return sa.String(MAX_ID_CHARACTERS)
         return _TYPES[type(field.dataType)]
 
     def prepare(self) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from letters import reasons
 
+from contract.json_text import time_of
 from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from pipeline.domains import nest
 from pipeline.domains.nest import camera_stats, cameras, reports, sightings, unusable
@@ -127,6 +128,7 @@ class TestTimes:
         frame = records(*(document(a=camera(time)) for time in expected))
         assert [row.start for row in sightings_of(frame).selectExpr("string(start_time) AS start").collect()] == list(expected.values())
         assert reasons(letters_of(frame)) == {}
+        assert None not in map(time_of, expected), "producers take the same times"
 
     def test_anything_else_is_a_dead_letter_that_says_so(self, records):
         times = [
@@ -157,6 +159,7 @@ class TestTimes:
             "2016-12-31T23:59:60Z",
             "22/11/2017 05:42:28",
             " 2017-11-22T05:42:28Z",
+            "2017-11-22T05:42:28+20:00",
             True,
             {"s": 1},
         ]
@@ -168,6 +171,7 @@ class TestTimes:
         assert {time if isinstance(time, str) else str(time): found.get(offset) for offset, time in enumerate(times)} == {
             str(time): expected for time in times
         }
+        assert {*map(time_of, times)} == {None}, "producers take the same times"
 
 
 class TestUnusable:
