@@ -10,7 +10,7 @@ from pipeline.ingest.json_types import paths
 from pipeline.ingest.location import Location, TableSchema
 from pipeline.ingest.records import newest, rows, usable
 from pipeline.ingest.upsert import learned
-from pipeline.sources.kafka import records_from
+from pipeline.sources.kafka import check_timestamps, records_from, source_partitions
 
 SAMPLE_ROWS = 5
 
@@ -29,8 +29,9 @@ def introduce(location: Location, checkpoint: StoragePath) -> list[str]:
 def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterator[str]:
     """Infers the schema from the newest record of each key, saves it, and yields a line for each change.
 
-    Raises TypeChanged when records do not fit existing columns, and AmbiguousNames.
+    Raises TypeChanged when records do not fit existing columns, AmbiguousNames, and StreamgaugeError as check_timestamps.
     """
+    check_timestamps(settings, dict.fromkeys(source_partitions(settings, location.topic), 0))
     before = TableSchema.read(location.schema)
     found = newest(usable(records_from(spark, settings, {"subscribe": location.topic})))
     after = learned(found, location, take_new_fields=settings.take_new_fields)

@@ -27,7 +27,7 @@ from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
-from pipeline.sources.kafka import first_and_end_offsets
+from pipeline.sources.kafka import check_timestamps, first_and_end_offsets
 from pipeline.sources.topic import KafkaTopic
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
@@ -130,7 +130,10 @@ class Starter:
         others = [] if contents.planned else others_of_query(checkpoint.name, self._settings)
         versions = [str(other.name) for other in others if other.name.mode == checkpoint.name.mode]
         committed = contents.batch(contents.last_committed)
-        self._progress.resumes_at(query.name, committed.ends if committed and isinstance(source, KafkaTopic) else {})
+        ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
+        self._progress.resumes_at(query.name, ends)
+        if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
+            check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
         records = source.stream(self._spark, self._settings)
         running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
         if versions:

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import VARIABLE, client_options
 from contract.kafka.errors import KafkaUnavailable, forbidden, is_forbidden, no_topic, reason
-from contract.kafka.topic_ends import EARLIEST, LATEST, METADATA_SECONDS, list_offsets, partitions_by_topic
+from contract.kafka.topic_ends import EARLIEST, LATEST, METADATA_SECONDS, NEWEST, list_offsets, partitions_by_topic
 from contract.settings import Settings
 from pipeline.checkpoint.contents import Offsets, Partition, nested
 from pipeline.formats.record_clock import clock
@@ -21,6 +21,8 @@ RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
 """The columns of a record. timestamp is Kafka's; clock: see record_clock."""
 ORIGIN = ("topic", "partition", "offset")
 """The columns that identify a record."""
+MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
+"""Spark counts microseconds in 64 bits, and its Kafka source fails at each record with a later timestamp, whichever columns are read."""
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
@@ -79,13 +81,14 @@ def records_from(
 def records_between(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets, *, with_headers: bool = False) -> DataFrame:
     """A batch of RECORD, plus `headers` if requested: per partition, from its offset in `starts` to before its offset in `ends`.
 
-    Reading fails when Kafka no longer has one of the records.
+    Reading fails when Kafka no longer has one of the records. Raises StreamgaugeError as check_timestamps.
     """
     ends = {which: end for which, end in ends.items() if starts[which] < end}
     first, last = nested({which: starts[which] for which in ends}), nested(ends)
     if not ends:
         headers = ", headers array<struct<key: string, value: binary>>" if with_headers else ""
         return spark.createDataFrame([], RECORD_SCHEMA + headers)
+    check_timestamps(settings, {which: starts[which] for which in ends})
     options = {
         "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in first.items()}),
         "startingOffsets": json.dumps(first),
@@ -121,6 +124,21 @@ def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -
         msg = f"Kafka at {settings.kafka} did not return the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; check that it is running, and create its topics with `streamgauge up`"
         raise KafkaUnavailable(msg) from error
     return {which: (first[which].offset, end[which].offset) for which in first}
+
+
+def check_timestamps(settings: Settings, starts: Offsets) -> None:
+    """Raises StreamgaugeError if a record at or after `starts` has a timestamp after MAX_TIMESTAMP_MS, so that Spark cannot read on."""
+    admin = settings.kafka.admin()
+    try:
+        # The newest record is named also after its deletion, as long as its file is there.
+        newest, first = (list_offsets(admin, starts, spec, METADATA_SECONDS) for spec in (NEWEST, EARLIEST))
+    except (KafkaException, TimeoutError):  # Kafka before 3.0 does not say
+        return
+    for which, found in newest.items():
+        if found.timestamp > MAX_TIMESTAMP_MS and found.offset >= max(starts[which], first[which].offset):
+            topic, number = which
+            msg = f"record {topic}-{number} @ {found.offset} has Kafka timestamp {found.timestamp}; Spark reads ms since 1970, up to {MAX_TIMESTAMP_MS:,}, and fails at nanoseconds. Set message.timestamp.type=LogAppendTime on the topic, delete the partition's records up to this one (kafka-delete-records), and continue with STREAMGAUGE_FAIL_ON_DATA_LOSS=false"
+            raise StreamgaugeError(msg)
 
 
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import pytest
+from confluent_kafka import Producer, TopicPartition
 from plain import folded, read_topic, write_topic
 from running import eventually, kafka_client_threads
 
@@ -117,6 +118,23 @@ def test_a_result_topic_that_is_gone_is_named_and_the_query_given_up_after_the_l
     raised = [json.loads(message.value()) for message in read_topic(platform, "alerts") if message.key() == name.encode()]
     assert [alert["level"] for alert in raised] == ["warning", "error"]
     assert all(gone.name in alert["what"] for alert in raised)
+
+
+def test_a_record_whose_timestamp_spark_cannot_read_is_named_with_the_way_out(spark, platform):
+    source, result = topic(platform, is_created=False), topic(platform)
+    create_topics(platform.kafka, [replace(source, config={"message.timestamp.after.max.ms": str(2**63 - 1)})])
+    producer = Producer({"bootstrap.servers": platform.bootstrap_servers})
+    now, in_nanoseconds = 0, 1_763_000_000_000_000_000
+    for value, timestamp in (("a", now), ("b", in_nanoseconds), ("c", now)):
+        producer.produce(source.name, value, timestamp=timestamp)
+    assert producer.flush(60) == 0
+    said = run_once(spark, platform, copying(source, result))
+    assert said[-1].startswith(f"error: query copies given up: record {source.name}-0 @ 1 has Kafka timestamp {in_nanoseconds}; "), said
+    with platform.kafka.admin() as admin:
+        for done in admin.delete_records([TopicPartition(source.name, 0, 2)]).values():
+            done.result()
+    assert run_once(spark, replace(platform, fail_on_data_loss=False), copying(source, result)) == ["copies runs"]
+    assert values(platform, result) == ["c"]
 
 
 def test_a_topic_that_is_recreated_while_a_query_reads_it_is_noticed(spark, platform, monkeypatch):
