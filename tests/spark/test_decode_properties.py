@@ -4,10 +4,13 @@ The values are made by Hypothesis, whole and damaged ones, and decoded in one fr
 """
 
 import json
+import re
 import struct
 from collections import Counter
+from decimal import Decimal
 from functools import reduce
 
+import psutil
 from avro import V1, change, in_wire_format
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -18,10 +21,11 @@ from pipeline.formats.confluent_avro import WriterSchemas
 COUNT = 400
 FUTURE = "10 minutes"
 SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}))
+AMOUNTS = ("passenger_count", *taxi.MEASURES)
 USED_IN_PART = ("; the rest was used", "; archived all the same")
 
-odd_texts = st.sampled_from(["1e9999999", "NaN", "x" * 300, "\ud800", "\x00", "a\u0301", "00:00:01", "-290308-12-22T00:00:00Z"])
-odd_numbers = st.sampled_from([10**38, 10**400, 1e400, 1e-400, 10.1000000001, 2**63])
+odd_texts = st.sampled_from(["#1e9999999", "NaN", "x" * 300, "\ud800", "\x00", "a\u0301", "00:00:01", "-290308-12-22T00:00:00Z"])
+odd_numbers = st.sampled_from([10**38, 10**400, 1e400, 1e-400, 10.1000000001, 2**63, *(f"#{text}" for text in ("1e2", "-0.0E-400"))])
 nested = st.integers(2, 900).map(lambda levels: reduce(lambda inner, _: [inner], range(levels), 0))
 anything = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5) | odd_texts | odd_numbers | nested,
@@ -48,9 +52,9 @@ def json_of(draw, whole):
     value = draw(whole)
     if draw(st.integers(1, 3)) == 2:
         value = replaced(value, draw(st.sampled_from(list(paths(value)))), draw(anything))
-    # Numbers that Python does not write, some of another writer's, and halves of surrogate pairs as they are.
+    # A text after # is a number as another program writes it; and halves of surrogate pairs as they are.
     text = json.dumps(value, ensure_ascii=draw(st.booleans()))
-    return text.replace('"1e9999999"', "1e9999999").encode(errors="surrogatepass")
+    return re.sub(r'"#([^"]*)"', r"\1", text).encode(errors="surrogatepass")
 
 
 @st.composite
@@ -91,11 +95,13 @@ homes = st.dictionaries(st.text(max_size=2), cameras, min_size=1, max_size=3)
 documents = json_of(st.fixed_dictionaries({"devices": st.fixed_dictionaries({"cameras": homes})}))
 
 milliseconds = st.integers(-(10**12), 2 * 10**12) | st.sampled_from([2**53, 2**63, 1_700_000_000_000.5, "1700000000000"])
-amounts = st.sampled_from([10.1, 0, -5, 1e9, 1e10, 1e300, 12.345, "12.5", "1e9999999", 10.0, 10**30])
+amounts = st.sampled_from([10.1, 0, -5, 1e9, 1e10, 1e300, 12.345, "12.5", 10.0, 10**30]) | st.sampled_from(
+    ["#1e2", "#-1.05E+1", "#0E-8", "#12.5e-3", "#1e002", "#1.00000000000000001e2", "#12.50" + "0" * 40 + "1", "#1e-400", "#1e9999999"]
+)
 rides = {
     "lpep_pickup_datetime": milliseconds,
     "PULocationID": st.sampled_from([74, 9999, -1, 2**31, 2**40]),
-    "passenger_count": st.integers(-(2**63), 2**63 - 1),
+    "passenger_count": st.integers(-(2**63), 2**63 - 1) | st.sampled_from(["#2.0", "#2e0", "#1.5e0", "#9007199254740993e0"]),
     **dict.fromkeys(taxi.MEASURES, amounts),
 }
 trips = json_of(st.fixed_dictionaries({"lpep_dropoff_datetime": milliseconds}, optional=rides))
@@ -159,6 +165,12 @@ def parsed(value):
         return None
 
 
+def amounts_in(value):
+    """The numbers in a JSON object, exactly."""
+    document = json.loads(value, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal)
+    return {name: number for name, number in document.items() if isinstance(number, Decimal)}
+
+
 def people(document):
     """How many people a document without a dead letter reports, in plain Python."""
     found = document["devices"].get("cameras") or {}
@@ -190,8 +202,56 @@ def test_each_taxi_record_is_a_trip_or_a_dead_letter(spark, records):
         assert counted[offset] == is_used(reasons.get(offset)), (
             f"{value!r} is {counted[offset]} trips, and its dead letter: {reasons.get(offset)}"
         )
+    for row in counting.select("offset", *AMOUNTS).collect():
+        reason, told = reasons.get(row.offset), amounts_in(values[row.offset])
+        kept = {name: row[name] for name in AMOUNTS if row[name] is not None}
+        assert kept.items() <= told.items(), f"{values[row.offset]!r} has other amounts: {kept}"
+        assert reason or kept.keys() == told.keys() & set(AMOUNTS), (
+            f"{values[row.offset]!r} has more amounts than {kept}, and no dead letter"
+        )
     stats = taxi.borough_stats(counting, taxi.ZONES.load(spark)).collect()
     assert sum(row.trips for row in stats) == len({values[offset] for offset in counted}) > COUNT / 20
+
+
+BYTES, COPIES = 20_000, 50
+MAX_TIMES_AS_MUCH = 10
+HEAVY = (
+    b'{"lpep_dropoff_datetime":1e99999999' + b"".join(b',"%b":1e99999999' % name.encode() for name in taxi.MEASURES) + b"}",
+    b'{"lpep_dropoff_datetime":1' + b"".join(b',"%b":%b' % (name.encode(), b"9" * 1000) for name in taxi.MEASURES) + b"}",
+    b'{"devices":{"thermostats":{"t":{"ambient_temperature_c":1e-99999999,"humidity":1e99999999}}}}',
+    b'{"devices":{"cameras":{"c":{"last_event":{"has_person":true,"start_time":"-290308-12-22T00:00:00Z"}}}}}',
+    b'{"devices":' * 900 + b"1" + b"}" * 900,
+    b"[" * 900 + b"]" * 900,
+    *(part * (BYTES // len(part)) for part in (b"[", b'{"a":', b'"', b"\\", b"1", b" ", b"\xff", b'{"a":1}', b":1e", b":1.1")),
+    *(b'{"devices":"%b"}' % (part * (BYTES // len(part))) for part in (b"\\ud83d\\ude00", b"\\ud83d", b"\\\\", b":1e", b":1111111111")),
+    b'{"devices":{"cameras":{%b}}}' % b",".join(b'"c":{"device_id":1}' for _ in range(BYTES // 20)),
+    b'{"devices":{"cameras":{%b}}}' % b",".join(b'"c%d":"c"' % number for number in range(BYTES // 12)),
+)
+"""Values that a decoder may take long for."""
+
+
+def test_no_record_takes_much_more_time_than_others_of_its_length(spark, records):
+    java = psutil.Process(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+
+    def cpu_seconds(values):
+        frame = records(*(value.ljust(BYTES) for value in values)).crossJoin(spark.range(COPIES).withColumnRenamed("id", "copy"))
+        before = sum(java.cpu_times()[:2])
+        for decoded in (
+            nest.sightings(frame, FUTURE),
+            nest.unusable(frame, FUTURE),
+            taxi.trips(frame, FUTURE),
+            taxi.unusable(frame, FUTURE),
+        ):
+            decoded.write.format("noop").mode("overwrite").save()
+        return sum(java.cpu_times()[:2]) - before
+
+    camera = {"last_event": {"has_person": True, "start_time": "2026-01-01T10:00:00Z"}, "where_name": "Hall", "zones": list(range(400))}
+    document = json.dumps({"lpep_dropoff_datetime": 1, "devices": {"cameras": {f"c{number}": camera for number in range(8)}}})
+    usual = [document.encode()] * len(HEAVY)
+    assert BYTES / 2 < len(document) < BYTES
+    cpu_seconds(usual[:1])  # compiles
+    expected, found = cpu_seconds(usual), cpu_seconds(HEAVY)
+    assert found < expected * MAX_TIMES_AS_MUCH, f"{found:.1f} s of CPU for what should take about {expected:.1f} s"
 
 
 def test_each_wikimedia_record_is_a_change_or_a_dead_letter_and_each_edit_counts_or_is_one(records):
