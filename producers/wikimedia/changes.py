@@ -8,6 +8,7 @@ once as an edit, is the meta.id of an edit.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -133,14 +134,12 @@ def _parsed(arrival: Arrival) -> Any:  # noqa: ANN401 - any JSON value
         raise _UnusableError(_TOO_LONG)
     try:
         change = orjson.loads(arrival.text)
-        if isinstance(change, dict) and isinstance(change.get("log_params"), dict | list | float):
-            change["log_params"] = _with_all_digits(arrival.text)["log_params"]
     except orjson.JSONDecodeError as error:
         msg = f"not JSON: {error}"
         raise _UnusableError(msg) from error
-    except RecursionError as error:
-        msg = "nested too deep"
-        raise _UnusableError(msg) from error
+    if isinstance(change, dict) and isinstance(change.get("log_params"), dict | list | float):
+        with suppress(RecursionError):  # what is nested so deep is no change either way
+            change["log_params"] = _with_all_digits(arrival.text)["log_params"]
     return change
 
 

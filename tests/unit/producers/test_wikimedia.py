@@ -107,7 +107,7 @@ def test_the_stream_s_time_never_goes_back():
         (TEXTS[0] + TEXTS[1], "not JSON: "),
         (TEXTS[0] + b"\n" + TEXTS[1], "not JSON: "),
         (WITH_PARAMS % (b"[" * 255 + b"]" * 255), "log_params: Value error, nested too deep"),
-        (WITH_PARAMS % (b"[" * 1020 + b"]" * 1020), "nested too deep"),
+        (WITH_PARAMS % (b"[" * 1020 + b"]" * 1020), "log_params: Value error, nested too deep"),
         (WITH_PARAMS % b"1e400", "not JSON: number is infinity"),
     ],
 )
