@@ -2,6 +2,7 @@
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
+from contract.topics import DEAD_LETTERS
 from pipeline.catalog import known
 from pipeline.ingest.location import Location, locations
 from pipeline.ingest.upsert import queries_of
@@ -17,6 +18,9 @@ MAX_CHARACTERS = 200
 def check_names_of(location: Location, settings: Settings) -> None:
     """Raises StreamgaugeError unless the names are possible, and belong to nothing else. In SQL, and on some disks, case makes no difference."""
     topic, name = location.topic, location.name
+    if topic == DEAD_LETTERS.name:
+        msg = f"topic {topic} takes what `ingest` cannot use, so ingesting it would have no end; copy the topic to another one"
+        raise StreamgaugeError(msg)
     if len(topic) > MAX_CHARACTERS:
         msg = f"the name of topic {topic[:20]}... has {len(topic)} characters, and files named after it may have {MAX_CHARACTERS} of them at most; copy the topic to one with a shorter name"
         raise StreamgaugeError(msg)

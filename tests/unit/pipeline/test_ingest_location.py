@@ -105,6 +105,11 @@ def test_names_that_are_internal_to_the_lake_are_refused(settings, topic):
         checked(topic, settings)
 
 
+def test_the_topic_of_its_own_dead_letters_is_refused(settings):
+    with refused("topic dead-letters takes what `ingest` cannot use"):
+        checked("dead-letters", settings)
+
+
 def test_a_name_too_long_for_files_is_refused(settings):
     checked("n" * 200, settings)
     with refused("249 characters", "200"):
@@ -121,7 +126,7 @@ def test_names_of_other_tables_are_refused_also_before_these_exist(settings, top
 
 
 @pytest.mark.parametrize(
-    "topic", ["2024-orders", "select", "table", "nest-dead-letters-x", "dead-letters", "streaming-metrics", "nyc-taxi"]
+    "topic", ["2024-orders", "select", "table", "nest-dead-letters-x", "streaming-metrics", "nyc-taxi"]
 )
 def test_other_names_are_taken(settings, topic):
     checked(topic, settings)
