@@ -16,6 +16,8 @@ from pipeline.lake.tables import table_name as name_in_sql
 SCHEMA_ENDING = ".schema.json"
 DELETIONS = "_deletions"
 """The lake's folder for the tables of deletions; the underscore marks it as internal."""
+MAX_CHARACTERS = 200
+"""Names of files have at most 255, and checkpoints add up to 40 to the topic's."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,11 @@ class Location:
     def of(cls, topic: str, settings: Settings, *, debug: bool = False) -> "Location":
         """The location for a topic: `nyc-taxi` has the table `nyc_taxi`, and `nyc_taxi_debug` for debugging.
 
-        Raises StreamgaugeError when the table belongs to another topic.
+        Raises StreamgaugeError when the table belongs to another topic, and when the name is too long for files.
         """
+        if len(topic) > MAX_CHARACTERS:
+            msg = f"the name of topic {topic[:20]}... has {len(topic)} characters, and files named after it may have {MAX_CHARACTERS} of them at most; copy the topic to one with a shorter name"
+            raise StreamgaugeError(msg)
         location = cls.by_convention(topic, settings, debug=debug)
         known = TableSchema.read(location.schema)
         if known is not None and known.topic != topic:

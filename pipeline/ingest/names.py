@@ -11,18 +11,12 @@ from pipeline.lake.sql_tables import sql_tables
 from pipeline.lake.tables import table_name
 from pipeline.sinks.archives import Archive
 
-MAX_CHARACTERS = 200
-"""Names of files have at most 255, and checkpoints add up to 40 to the topic's."""
-
 
 def check_names_of(location: Location, settings: Settings) -> None:
     """Raises StreamgaugeError unless the names are possible, and belong to nothing else. In SQL, and on some disks, case makes no difference."""
     topic, name = location.topic, location.name
     if topic == DEAD_LETTERS.name:
         msg = f"topic {topic} takes what `ingest` cannot use, so ingesting it would have no end; copy the topic to another one"
-        raise StreamgaugeError(msg)
-    if len(topic) > MAX_CHARACTERS:
-        msg = f"the name of topic {topic[:20]}... has {len(topic)} characters, and files named after it may have {MAX_CHARACTERS} of them at most; copy the topic to one with a shorter name"
         raise StreamgaugeError(msg)
     if name.startswith("_"):
         msg = f"the table of topic {topic} would be {name}, and names that begin with _ are internal to the lake; copy the topic to one whose name begins with a letter or digit"
