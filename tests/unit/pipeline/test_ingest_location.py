@@ -126,8 +126,6 @@ def test_names_of_other_tables_are_refused_also_before_these_exist(settings, top
         check_names_of(replace(Location.of(topic, settings), table=settings.lake / "elsewhere" / table_name(topic, debug=False)), settings)
 
 
-@pytest.mark.parametrize(
-    "topic", ["2024-orders", "select", "table", "nest-dead-letters-x", "streaming-metrics", "nyc-taxi"]
-)
+@pytest.mark.parametrize("topic", ["2024-orders", "select", "table", "nest-dead-letters-x", "streaming-metrics", "nyc-taxi"])
 def test_other_names_are_taken(settings, topic):
     checked(topic, settings)
