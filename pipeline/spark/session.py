@@ -89,7 +89,7 @@ def spark_session(settings: Settings) -> SparkSession:
     """
     if not settings.is_lake_remote:
         with contextlib.suppress(FileNotFoundError):  # the first table creates it
-            os.scandir(settings.lake).close()
+            os.scandir(str(settings.lake)).close()
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
