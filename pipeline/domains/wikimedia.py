@@ -32,7 +32,6 @@ SESSION_GAP = "5 minutes"
 _EVENT_KEY = ("event_id", "edited_at")
 # As in `edits`, with the day, so that a reader of one day reads no other.
 _ARCHIVED_KEY = ("coalesce(nullif(meta.id, ''), concat_ws('-', kafka_topic, kafka_partition, kafka_offset))", "changed_at", "date")
-_WHAT_EDITS_USE = ("type", "timestamp", "bot", "wiki", "namespace", "length", "meta")
 _YEAR_10000 = 253_402_300_800
 _MAX_PAGE_BYTES = 2**40  # far above any real page, and sums still fit a long
 
@@ -44,13 +43,13 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
     future: how far an edit may be ahead of its record, e.g. "10 minutes"; edits further ahead are dropped.
     others: further fields of schemas.reader to return, which are identifiers; edits with longer ones are dropped.
     Returns topic, partition, offset, event_id, edited_at (the event time), requested_by ("Bot" or "Human"), wiki, namespace (long),
-    bytes (long, the change in page size; 0 if unknown), and `others`. Decodes only the fields it uses: decoding takes most of a batch's time.
+    bytes (long, the change in page size; 0 if unknown), and `others`.
     """
     event = F.col("event")
     old, new = event["length"]["old"].cast("long"), event["length"]["new"].cast("long")
     are_sizes = old.between(0, _MAX_PAGE_BYTES) & new.between(0, _MAX_PAGE_BYTES)
     return (
-        events(records, schemas, (*_WHAT_EDITS_USE, *others))
+        events(records, schemas)
         .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
         .where(reduce(and_, (is_identifier(event[name]) for name in others), F.lit(True)))  # noqa: FBT003
         .select(

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -38,14 +38,6 @@ def reader_schema(versions: Sequence[str], own: str) -> str:
     for problem in (*_twins(reader), *(problem for record in records for problem in _misread(reader, record))):
         raise UnusableSchemaError(problem)
     return json.dumps(_defined_once(reader, set()))
-
-
-def with_fields(schema: str, fields: Iterable[str]) -> str:
-    """The record `schema` reduced to `fields`, so that nothing else is decoded; unknown names are ignored."""
-    record: Schema = expand_schema(json.loads(schema))
-    names = set(fields)
-    kept = [field for field in record["fields"] if field["name"] in names]
-    return json.dumps(_defined_once({**record, "fields": kept}, set()))
 
 
 def with_marker(schema: str, name: str) -> str:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own document
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from contract.storage.data_files import data_file
-from pipeline.formats.avro_schemas import most_bytes, reader_schema, with_fields, with_marker
+from pipeline.formats.avro_schemas import most_bytes, reader_schema, with_marker
 
 PREFIX_BYTES = 5
 MOST_UNKNOWN_IDS = 100
@@ -72,12 +72,13 @@ class WriterSchemas:
         """By id, how long a value of a schema may be that contains its own type."""
         return {number: limit for number, text in self.usable.items() if (limit := most_bytes(text))}
 
-    def event(self, value: Column, fields: Iterable[str] | None = None) -> Column:
-        """The value as a struct of the reader schema, or of `fields` only, plus IS_READ. All fields are null if it cannot be decoded.
+    def event(self, value: Column) -> Column:
+        """The value as a struct of the reader schema, plus IS_READ. All fields are null if it cannot be decoded.
 
         Use the column once: Spark decodes the value again at each mention. Evaluation fails for an id that may be a new schema's.
         """
-        reader = with_marker(self.reader if fields is None else with_fields(self.reader, fields), IS_READ)
+        # With all fields, whatever a query uses: Avro skips a text by its length also when that is negative, and reads on before it.
+        reader = with_marker(self.reader, IS_READ)
         options = {"mode": "PERMISSIVE", "avroSchema": reader}
         payload = F.substring(value, PREFIX_BYTES + 1, 2**31 - 1)
         known = [
@@ -119,10 +120,10 @@ class WriterSchemas:
         return F.length(value) > self._limits[number] if number in self._limits else F.lit(False)  # noqa: FBT003
 
 
-def events(records: DataFrame, schemas: WriterSchemas, fields: Iterable[str] | None = None) -> DataFrame:
+def events(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
     """`records` plus a column `event`, see WriterSchemas.event. Each value is decoded once, however often `event` is used."""
     # Spark does not push filters below a generator. With a plain `select` it would decode once for the filter and once for the result.
-    return records.select("*", F.explode(F.array(schemas.event(F.col("value"), fields))).alias("event"))
+    return records.select("*", F.explode(F.array(schemas.event(F.col("value")))).alias("event"))
 
 
 def encoded(row: Column, schema_id: int, schema: str) -> Column:

@@ -150,6 +150,12 @@ class TestUnusable:
         assert [row.event_id for row in edits_of(*rows).collect()] == ["id-0"]
         assert changes(records(*(in_wire_format(row, 3) for row in rows)), SCHEMAS).count() == len(rows)
 
+    def test_an_edit_with_a_text_of_negative_length_is_a_dead_letter_and_counts_nowhere(self, records):
+        value = in_wire_format(change(1, at=TEN, title="abc"), 3)
+        frame = records(value.replace(b"\x06abc", b"\x99\xc2\x9de"), topic="wikimedia")
+        assert reasons(letters_of(frame)) == {0: "broken, or not what its schema says, id 3"}
+        assert edits(frame, SCHEMAS, "10 minutes").count() == 0
+
     def test_what_cannot_be_read_keeps_its_bytes_and_its_place(self, records):
         good = in_wire_format(change(1, at=TEN), 3)
         (letter,) = letters_of(records(good, good[:20], good, topic="wikimedia")).collect()
