@@ -1,6 +1,7 @@
 """Saves the classes that Spark loads, so that it starts faster: runs a small stream in a process of its own, which lists them."""
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ def save_classes(settings: Settings) -> None:
         return
     with tempfile.TemporaryDirectory(dir=temporary_folder(settings.home)) as folder:
         loaded = Path(folder) / "classes"
-        stream = [sys.executable, "-P", "-m", "pipeline.spark.classes", folder, f"-XX:DumpLoadedClassList={loaded}"]
+        stream = [sys.executable, "-P", "-m", "pipeline.spark.classes", folder, shlex.quote(f"-XX:DumpLoadedClassList={loaded}")]
         done = subprocess.run(stream, env=os.environ | settings.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             msg = f"the stream whose classes are saved has failed: {done.stderr.strip()}"

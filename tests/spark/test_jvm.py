@@ -127,3 +127,10 @@ def test_without_downloads_fetch_needs_no_network(own, tmp_path):
     done = streamgauge("fetch", "--no-download", settings=other)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert streamgauge("fetch", settings=other).returncode == 2
+
+
+def test_classes_are_saved_with_a_home_whose_path_has_blanks(own, tmp_path, monkeypatch):
+    archive = tmp_path / "classes.jsa"
+    monkeypatch.setattr(class_data, "archive_for", lambda *_: archive)
+    save_classes(replace(own, home=tmp_path / "my own home"))
+    assert archive.stat().st_size > 1_000_000
