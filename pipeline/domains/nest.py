@@ -197,7 +197,7 @@ def _reason(text: Column, read: Column, future: str) -> Column:
     timeless = F.exists(cameras, lambda camera: camera["last_event"]["has_person"] & camera["last_event"]["start_time"].isNull())
     of_a_part = F.coalesce(
         F.when(in_future, "start_time is in the future"),
-        nest_devices.misfit_of_one(cameras, fields_of(CAMERA), text),
+        nest_devices.misfit_of_one(cameras, fields_of(CAMERA), F.lit(False)),  # noqa: FBT003 - it has no numbers
         nest_devices.long_id(devices["cameras"]),
         F.when(timeless, "a person without start_time"),
         nest_devices.reason(devices, text, future),

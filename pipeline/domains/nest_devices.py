@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.domains.nest import NEST_TEMPERATURES
 from pipeline.formats.json_text import parsed
-from pipeline.formats.json_values import as_read, is_identifier, misfit, time, too_long, values
+from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, misfit, time, too_long, values
 from pipeline.formats.numbers import as_text, is_lost, is_rounded, may_be_lost
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
@@ -43,10 +43,11 @@ def each_of(records: DataFrame, device_type: str, fields: str) -> DataFrame:
     """
     text, kinds = F.col("value").cast("string"), fields_of(fields)
     by_id = _by_id(text, parsed(text, f"devices struct<{device_type}: {map_of(kinds)}>"), device_type, kinds)
-    each = records.where("clock is not null").select(*ORIGIN, "timestamp", "clock", "value", F.explode(by_id).alias("id", "read"))
+    judged = records.where("clock is not null").withColumn("is_rounded", may_be_rounded(text))  # once, and not for each device
+    each = judged.select(*ORIGIN, "timestamp", "clock", "is_rounded", F.explode(by_id).alias("id", "read"))
     ids = [F.coalesce("read.device_id", "id"), *(F.col("read.structure_id") for name in kinds.names if name == "structure_id")]
     return each.where(reduce(and_, map(is_identifier, ids))).select(
-        *ORIGIN, "timestamp", "clock", ids[0].alias("device_id"), values(F.col("read"), kinds, text).alias("device")
+        *ORIGIN, "timestamp", "clock", ids[0].alias("device_id"), values(F.col("read"), kinds, F.col("is_rounded")).alias("device")
     )
 
 
@@ -106,7 +107,7 @@ def devices(records: DataFrame) -> DataFrame:
         .withColumn("read", F.from_json("device", as_read(fields_of(DEVICE))))
         .withColumn("device_id", F.coalesce("read.device_id", "id"))
         .where(is_identifier(F.col("device_id")))
-        .withColumn("known", values(F.col("read"), fields_of(DEVICE), F.col("device")))
+        .withColumn("known", values(F.col("read"), fields_of(DEVICE), may_be_rounded(F.col("device"))))
         .select(*ORIGIN, *reported(), "device_type", "device_id", *fields, "device")
     )
 
@@ -209,7 +210,9 @@ def reason(devices_read: Column, text: Column, future: str) -> Column:
 
     return F.coalesce(
         F.when(F.exists(every, lambda device: last_connection(device) > latest_event(future)), "last_connection is in the future"),
-        misfit_of_one(every, fields_of(DEVICE), text),
+        F.transform(
+            F.array(F.when(F.size(every) > 0, may_be_rounded(text))), lambda is_rounded: misfit_of_one(every, fields_of(DEVICE), is_rounded)
+        )[0],
         first(every, names_too_long),
         *(long_id(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")),
         F.when(F.exists(every, is_timeless), "a reading without last_connection"),
@@ -231,9 +234,9 @@ def first(devices_read: Column, reason_of: Callable[[Column], Column]) -> Column
     return F.get(F.filter(F.transform(devices_read, reason_of), lambda found: found.isNotNull()), F.lit(0))
 
 
-def misfit_of_one(devices_read: Column, kinds: T.StructType, text: Column) -> Column:
-    """The first `misfit` of a device, or null. text: the document."""
-    return first(devices_read, lambda device: misfit(device, kinds, text))
+def misfit_of_one(devices_read: Column, kinds: T.StructType, is_rounded: Column) -> Column:
+    """The first `misfit` of a device, or null."""
+    return first(devices_read, lambda device: misfit(device, kinds, is_rounded))
 
 
 def long_id(by_id: Column) -> Column:

@@ -16,7 +16,7 @@ from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_text import json_reason
-from pipeline.formats.json_values import flaw, misfit, number, reading, value_of
+from pipeline.formats.json_values import flaw, may_be_rounded, misfit, number, reading, value_of
 from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
@@ -65,7 +65,7 @@ def trips(records: DataFrame, future: str) -> DataFrame:
             F.sha2("value", 256).alias("fingerprint"),
             _timestamp(_ms(F.col("read"), "lpep_pickup_datetime")).alias("pickup"),
             _timestamp(_ms(F.col("read"), "lpep_dropoff_datetime")).alias("dropoff"),
-            *(value_of(F.col(f"read.document.{name}"), fields[name].dataType, _text()).alias(name) for name in others),
+            *(value_of(F.col(f"read.document.{name}"), fields[name].dataType, may_be_rounded(_text())).alias(name) for name in others),
         )
     )
 
@@ -196,7 +196,7 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
         return F.coalesce(
             F.when(read.isNull(), json_reason(_text())),
             F.when(F.col("clock").isNull(), NO_CLOCK),
-            misfit(read["document"], T.StructType([fields["lpep_dropoff_datetime"]]), _text()),
+            misfit(read["document"], T.StructType([fields["lpep_dropoff_datetime"]]), may_be_rounded(_text())),
             _time_reason(dropoff_ms, future),
             F.concat(of_a_part, F.lit("; the rest was used")),
         )
@@ -215,7 +215,7 @@ def _read() -> Column:
 
 
 def _ms(read: Column, name: str) -> Column:
-    return number(read["document"][name], T.LongType(), _text())
+    return number(read["document"][name], T.LongType(), may_be_rounded(_text()))
 
 
 def _time_reason(dropoff_ms: Column, future: str) -> Column:

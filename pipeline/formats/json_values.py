@@ -12,7 +12,7 @@ from contract.json_text import MAX_ID_CHARACTERS, TIME
 from pipeline.formats.json_text import json_reason, parsed, repeats_a_name
 
 _YEARS = "years 1970 to 9999"
-_IS_ROUNDED = r"[\s:,\[]-?(?:\d{16}[eE]|[\d.]{17,}+[eE]|[\d.]{1,16}[eE][+-]?0*+[1-9]\d\d|[\d.]{39})"
+_ROUNDED = r"[\s:,\[]-?(?:\d{16}[eE]|[\d.]{17,}+[eE]|[\d.]{1,16}[eE][+-]?0*+[1-9]\d\d|[\d.]{39})"
 """A number that a double may not keep: of more than 15 digits, or beyond its range."""
 
 
@@ -34,32 +34,32 @@ def refusal(text: Column, found: Column, fields: T.StructType) -> Column:
 def flaw(text: Column, found: Column, fields: T.StructType) -> Column:
     """As `refusal`, of a text that is one JSON text."""
     return F.coalesce(
-        misfit(found["document"], fields, text),
+        misfit(found["document"], fields, may_be_rounded(text)),
         F.when(found["misfits"], "a field is of another type"),
         F.when(repeats_a_name(text), "a name is there twice in an object"),
     )
 
 
-def values(read: Column, fields: T.StructType, json: Column) -> Column:
-    """A struct of `fields`, from one of `as_read(fields)`. A value that is not accepted is null. json: the text that it was read from."""
-    return F.when(read.isNotNull(), F.struct(*(value_of(read[one.name], one.dataType, json).alias(one.name) for one in fields)))
+def values(read: Column, fields: T.StructType, is_rounded: Column) -> Column:
+    """A struct of `fields`, from one of `as_read(fields)`. A value that is not accepted is null. is_rounded: see `number`."""
+    return F.when(read.isNotNull(), F.struct(*(value_of(read[one.name], one.dataType, is_rounded).alias(one.name) for one in fields)))
 
 
-def value_of(read: Column, kind: T.DataType, json: Column) -> Column:
-    """The value of that type; null if it is not accepted. json: the text that it was read from."""
+def value_of(read: Column, kind: T.DataType, is_rounded: Column) -> Column:
+    """The value of that type; null if it is not accepted. is_rounded: see `number`."""
     match kind:
         case T.StructType():
-            return values(read, kind, json)
+            return values(read, kind, is_rounded)
         case T.TimestampType():
             return time(read)
         case T.IntegralType() | T.DecimalType():
-            return number(read, kind, json)
+            return number(read, kind, is_rounded)
     return read
 
 
-def misfit(read: Column, fields: T.StructType, json: Column) -> Column:
-    """Why a value in a struct of `as_read(fields)` is not accepted, and which; null if all are. json: the text that it was read from."""
-    return F.coalesce(*(_misfit(read[one.name], one, json) for one in fields), F.lit(None).cast("string"))
+def misfit(read: Column, fields: T.StructType, is_rounded: Column) -> Column:
+    """Why a value in a struct of `as_read(fields)` is not accepted, and which; null if all are. is_rounded: see `number`."""
+    return F.coalesce(*(_misfit(read[one.name], one, is_rounded) for one in fields), F.lit(None).cast("string"))
 
 
 def time(text: Column) -> Column:
@@ -71,18 +71,26 @@ def time(text: Column) -> Column:
     return F.when(is_plausible(moment), moment)
 
 
-def number(read: Column, kind: T.DataType, json: Column) -> Column:
-    """The JSON number as `kind`, a whole number or a decimal; null if `kind` cannot hold it exactly. json: the text that it was read from."""
+def number(read: Column, kind: T.DataType, is_rounded: Column) -> Column:
+    """The JSON number as `kind`, a whole number or a decimal; null if `kind` cannot hold it exactly.
+
+    is_rounded: `may_be_rounded` of the text that it was read from; of many numbers in one text, evaluate it once.
+    """
     text, double = (F.try_variant_get(read, "$", of) for of in ("string", "double"))
     before, after = (kind.precision - kind.scale, kind.scale) if isinstance(kind, T.DecimalType) else (19, 0)
     pattern = rf"\A-?\d{{1,{before}}}" + (rf"(?:\.\d{{1,{after}}})?" if after else "") + r"\z"
     # Numbers with an exponent, or more digits than a decimal has, are read as doubles.
     by_its_digits = double.try_cast(T.DecimalType(38, after)).try_cast(kind)
-    is_exact = (by_its_digits.cast("double") == double) & ~json.rlike(_IS_ROUNDED)
+    is_exact = (by_its_digits.cast("double") == double) & ~is_rounded
     form = F.schema_of_variant(read)
     return F.when(form.rlike(r"\A(?:BIGINT|DECIMAL)"), F.when(text.rlike(pattern), text.try_cast(kind))).when(
         (form == "DOUBLE") & is_exact, by_its_digits
     )
+
+
+def may_be_rounded(text: Column) -> Column:
+    """Whether a JSON text has a number that a double may not keep."""
+    return text.rlike(_ROUNDED)
 
 
 def is_identifier(text: Column) -> Column:
@@ -111,10 +119,10 @@ def _as_read(kind: T.DataType) -> T.DataType:
     return kind
 
 
-def _misfit(read: Column, field: T.StructField, json: Column) -> Column:
+def _misfit(read: Column, field: T.StructField, is_rounded: Column) -> Column:
     match field.dataType:
         case T.StructType():
-            return misfit(read, field.dataType, json)
+            return misfit(read, field.dataType, is_rounded)
         case T.TimestampType():
             return F.when(
                 read.isNotNull() & time(read).isNull(), f"{field.name} is not a date and time of the {_YEARS}, such as 2026-01-31T10:00:00Z"
@@ -122,5 +130,5 @@ def _misfit(read: Column, field: T.StructField, json: Column) -> Column:
         case T.IntegralType() | T.DecimalType():
             is_there = read.isNotNull() & ~F.is_variant_null(read)
             kind = field.dataType.simpleString()
-            return F.when(is_there & number(read, field.dataType, json).isNull(), f"{field.name} is not a number that {kind} holds")
+            return F.when(is_there & number(read, field.dataType, is_rounded).isNull(), f"{field.name} is not a number that {kind} holds")
     return F.lit(None).cast("string")

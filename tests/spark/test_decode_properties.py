@@ -225,6 +225,7 @@ HEAVY = (
     *(part * (BYTES // len(part)) for part in (b"[", b'{"a":', b'"', b"\\", b"1", b" ", b"\xff", b'{"a":1}', b":1e", b":1.1")),
     *(b'{"devices":"%b"}' % (part * (BYTES // len(part))) for part in (b"\\ud83d\\ude00", b"\\ud83d", b"\\\\", b":1e", b":1111111111")),
     b'{"devices":{"cameras":{%b}}}' % b",".join(b'"c":{"device_id":1}' for _ in range(BYTES // 20)),
+    b'{"devices":{"thermostats":{%b}}}' % b",".join(b'"t%d":{"humidity":1e1}' % number for number in range(BYTES // 25)),
     b'{"devices":{"cameras":{%b}}}' % b",".join(b'"c%d":"c"' % number for number in range(BYTES // 12)),
 )
 """Values that a decoder may take long for."""

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from contract.settings import Settings
 from contract.topics import compacted_topic
 from pipeline.formats.dead_letters import dead_letters
-from pipeline.formats.json_values import reading, refusal, values  # noqa: F401 - you will need them
+from pipeline.formats.json_values import may_be_rounded, reading, refusal, values  # noqa: F401 - you will need them
 from pipeline.formats.record_clock import latest_event  # noqa: F401 - you will need it
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic  # noqa: F401 - you will need it
@@ -23,7 +23,7 @@ def parsed(records: DataFrame) -> DataFrame:
     """The records, with `text`, `found` (what was read) and a struct `trip`: null, or with null fields, if the text is not what it should be."""
     text, fields = F.col("text"), fields_of(_TRIP)
     found = records.withColumn("text", F.col("value").cast("string")).withColumn("found", reading(text, fields))
-    return found.withColumn("trip", values(F.col("found.document"), fields, text))
+    return found.withColumn("trip", values(F.col("found.document"), fields, may_be_rounded(text)))
 
 
 def reason(future: str) -> Column:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters
-from pipeline.formats.json_values import reading, refusal, values
+from pipeline.formats.json_values import may_be_rounded, reading, refusal, values
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
@@ -44,7 +44,7 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
 def _parsed(records: DataFrame) -> DataFrame:
     text, fields = F.col("text"), fields_of(_READING)
     found = records.withColumn("text", F.col("value").cast("string")).withColumn("found", reading(text, fields))
-    return found.withColumn("reading", values(F.col("found.document"), fields, text))
+    return found.withColumn("reading", values(F.col("found.document"), fields, may_be_rounded(text)))
 
 
 def _reason(future: str) -> Column:
