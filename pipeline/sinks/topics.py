@@ -145,9 +145,9 @@ class CompactedAvroTopic(CompactedTopic):
         value = encoded(F.struct(*rows.columns), schema_id, self.subject.schema)
         return self._to_kafka(rows.select(canonical_json(*self.key).alias("key"), value.alias("value")), settings)
 
-    def read(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:
-        """As `row`, plus IS_READ, decoded by `schemas`."""
-        return (schemas or WriterSchemas(self.subject.schema)).event(F.col("value"), schema.names)
+    def read(self, schema: T.StructType, schemas: WriterSchemas | None = None) -> Column:  # noqa: ARG002 - the other format needs it
+        """All fields that `schemas` have, plus IS_READ."""
+        return (schemas or WriterSchemas(self.subject.schema)).event(F.col("value"))
 
     def _schemas(self, settings: Settings) -> WriterSchemas | None:
         return SchemaBook.of_registry(settings).of(self.subject)
