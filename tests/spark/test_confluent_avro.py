@@ -14,8 +14,8 @@ SCHEMAS = WriterSchemas(V1, {3: V1, 2**31 - 1: V2}, absent=frozenset({77}))
 GOOD = in_wire_format(change(1, at=0), 3)
 
 
-def read(records, *values, schemas=SCHEMAS, fields=None):
-    return [row.event for row in events(records(*values), schemas, fields).orderBy("offset").collect()]
+def read(records, *values, schemas=SCHEMAS):
+    return [row.event for row in events(records(*values), schemas).orderBy("offset").collect()]
 
 
 def reasons(records, *values, schemas=SCHEMAS):
@@ -34,11 +34,6 @@ def test_each_value_is_read_by_the_schema_whose_id_it_carries(records):
 def test_reading_keeps_no_schema_for_ever(spark):
     """Avro's fast reader would, AVRO-4253: one for each task."""
     assert not spark._jvm.org.apache.avro.generic.GenericData.get().isFastReaderEnabled()
-
-
-def test_only_the_fields_that_are_asked_for_are_read(records):
-    (event,) = read(records, GOOD, fields=["type", "bot", "no such field"])
-    assert event.asDict() == {"type": "edit", "bot": False, IS_READ: True}
 
 
 def test_a_value_that_cannot_be_read_has_a_reason_and_its_neighbours_are_read(records):
