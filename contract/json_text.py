@@ -9,7 +9,7 @@ import orjson
 
 MAX_DIGITS = 1000
 MAX_ID_CHARACTERS = 255
-"""Identifiers are part of keys. An index of PostgreSQL takes no longer ones than 2.7 KB, and one of megabytes does not fit into a record."""
+"""Identifiers are part of keys. An index of PostgreSQL holds keys of up to 2.7 KB, and a Kafka record holds none of many megabytes."""
 TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?"
 """Date and time of ISO 8601, of the years 1970 to 9999. An offset is below 18 hours, as Java has it."""
 

@@ -77,7 +77,7 @@ class WriterSchemas:
 
         Use the column once: Spark decodes the value again at each mention. Evaluation fails for an id that may be a new schema's.
         """
-        # With all fields, whatever a query uses: Avro skips a text by its length also when that is negative, and reads on before it.
+        # Decodes unused fields too: Avro skips a string without checking its length, and a negative length moves it backwards.
         reader = with_marker(self.reader, IS_READ)
         options = {"mode": "PERMISSIVE", "avroSchema": reader}
         payload = F.substring(value, PREFIX_BYTES + 1, 2**31 - 1)

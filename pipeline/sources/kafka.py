@@ -130,7 +130,7 @@ def check_timestamps(settings: Settings, starts: Offsets) -> None:
     """Raises StreamgaugeError if a record at or after `starts` has a timestamp after MAX_TIMESTAMP_MS, so that Spark cannot read on."""
     admin = settings.kafka.admin()
     try:
-        # The newest record is named also after its deletion, as long as its file is there.
+        # Kafka may name a deleted record, as long as its file exists.
         newest, first = (list_offsets(admin, starts, spec, METADATA_SECONDS) for spec in (NEWEST, EARLIEST))
     except (KafkaException, TimeoutError):  # Kafka before 3.0 does not say
         return

@@ -80,7 +80,7 @@ def next_change_ms(camera: Camera, limits: Limits) -> int | None:
 
 
 def _order(seen: Seen) -> tuple[int, bool, bool, int]:
-    """A document's place among those of a camera. Of several of one moment, the newest sighting comes first: a change tells of it."""
+    """The sort key of a camera's documents. At equal times, the newest sighting comes first, because the change reports it."""
     return seen.at_ms, seen.is_online, seen.sighting_ms is None, -(seen.sighting_ms or 0)
 
 
