@@ -16,7 +16,7 @@ def check_names_of(location: Location, settings: Settings) -> None:
     """Raises StreamgaugeError unless the names are possible, and belong to nothing else. In SQL, and on some disks, case makes no difference."""
     topic, name = location.topic, location.name
     if topic == DEAD_LETTERS.name:
-        msg = f"topic {topic} cannot be ingested: `ingest` writes to it, and would read its own output forever; copy it to another topic, and ingest that"
+        msg = f"topic {topic} takes what `ingest` cannot use, so ingesting it would have no end; copy the topic to another one"
         raise StreamgaugeError(msg)
     if name.startswith("_"):
         msg = f"the table of topic {topic} would be {name}, and names that begin with _ are internal to the lake; copy the topic to one whose name begins with a letter or digit"
