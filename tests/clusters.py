@@ -52,8 +52,12 @@ class Cluster:
         eventually(lambda: not any(executor.is_running() for executor in executors), "the executors of the killed worker to end")
 
     def kill_executor(self, number: int) -> None:
-        """kill -9 of the executor of a worker alone, as the kernel does when memory is short."""
-        (executor,) = psutil.Process(self.workers[number].pid).children()
+        """kill -9 of the executor of a worker alone, as the kernel does when memory is short.
+
+        Beside it, the executor of an application that has ended may not have ended yet.
+        """
+        (application,) = self.state()["activeapps"]
+        (executor,) = (one for one in psutil.Process(self.workers[number].pid).children() if application["id"] in one.cmdline())
         executor.kill()
 
     def state(self):
