@@ -8,13 +8,16 @@ do not count, nor what a slow machine adds: that something is still waited for.
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from running import environment, few_rows, settings_on_free_ports, streamgauge
+from running import RETRY_SECONDS, environment, few_rows, settings_on_free_ports, streamgauge
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
@@ -26,21 +29,38 @@ class Shell:
     """A bash that keeps its folder, variables and background processes from block to block."""
 
     def __init__(self, variables, folder):
+        self.folder = folder
         self.process = subprocess.Popen(
-            ["bash"], cwd=folder, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ["bash"],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
         )
 
     def run(self, commands):
-        """What they print. Fails if the last one fails."""
+        """What they print. Fails if the last one fails, or if they take too long."""
         self.process.stdin.write(f'{commands}\necho "{END} $?"\n')
         self.process.stdin.flush()
         printed = []
+        too_long = threading.Timer(RETRY_SECONDS, self.end)
+        too_long.start()
         for line in self.process.stdout:
             if line.startswith(END):
+                too_long.cancel()
                 assert line == f"{END} 0\n", f"{commands}\nprinted:\n{''.join(printed)}"
                 return "".join(printed)
             printed.append(line)
-        pytest.fail(f"the shell ended in:\n{commands}\nwhich printed:\n{''.join(printed)}")
+        logs = "".join(f"{log.name}:\n{log.read_text()}" for log in self.folder.glob("*/*.log"))
+        pytest.fail(f"the shell ended, or took over {RETRY_SECONDS} s, in:\n{commands}\nwhich printed:\n{''.join(printed)}{logs}")
+
+    def end(self):
+        """Ends it and what it has started, in the background too."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -54,11 +74,9 @@ def shell(settings, tmp_path):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     shell = Shell(environment(few_rows(settings), PATH=path, TMPDIR=str(tmp_path)), tmp_path)
     yield shell
-    for log in tmp_path.glob("*/*.log"):
-        sys.stdout.write(f"{log.name}:\n{log.read_text()}")  # shown if the test fails: blocks wait for what these programs do
     for home in tmp_path.glob("*/home"):
         streamgauge("down", settings=replace(settings, home=home))
-    shell.process.kill()
+    shell.end()
     shell.process.wait()
 
 
