@@ -179,13 +179,11 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
 def _socket_config(settings: Settings, folder: Path) -> dict[str, str]:
     """Unix domain sockets for Python: by default it gets each result through a new TCP port, and fails if another program connects first."""
     # On a cluster, the path of a container's temporary folder can be too long for a socket.
-    if not is_local(settings.spark_master):
-        return {}
-    fits = len(os.fsencode(folder)) <= _SOCKET_FOLDER_BYTES
-    return {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(folder) if fits else tempfile.gettempdir(),
-    }
+    places = (str(folder), tempfile.gettempdir()) if is_local(settings.spark_master) else ()
+    for place in places:
+        if len(os.fsencode(place)) <= _SOCKET_FOLDER_BYTES:
+            return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": place}
+    return {}
 
 
 def _ui_config(settings: Settings) -> dict[str, str | int]:

@@ -27,7 +27,6 @@ SMALL_QUERY = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from pathlib import Path
 from contract.settings import Settings
 from pipeline.spark.session import running_session
 
@@ -102,6 +101,14 @@ def test_a_session_keeps_temporary_files_in_its_home_and_leaves_none(ended):
     assert Path(of_java).parent == ended / "tmp"
     assert Path(of_blocks).is_relative_to(of_java)
     assert [path for path in (ended / "tmp").iterdir() if path.is_dir()] == []
+
+
+def test_a_session_works_where_no_folder_is_short_enough_for_a_socket(own, tmp_path):
+    home = tmp_path / ("long" * 20)
+    home.mkdir()
+    run = [sys.executable, "-c", SMALL_QUERY, str(home), SHORT_LIVED]
+    done = subprocess.run(run, env=environment(own, TMPDIR=str(home)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_a_session_takes_sparks_own_settings_where_streamgauge_has_none(own, tmp_path):
