@@ -29,6 +29,7 @@ def test_filters_are_in_the_link_and_hold_for_figures_charts_and_csv(page, other
     expect(total, "a zip code was chosen").to_have_text("5", timeout=PATIENCE_MS)
     expect(page).to_have_url(re.compile(r"[?&]zip=94110"), timeout=PATIENCE_MS)
 
+    expect(page.get_by_text("The newest 1 of 1 row."), "the table has changed, too").to_be_visible(timeout=PATIENCE_MS)
     page.evaluate("delete window.showSaveFilePicker")  # the browser's own dialog, which no test can answer
     page.get_by_test_id("stDataFrame").hover(timeout=PATIENCE_MS)  # shows the buttons of the table
     with page.expect_download(timeout=PATIENCE_MS) as download:
