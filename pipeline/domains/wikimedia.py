@@ -50,7 +50,7 @@ def edits(records: DataFrame, schemas: WriterSchemas, future: str, others: Seque
     are_sizes = old.between(0, _MAX_PAGE_BYTES) & new.between(0, _MAX_PAGE_BYTES)
     return (
         events(records, schemas)
-        .where(_is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
+        .where(event[IS_READ] & _is_edit(event) & _is_whole(event) & (_time_of(event) <= latest_event(future)))
         .where(reduce(and_, (is_identifier(event[name]) for name in others), F.lit(True)))  # noqa: FBT003
         .select(
             *ORIGIN,
@@ -141,7 +141,7 @@ def unusable(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFra
     records: columns of sources.kafka.RECORD, with values written by `schemas`.
     Returns the columns of dead_letters.dead_letters.
     """
-    return dead_letters(records, F.transform(F.array(schemas.event(F.col("value"))), lambda event: _reason(schemas, event, future))[0])
+    return dead_letters(events(records, schemas), _reason(schemas, F.col("event"), future))
 
 
 def _reason(schemas: WriterSchemas, event: Column, future: str) -> Column:

@@ -18,6 +18,8 @@ MOST_LEVELS = 500
 _TIMES = {f"{local}timestamp-{unit}" for local in ("", "local-") for unit in ("millis", "micros", "nanos")}
 _LOGICAL = {"date", "time-millis", "time-micros", "decimal", "duration", *_TIMES}
 """The logical types of numbers and bytes. Avro ignores others."""
+_JAVA_STRINGS = "avro.java.string"
+"""A property by which Java replaces bytes that are not UTF-8 as it reads."""
 
 
 class UnusableSchemaError(ValueError):
@@ -220,7 +222,7 @@ def _defined_once(schema: Schema, defined: set[str]) -> Schema:
         if schema["name"] in defined:
             return schema["name"]
         defined.add(schema["name"])
-    plain = {name: value for name, value in schema.items() if not name.startswith("__")}
+    plain = {name: value for name, value in schema.items() if not name.startswith("__") and name != _JAVA_STRINGS}
     nested = {name: _defined_once(plain[name], defined) for name in ("type", "items", "values") if isinstance(plain.get(name), dict | list)}
     if "fields" in plain:
         nested["fields"] = [{**field, "type": _defined_once(field["type"], defined)} for field in plain["fields"]]

@@ -8,12 +8,13 @@ unknown id may belong to a schema registered after the query started: the query 
 
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from contract.storage.data_files import data_file
@@ -23,7 +24,7 @@ PREFIX_BYTES = 5
 MOST_UNKNOWN_IDS = 100
 """How many ids that the registry does not have are remembered, and asked for again. Random bytes have billions."""
 IS_READ = "_is_read"
-"""A field of every event: true, or null if the value cannot be decoded."""
+"""A field of every event: true, or null if the value cannot be decoded. In `events`, false if a text in it is not UTF-8."""
 _UNKNOWN = "a schema id that was not known when the query started: "
 
 
@@ -91,9 +92,10 @@ class WriterSchemas:
         return reduce(lambda branches, case: branches.when(*case), cases[1:], F.when(*cases[0])).otherwise(nothing)
 
     def reason(self, value: Column, event: Column) -> Column:
-        """The reason why a value cannot be decoded, or null. event: the result of `event` for this value."""
+        """The reason why a value cannot be used, or null. event: of this value, see `events`."""
         found = (
             F.when(event[IS_READ], F.lit(None).cast("string"))
+            .when(~event[IS_READ], F.concat(F.lit("a text in it is not UTF-8, id "), _id(value)))
             .when(value.isNull() | (F.length(value) == 0), "empty")
             .when(~_has_prefix(value), "not in the Confluent wire format")
             .when(self._is_absent(value), F.concat(F.lit("the registry has no Avro schema of id "), _id(value)))
@@ -121,9 +123,13 @@ class WriterSchemas:
 
 
 def events(records: DataFrame, schemas: WriterSchemas) -> DataFrame:
-    """`records` plus a column `event`, see WriterSchemas.event. Each value is decoded once, however often `event` is used."""
+    """`records` plus a column `event`, see WriterSchemas.event and IS_READ. Each value is decoded once, however often `event` is used."""
     # Spark does not push filters below a generator. With a plain `select` it would decode once for the filter and once for the result.
-    return records.select("*", F.explode(F.array(schemas.event(F.col("value")))).alias("event"))
+    decoded = records.select("*", F.explode(F.array(schemas.event(F.col("value")))).alias("event"))
+    event = F.col("event")
+    # Spark takes the bytes as they are, and Java writes U+FFFD for those that are not UTF-8: two groups would have one key.
+    texts = F.concat_ws(" ", *_texts(event, decoded.schema["event"].dataType))
+    return decoded.withColumn("event", event.withField(IS_READ, event[IS_READ] & F.is_valid_utf8(texts)))
 
 
 def encoded(row: Column, schema_id: int, schema: str) -> Column:
@@ -150,6 +156,21 @@ def schema_ids(values: DataFrame, schemas: WriterSchemas) -> list[int]:
 def unknown_ids(failure: str) -> set[int]:
     """The unknown schema ids that made a query fail, from its error message; empty if it failed for another reason."""
     return {int(number) for number in re.findall(rf"{re.escape(_UNKNOWN)}(\d+)", failure)}
+
+
+def _texts(value: Column, kind: T.DataType) -> Iterator[Column]:
+    """The texts in a value of that type, strings and arrays of strings."""
+    match kind:
+        case T.StringType():
+            yield value
+        case T.StructType():
+            for one in kind:
+                yield from _texts(value[one.name], one.dataType)
+        case T.ArrayType():
+            yield F.transform(value, lambda one: F.concat_ws(" ", *_texts(one, kind.elementType)))
+        case T.MapType():
+            yield from _texts(F.map_keys(value), T.ArrayType(kind.keyType))
+            yield from _texts(F.map_values(value), T.ArrayType(kind.valueType))
 
 
 def _prefix(value: Column) -> Column:

@@ -19,9 +19,8 @@ def read(records, *values, schemas=SCHEMAS):
 
 
 def reasons(records, *values, schemas=SCHEMAS):
-    frame = records(*values)
-    reason = F.transform(F.array(schemas.event(F.col("value"))), lambda event: schemas.reason(F.col("value"), event))[0]
-    return [row.reason for row in frame.withColumn("reason", reason).orderBy("offset").collect()]
+    reason = schemas.reason(F.col("value"), F.col("event"))
+    return [row.reason for row in events(records(*values), schemas).withColumn("reason", reason).orderBy("offset").collect()]
 
 
 def test_each_value_is_read_by_the_schema_whose_id_it_carries(records):
@@ -63,6 +62,41 @@ def test_a_text_that_claims_to_be_of_two_gigabytes_is_broken_and_nothing_more(re
     assert reasons(records, b"\x00\x00\x00\x00\x03" + claims + b"abc", schemas=WriterSchemas(V1, {3: writer})) == [
         "broken, or not what its schema says, id 3"
     ]
+
+
+def test_a_text_that_is_not_utf8_has_a_reason_wherever_it_is(records):
+    inner = {"type": "record", "name": "Inner", "fields": [{"name": "text", "type": ["null", "string"]}]}
+    kinds = {
+        "plain": "string",
+        "next": ["null", "string"],
+        "of_java": {"type": "string", "avro.java.string": "String"},
+        "many": {"type": "array", "items": "string"},
+        "by_name": {"type": "map", "values": "string"},
+        "inner": inner,
+        "inners": {"type": "array", "items": "Inner"},
+        "raw": "bytes",
+    }
+    writer = json.dumps({"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in kinds.items()]})
+    empty = {"plain": "", "next": None, "of_java": "", "many": [], "by_name": {}, "inner": {"text": None}, "inners": [], "raw": b""}
+    texts = [
+        {"plain": "@"},
+        {"plain": "@", "next": "#"},
+        {"next": "@"},
+        {"of_java": "@"},
+        {"many": ["", "@"]},
+        {"by_name": {"@": ""}},
+        {"by_name": {"": "@"}},
+        {"inner": {"text": "@"}},
+        {"inners": [{"text": None}, {"text": "@"}]},
+    ]
+
+    def written(row, byte):
+        return in_wire_format({**empty, **row}, 5, writer).replace(b"@", byte).replace(b"#", b"\xa9")
+
+    fine = [written(empty, b""), written({"raw": b"@"}, b"\xff"), *(written(row, b"A") for row in texts if "#" not in row.values())]
+    spoilt = [written(row, b"\xc3") for row in texts]  # \xc3\xa9 is one character, in one text
+    reason = "a text in it is not UTF-8, id 5"
+    assert reasons(records, *fine, *spoilt, schemas=WriterSchemas(V1, {5: writer})) == [None] * len(fine) + [reason] * len(spoilt)
 
 
 def test_an_id_that_nobody_asked_the_registry_for_fails_and_says_which(records):

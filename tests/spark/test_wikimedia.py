@@ -156,6 +156,15 @@ class TestUnusable:
         assert reasons(letters_of(frame)) == {0: "broken, or not what its schema says, id 3"}
         assert edits(frame, SCHEMAS, "10 minutes").count() == 0
 
+    def test_a_change_with_a_text_that_is_not_utf8_is_a_dead_letter_and_counts_nowhere(self, records):
+        meta = {"id": "@", "dt": "", "domain": ""}
+        texts = [{"wiki": "@"}, {"user": "@"}, {"title": "@"}, {"comment": "@"}, {"type": "@"}, {"meta": meta}]
+        values = [in_wire_format(change(1, at=TEN, **text), 3) for text in texts]
+        wikis = [values[0].replace(b"@", byte) for byte in (b"\x80", b"\x81")]  # U+FFFD would be the key of both
+        frame = records(*wikis, *(value.replace(b"@", b"\xff") for value in values[1:]), topic="wikimedia")
+        assert reasons(letters_of(frame)) == dict.fromkeys(range(7), "a text in it is not UTF-8, id 3")
+        assert edits(frame, SCHEMAS, "10 minutes", others=("user",)).count() == changes(frame, SCHEMAS).count() == 0
+
     def test_what_cannot_be_read_keeps_its_bytes_and_its_place(self, records):
         good = in_wire_format(change(1, at=TEN), 3)
         (letter,) = letters_of(records(good, good[:20], good, topic="wikimedia")).collect()
