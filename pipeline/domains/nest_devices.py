@@ -138,7 +138,8 @@ def temperatures(read: DataFrame) -> DataFrame:
         .groupBy("structure_id", F.window("last_connection", "1 hour"))
         .agg(
             F.count("*").alias("readings"),
-            F.avg(measure).cast("decimal(5,2)").alias(f"{measure}_avg"),
+            # avg() would round to six digits first, and of 10,000 readings that is one too many.
+            (F.sum(measure) / F.count("*")).cast("decimal(5,2)").alias(f"{measure}_avg"),
             F.min(measure).alias(f"{measure}_min"),
             F.max(measure).alias(f"{measure}_max"),
         )
@@ -259,6 +260,7 @@ def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
             sink=CompactedTopic(NEST_TEMPERATURES, key=("structure_id", "window")),
             mode="update",
             trigger_seconds=10,
+            version=2,
         ),
         query(
             ALARMS,

@@ -9,7 +9,7 @@ from plain import one_camera
 from streaming import at
 
 from pipeline.domains.nest import unusable
-from pipeline.domains.nest_devices import devices, readings
+from pipeline.domains.nest_devices import devices, readings, temperatures
 
 
 def document(**types):
@@ -101,6 +101,18 @@ class TestDevices:
     def test_a_reading_may_be_as_far_ahead_of_its_record_as_allowed(self, records):
         ahead = [document(thermostats={"t1": thermostat(f"2026-01-01T12:10:00.00{more}Z")}) for more in range(2)]
         assert [row.offset for row in readings(records(*ahead), future="10 minutes").collect()] == [0]
+
+
+def test_a_mean_is_rounded_once(spark):
+    columns = {
+        "device_id": "string(id)",
+        "structure_id": "'s1'",
+        "last_connection": "timestamp'2026-01-01T10:00:00Z'",
+        "ambient_temperature_c": "cast(if(id < 5000, 20.01, 20) AS decimal(5,2))",
+    }
+    read = spark.range(10_001).selectExpr(*(f"{value} AS {name}" for name, value in columns.items()))
+    (row,) = temperatures(read).collect()
+    assert row.ambient_temperature_c_avg == Decimal("20.00"), "20.0049995 was rounded to 20.005 first"
 
 
 class TestUnusable:
