@@ -44,6 +44,7 @@ MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
 _OF_SESSIONS = ("fare_amount", "total_amount")
 _TIMES = ("lpep_pickup_datetime", "lpep_dropoff_datetime")
 _EVENT_KEY = ("dropoff", "fingerprint")
+_YEAR_10000_MS = 253_402_300_800_000
 
 
 def trips(records: DataFrame, future: str) -> DataFrame:
@@ -228,7 +229,7 @@ def _time_reason(dropoff_ms: Column, future: str) -> Column:
 
 def _timestamp(milliseconds: Column) -> Column:
     # The conversion fails on overflow, and would stop the query.
-    plausible = milliseconds.between(0, F.unix_millis(F.lit("9999-12-31").cast("timestamp")))
+    plausible = milliseconds.between(0, _YEAR_10000_MS - 1)
     return F.when(plausible, F.timestamp_millis(milliseconds))
 
 

@@ -10,6 +10,7 @@ from pipeline.domains.taxi import ZONES, borough_stats, trips, unusable, with_zo
 
 RECEIVED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 """The timestamp of the records that the fixture makes."""
+YEAR_10000_MS = 253_402_300_800_000
 
 
 def milliseconds(text):
@@ -108,6 +109,7 @@ def test_what_cannot_be_used_has_a_reason(records):
         (trip(fare_amount=10**10), "fare_amount is not a number that decimal(12,2) holds; the rest was used"),
         (trip(passenger_count=1.5), "passenger_count is not a number that bigint holds; the rest was used"),
         (trip(passenger_count=2**63), "passenger_count is not a number that bigint holds; the rest was used"),
+        (trip(lpep_pickup_datetime=YEAR_10000_MS), "lpep_pickup_datetime is not of the years 1970 to 9999; the rest was used"),
         (trip(lpep_pickup_datetime=2**62), "lpep_pickup_datetime is not of the years 1970 to 9999; the rest was used"),
         (
             trip(fare_amount=0).replace(b'"fare_amount": 0', b'"fare_amount": 1e99999999'),
@@ -128,6 +130,8 @@ def test_a_number_is_kept_exactly_or_is_null(records):
         "9999999999.99": "9999999999.99",
         "10.125": None,
         "10.1000000000000000000000001": None,
+        "10.1" + "0" * 35: "10.10",
+        "10.1" + "0" * 36: None,
         "10.1" + "0" * 40 + "1": None,
         "1e1": "10.00",
         "1.05E+2": "105.00",
@@ -152,6 +156,12 @@ def test_a_number_is_kept_exactly_or_is_null(records):
     )
     found = dict(zip(amounts, (row.amount for row in frame.selectExpr("string(fare_amount) AS amount").collect()), strict=True))
     assert found == amounts
+
+
+def test_a_pick_up_may_be_of_any_millisecond_from_1970_to_9999(records):
+    values = [trip(lpep_pickup_datetime=at_ms) for at_ms in (0, YEAR_10000_MS - 1)]
+    pickups = [row.ms for row in trips(records(*values), "1 hour").selectExpr("unix_millis(pickup) AS ms").collect()]
+    assert (pickups, reasons_of(records, *values)) == ([0, YEAR_10000_MS - 1], {})
 
 
 def test_a_whole_number_with_an_exponent_is_kept_exactly_or_is_null(records):
