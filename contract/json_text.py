@@ -38,6 +38,17 @@ def loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
         raise ValueError(msg) from error
 
 
+def repeats_a_name(text: bytes) -> bool:
+    """Whether an object in the text has a name twice, at any level. text: JSON, or what `loads` refuses."""
+    try:
+        json.loads(text, parse_int=float, object_pairs_hook=_each_once)
+    except _RepeatedNameError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
 def is_json(text: bytes) -> bool:
     """Whether `loads` takes the text."""
     try:
@@ -57,6 +68,15 @@ def time_of(text: object) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return moment if moment.year >= 1970 else None  # noqa: PLR2004 - as in TIME
+
+
+class _RepeatedNameError(ValueError):
+    """An object has a name twice."""
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise _RepeatedNameError
 
 
 def _number(text: str) -> float:

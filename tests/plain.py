@@ -5,6 +5,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -15,6 +16,14 @@ from contract.storage.data_files import data_file
 
 ANSWER_SECONDS = 10
 START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object_pairs_hook of json.loads: the object of these names and values. Raises ValueError for a name that is there twice."""
+    if len(dict(pairs)) < len(pairs):
+        msg = f"a name is there twice: {pairs}"
+        raise ValueError(msg)
+    return dict(pairs)
 
 
 def read_topic(settings: Settings, topic: str) -> list[Message]:

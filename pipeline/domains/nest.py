@@ -14,7 +14,7 @@ from contract.domains.nest import NEST_CAMERA_ACTIVITY, NEST_CAMERA_ALERTS, NEST
 from contract.settings import Settings
 from pipeline.domains import nest_devices
 from pipeline.formats.dead_letters import dead_letters
-from pipeline.formats.json_text import json_reason, parsed, repeats_a_name
+from pipeline.formats.json_text import json_reason, parsed
 from pipeline.formats.json_values import time
 from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
@@ -202,7 +202,6 @@ def _reason(text: Column, read: Column, future: str) -> Column:
         F.when(timeless, "a person without start_time"),
         nest_devices.reason(devices, text, future),
         F.when(read["misfits"], "a field is of another type"),
-        F.when(repeats_a_name(text), "a name is there twice in an object"),
     )
     return F.coalesce(
         F.when(read.isNull(), json_reason(text)),

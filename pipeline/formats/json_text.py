@@ -37,12 +37,12 @@ def parsed(text: Column, fields: str) -> Column:
     """The text's object, in one reading: struct<document: struct<fields>, misfits: boolean>; null if `json_reason` has a reason.
 
     fields: such as "a string, b array<string>". misfits: whether the text is no object, or a value in it is not of the type in `fields`;
-    that value is null. Of a name that occurs twice in an object, a struct has the last value, a map has both.
+    that value is null.
     """
     reading = F.from_json(_enclosed(text), f"document struct<{fields}>, end string, {_CORRUPT} string", _OPTIONS)
 
     def checked(read: Column) -> Column:
-        is_whole = F.is_valid_utf8(text) & ~_is_beyond_unicode(text) & _is_at_end(text, read)
+        is_whole = F.is_valid_utf8(text) & ~_is_beyond_unicode(text) & _is_at_end(text, read) & ~_repeats_a_name(text)
         document = F.struct(read["document"].alias("document"), read[_CORRUPT].isNotNull().alias("misfits"))
         return F.when(is_whole, document)
 
@@ -59,7 +59,10 @@ def json_reason(text: Column, levels: int = MAX_LEVELS) -> Column:
     return (
         F.when(text.isNull() | text.rlike(r"\A[ \t\n\r]*\z"), "empty")
         .when(~F.is_valid_utf8(text), "not UTF-8")
-        .when(_is_whole(text) & ~_is_beyond_unicode(text) & ~_is_deeper(text, levels), F.lit(None).cast("string"))
+        .when(
+            _is_whole(text) & ~_is_beyond_unicode(text) & ~_is_deeper(text, levels),
+            F.when(_repeats_a_name(text), "a name is there twice in an object"),
+        )
         .when(text.startswith("\ufeff"), "not JSON: it begins with a byte order mark")
         .when(_is_deeper(text, levels), f"not JSON, or nested more than {levels} levels deep")
         .when(_is_whole(text) & _has(text, _ESCAPED_NUL), r"a NUL character (\u0000)")
@@ -73,13 +76,8 @@ def json_reason(text: Column, levels: int = MAX_LEVELS) -> Column:
     )
 
 
-def repeats_a_name(text: Column) -> Column:
-    """Whether an object in the text has a name twice, at any level. text: without a `json_reason`."""
-    return F.try_parse_json(text).isNull()
-
-
 def names_differ_in_case_only(text: Column) -> Column:
-    """Whether an object in the text has two names that differ in case only, at any level. text: no name is there twice."""
+    """Whether an object in the text has two names that differ in case only, at any level. text: without a `json_reason`."""
     return F.try_parse_json(F.lower(F.to_json(F.try_parse_json(text)))).isNull()
 
 
@@ -107,6 +105,11 @@ def _is_deeper(text: Column, levels: int) -> Column:
 
 def _is_beyond_unicode(text: Column) -> Column:
     return text.contains("\\u") & (_has(text, _ESCAPED_HALF) | _has(text, _ESCAPED_NUL))
+
+
+def _repeats_a_name(text: Column) -> Column:
+    """Whether an object in a whole text has a name twice, at any level: from_json takes one of the values."""
+    return F.try_parse_json(text).isNull()
 
 
 def _has(text: Column, escape: str) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.json_text import MAX_ID_CHARACTERS, TIME
-from pipeline.formats.json_text import json_reason, parsed, repeats_a_name
+from pipeline.formats.json_text import json_reason, parsed
 
 _YEARS = "years 1970 to 9999"
 _ROUNDED = r"[\s:,\[]-?(?:\d{16}[eE]|[\d.]{17,}+[eE]|[\d.]{1,16}[eE][+-]?0*+[1-9]\d\d|[\d.]{39})"
@@ -36,7 +36,6 @@ def flaw(text: Column, found: Column, fields: T.StructType) -> Column:
     return F.coalesce(
         misfit(found["document"], fields, may_be_rounded(text)),
         F.when(found["misfits"], "a field is of another type"),
-        F.when(repeats_a_name(text), "a name is there twice in an object"),
     )
 
 

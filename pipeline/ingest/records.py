@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from pipeline.formats.dead_letters import dead_letters
-from pipeline.formats.json_text import json_reason, names_differ_in_case_only, repeats_a_name
+from pipeline.formats.json_text import json_reason, names_differ_in_case_only
 from pipeline.formats.numbers import as_text, is_lost, is_rounded, may_be_lost
 from pipeline.ingest.json_types import RESERVED
 from pipeline.spark.session import session_config
@@ -124,7 +124,6 @@ def _reason() -> Column:
             F.coalesce(
                 json_reason(value, MAX_LEVELS),
                 F.when(~is_object, "no JSON object"),
-                F.when(repeats_a_name(value), "an object has a name twice"),
                 F.when(names_differ_in_case_only(value), "an object has two names that differ in case only"),
             )
         )

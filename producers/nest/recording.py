@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from contract.json_text import MAX_ID_CHARACTERS, loads, time_of
+from contract.json_text import MAX_ID_CHARACTERS, loads, repeats_a_name, time_of
 from producers.delivery.events import MS_PER_SECOND, Event, Fact
 
 
@@ -42,7 +42,7 @@ def _event(value: bytes, stream_time_ms: int) -> Event:
         document = loads(value)
     except ValueError:
         document = None
-    if not isinstance(document, dict) or not isinstance(document.get("devices"), dict):
+    if not isinstance(document, dict) or not isinstance(document.get("devices"), dict) or repeats_a_name(value):
         return Event(stream_time_ms, stream_time_ms, None, value, is_usable=False)
     times_ms: list[int] = []
     facts: list[Fact] = []

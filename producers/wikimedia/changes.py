@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from contract.domains.wikimedia import WIKIMEDIA
+from contract.json_text import repeats_a_name
 from contract.text import utc_text
 from contract.topics import DEAD_LETTERS, MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from producers.delivery.events import MS_PER_SECOND, Event, Source
@@ -137,6 +138,9 @@ def _parsed(arrival: Arrival) -> Any:  # noqa: ANN401 - any JSON value
     except orjson.JSONDecodeError as error:
         msg = f"not JSON: {error}"
         raise _UnusableError(msg) from error
+    if repeats_a_name(arrival.text):
+        msg = "a name is there twice in an object"
+        raise _UnusableError(msg)
     if isinstance(change, dict) and isinstance(change.get("log_params"), dict | list | float):
         with suppress(RecursionError):  # what is nested so deep is no change either way
             change["log_params"] = _with_all_digits(arrival.text)["log_params"]

@@ -16,6 +16,7 @@ import psutil
 from avro import V1, change, in_wire_format
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from plain import each_once
 
 from pipeline.domains import nest, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
@@ -161,9 +162,9 @@ def is_used(reason):
 
 
 def parsed(value):
-    """The JSON in a value; None for what Python cannot read."""
+    """The JSON in a value; None for what Python cannot read, and for a name twice in an object."""
     try:
-        return json.loads((value or b"").decode(), parse_constant=int)
+        return json.loads((value or b"").decode(), parse_constant=int, object_pairs_hook=each_once)
     except (ValueError, RecursionError):
         return None
 
@@ -237,6 +238,7 @@ HEAVY = (
     *(part * (BYTES // len(part)) for part in (b"[", b'{"a":', b'"', b"\\", b"1", b" ", b"\xff", b'{"a":1}', b":1e", b":1.1")),
     *(b'{"devices":"%b"}' % (part * (BYTES // len(part))) for part in (b"\\ud83d\\ude00", b"\\ud83d", b"\\\\", b":1e", b":1111111111")),
     b'{"devices":{"cameras":{%b}}}' % b",".join(b'"c":{"device_id":1}' for _ in range(BYTES // 20)),
+    b'{"devices":{"cameras":{%b}}}' % b",".join(b'"%d":{"device_id":1}' % number for number in range(BYTES // 22)),
     b'{"devices":{"thermostats":{%b}}}' % b",".join(b'"t%d":{"humidity":1e1}' % number for number in range(BYTES // 25)),
     b'{"devices":{"cameras":{%b}}}' % b",".join(b'"c%d":"c"' % number for number in range(BYTES // 12)),
 )

@@ -96,7 +96,7 @@ REASONS = [
     ("a", b"", "empty"),
     ("a", b"\xff{}", "not UTF-8"),
     ("a", b'{"n": 1', "not JSON"),
-    ("a", b'{"n": 1, "n": 2}', "an object has a name twice"),
+    ("a", b'{"n": 1, "n": 2}', "a name is there twice in an object"),
     ("a", b'{"n": 1, "o": [{"n": 1, "N": 2}]}', "an object has two names that differ in case only"),
     ("a", b'{"n": 1}{"n": 2}', "more than one JSON value, or other text after the first"),
     ("a", b'{"n": NaN}', "not JSON"),

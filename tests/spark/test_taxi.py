@@ -115,7 +115,7 @@ def test_what_cannot_be_used_has_a_reason(records):
             trip(fare_amount=0).replace(b'"fare_amount": 0', b'"fare_amount": 1e99999999'),
             "fare_amount is not a number that decimal(12,2) holds; the rest was used",
         ),
-        (trip(a=1).replace(b'"a": 1', b'"a": 1, "a": 2'), "a name is there twice in an object; the rest was used"),
+        (trip(a=1).replace(b'"a": 1', b'"a": 1, "a": 2'), "a name is there twice in an object"),
     ]
     found = reasons_of(records, *(value for value, _ in expected))
     assert [(value, found.get(offset)) for offset, (value, _) in enumerate(expected)] == expected

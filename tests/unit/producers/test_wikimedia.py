@@ -101,6 +101,7 @@ def test_the_stream_s_time_never_goes_back():
     ("text", "reason"),
     [
         (b"<html>", "not JSON: "),
+        (TEXTS[0].replace(b"{", b'{"user": "Somebody else", ', 1), "a name is there twice in an object"),
         (b'{"meta": {}}', "meta.id: Field required"),
         (b"\xff", "not JSON: "),
         (b"", "not JSON: "),
