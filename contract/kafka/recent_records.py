@@ -102,8 +102,8 @@ class RecentReader(TableReader):
         return {of.partition: of.offset if of.offset >= 0 else offsets[of.partition][1] for of in found}
 
 
-def last_records(kafka: KafkaCluster, topic: str, count: int) -> list[Message]:
-    """The last `count` records of each partition, oldest first. Raises StreamgaugeError as `RecentReader` does."""
-    with RecentReader(kafka, topic, Recent(count), lambda message: message).opened() as reader:
+def last_records(kafka: KafkaCluster, topic: str, count: int, keep: DecodeMessage = lambda message: message) -> list[Any]:
+    """What `keep` takes of the last `count` records of each partition, oldest first. Raises StreamgaugeError as `RecentReader` does."""
+    with RecentReader(kafka, topic, Recent(count), keep).opened() as reader:
         reader.read_to_end()
         return reader.table.rows()

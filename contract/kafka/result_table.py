@@ -112,6 +112,8 @@ class TableReader:
                 # Fail if the topic was truncated, instead of reading it again on top of the old rows.
                 "auto.offset.reset": "error",
                 "socket.timeout.ms": 10_000,
+                # By default 64 MB are read ahead, which is more than a small container has.
+                "queued.max.messages.kbytes": 8192,
                 "error_cb": self._note,
             }
         )

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from confluent_kafka import Message
 from filelock import FileLock, Timeout
 
 from contract.domains.wikimedia import WIKIMEDIA
@@ -94,5 +95,9 @@ def _live(settings: Settings, url: str) -> Iterator[Callable[[Idle], Iterable[Ar
 
 
 def _ids_in_topic(kafka: KafkaCluster) -> list[str]:
-    headers = (dict(message.headers() or []) for message in last_records(kafka, WIKIMEDIA.name, LOOK_BACK_RECORDS))
-    return [event_id.decode() for one in headers if isinstance(event_id := one.get(EVENT_ID), bytes)]
+    return [one for one in last_records(kafka, WIKIMEDIA.name, LOOK_BACK_RECORDS, _event_id) if one is not None]
+
+
+def _event_id(message: Message) -> str | None:
+    found = dict(message.headers() or []).get(EVENT_ID)
+    return found.decode() if isinstance(found, bytes) else None

@@ -28,6 +28,7 @@ def test_the_last_records_of_each_partition_are_read(settings, topic):
     found = last_records(settings.kafka, topic, 2)
     assert values(found) == ["16", "17", "18", "19"], "the third partition is empty"
     assert [message.timestamp() for message in found] == sorted(message.timestamp() for message in found), "the oldest first"
+    assert last_records(settings.kafka, topic, 1, lambda message: message.offset()) == [9, 9]
 
 
 def test_a_topic_that_is_not_there_is_named(settings):
