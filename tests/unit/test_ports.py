@@ -67,7 +67,9 @@ def test_free_ports_and_ports_that_were_chosen_stay(usual, monkeypatch):
     ],
 )
 def test_a_message_knows_a_server_of_ours_and_its_home(arguments, facts):
-    with subprocess.Popen([sys.executable, "-c", "input()", *arguments], stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "print(flush=True); input()", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()  # its command cannot be read before it runs
         text = described(psutil.Process(process.pid))
         process.communicate(b"\n")
     assert absent(text, *facts, f"pid {process.pid}") == []
