@@ -4,7 +4,7 @@ import json
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -54,10 +54,16 @@ class Cluster:
     def kill_executor(self, number: int) -> None:
         """kill -9 of the executor of a worker alone, as the kernel does when memory is short.
 
-        Beside it, the executor of an application that has ended may not have ended yet.
+        Beside it, a worker may have the executor of an application that has ended, and processes that have ended themselves.
         """
         (application,) = self.state()["activeapps"]
-        (executor,) = (one for one in psutil.Process(self.workers[number].pid).children() if application["id"] in one.cmdline())
+
+        def is_its_executor(process: psutil.Process) -> bool:
+            with suppress(psutil.NoSuchProcess):
+                return application["id"] in process.cmdline()
+            return False
+
+        (executor,) = filter(is_its_executor, psutil.Process(self.workers[number].pid).children())
         executor.kill()
 
     def state(self):
