@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,8 @@ MAX_ID_CHARACTERS = 255
 """Identifiers are part of keys. An index of PostgreSQL holds keys of up to 2.7 KB, and a Kafka record holds none of many megabytes."""
 TIME = r"(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?"
 """Date and time of ISO 8601, of the years 1970 to 9999. An offset is below 18 hours, as Java has it."""
+YEAR_10000 = 253_402_300_800
+"""Its start, in seconds since 1970."""
 
 _TIME = re.compile(TIME, re.ASCII)
 # An escaped backslash, after which a u is a letter, and both halves of a character beyond the first 65,536.
@@ -40,13 +43,15 @@ def loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 def repeats_a_name(text: bytes) -> bool:
     """Whether an object in the text has a name twice, at any level. text: JSON, or what `loads` refuses."""
-    try:
-        json.loads(text, parse_int=float, object_pairs_hook=_each_once)
-    except _RepeatedNameError:
-        return True
-    except (ValueError, RecursionError):
-        return False
-    return False
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len(dict(pairs)) < len(pairs)
+
+    with suppress(ValueError, RecursionError):
+        json.loads(text, parse_int=float, object_pairs_hook=look)
+    return found
 
 
 def is_json(text: bytes) -> bool:
@@ -68,15 +73,6 @@ def time_of(text: object) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return moment if moment.year >= 1970 else None  # noqa: PLR2004 - as in TIME
-
-
-class _RepeatedNameError(ValueError):
-    """An object has a name twice."""
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> None:
-    if len(dict(pairs)) < len(pairs):
-        raise _RepeatedNameError
 
 
 def _number(text: str) -> float:

@@ -54,7 +54,7 @@ class Cluster:
     def kill_executor(self, number: int) -> None:
         """kill -9 of the executor of a worker alone, as the kernel does when memory is short.
 
-        Beside it, a worker may have the executor of an application that has ended, and processes that have ended themselves.
+        A worker may still have the executor of an application that has ended, and zombies.
         """
         (application,) = self.state()["activeapps"]
 

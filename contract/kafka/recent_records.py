@@ -103,7 +103,7 @@ class RecentReader(TableReader):
 
 
 def last_records(kafka: KafkaCluster, topic: str, count: int, keep: DecodeMessage = lambda message: message) -> list[Any]:
-    """What `keep` takes of the last `count` records of each partition, oldest first. Raises StreamgaugeError as `RecentReader` does."""
+    """The last `count` records of each partition, each as `keep` returns it, oldest first. Raises StreamgaugeError as `RecentReader` does."""
     with RecentReader(kafka, topic, Recent(count), keep).opened() as reader:
         reader.read_to_end()
         return reader.table.rows()

@@ -112,7 +112,7 @@ class TableReader:
                 # Fail if the topic was truncated, instead of reading it again on top of the old rows.
                 "auto.offset.reset": "error",
                 "socket.timeout.ms": 10_000,
-                # By default 64 MB are read ahead, which is more than a small container has.
+                # By default, a consumer reads 64 MB ahead, more than the memory that a small container has left.
                 "queued.max.messages.kbytes": 8192,
                 "error_cb": self._note,
             }

@@ -138,7 +138,7 @@ def temperatures(read: DataFrame) -> DataFrame:
         .groupBy("structure_id", F.window("last_connection", "1 hour"))
         .agg(
             F.count("*").alias("readings"),
-            # avg() would round to six digits first, and of 10,000 readings that is one too many.
+            # avg() rounds to six digits, so a cast of its result would round twice.
             (F.sum(measure) / F.count("*")).cast("decimal(5,2)").alias(f"{measure}_avg"),
             F.min(measure).alias(f"{measure}_min"),
             F.max(measure).alias(f"{measure}_max"),

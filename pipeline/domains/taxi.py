@@ -13,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract import durations
 from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
+from contract.json_text import YEAR_10000
 from contract.settings import Settings
 from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_text import json_reason
@@ -44,7 +45,6 @@ MEASURES = ("trip_distance", "fare_amount", "tip_amount", "total_amount")
 _OF_SESSIONS = ("fare_amount", "total_amount")
 _TIMES = ("lpep_pickup_datetime", "lpep_dropoff_datetime")
 _EVENT_KEY = ("dropoff", "fingerprint")
-_YEAR_10000_MS = 253_402_300_800_000
 
 
 def trips(records: DataFrame, future: str) -> DataFrame:
@@ -229,7 +229,7 @@ def _time_reason(dropoff_ms: Column, future: str) -> Column:
 
 def _timestamp(milliseconds: Column) -> Column:
     # The conversion fails on overflow, and would stop the query.
-    plausible = milliseconds.between(0, _YEAR_10000_MS - 1)
+    plausible = milliseconds.between(0, 1000 * YEAR_10000 - 1)
     return F.when(plausible, F.timestamp_millis(milliseconds))
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.json_text import YEAR_10000
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, events
 from pipeline.formats.dead_letters import dead_letters
@@ -32,7 +33,6 @@ SESSION_GAP = "5 minutes"
 _EVENT_KEY = ("event_id", "edited_at")
 # As in `edits`, with the day, so that a reader of one day reads no other.
 _ARCHIVED_KEY = ("coalesce(nullif(meta.id, ''), concat_ws('-', kafka_topic, kafka_partition, kafka_offset))", "changed_at", "date")
-_YEAR_10000 = 253_402_300_800
 _MAX_PAGE_BYTES = 2**40  # far above any real page, and sums still fit a long
 
 
@@ -174,7 +174,7 @@ def _is_whole(event: Column) -> Column:
 def _time_of(event: Column) -> Column:
     """The event time; null if missing or outside the years 1970 to 9999, such as milliseconds instead of seconds."""
     seconds = event["timestamp"].cast("long")
-    return F.when(seconds.between(0, _YEAR_10000 - 1), F.timestamp_seconds(seconds))
+    return F.when(seconds.between(0, YEAR_10000 - 1), F.timestamp_seconds(seconds))
 
 
 def _totals() -> tuple[Column, ...]:

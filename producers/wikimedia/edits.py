@@ -5,12 +5,10 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from contract.json_text import time_of
+from contract.json_text import YEAR_10000, time_of
 
 CANARY = "canary"
 """The meta.domain of artificial events by which Wikimedia monitors its streams."""
-
-_YEAR_10000 = 253_402_300_800
 
 Edit = dict[str, Any]
 
@@ -24,7 +22,7 @@ def _json(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 Long = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Seconds = Annotated[int, Field(ge=0, lt=_YEAR_10000)]
+Seconds = Annotated[int, Field(ge=0, lt=YEAR_10000)]
 Digits = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 Json = Annotated[str, BeforeValidator(_json)]
 
