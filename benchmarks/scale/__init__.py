@@ -1,1 +1,1 @@
-"""What a rate needs, predicted from measured costs: docs/scale.md."""
+"""What a rate needs, predicted from measured costs: docs/measured.md."""

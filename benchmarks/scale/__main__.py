@@ -5,7 +5,7 @@
 --price USD                      of a core with 4 GiB for an hour; 0.05 by default
 --measure                        takes the costs anew, in 20 minutes on two cores, and compares what follows from them with measurements
 
-The prediction is arithmetic on costs.json, which --measure writes. docs/scale.md says what it leaves out.
+The prediction is arithmetic on costs.json, which --measure writes. docs/measured.md says what it leaves out, and benchmarks/NOTES.md explains the model.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main() -> None:
 
 def prediction(costs: dict[str, Costs], rate: float, cameras: float, *, unit: float, price: float) -> Iterator[str]:
     """The lines. rate: documents a second. unit: seconds. price: of a core for an hour."""
-    yield f"{rate:,.0f} documents/s of {cameras:,.0f} cameras, unit {unit:g} s"
+    yield f"{rate:,.0f} documents/s of {cameras:,.0f} cameras"
     yield ""
     total, partitions = 0, partitions_of(costs, rate, unit)
     for query, one in costs.items():

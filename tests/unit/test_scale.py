@@ -1,4 +1,4 @@
-"""The prediction of what a rate needs: docs/scale.md."""
+"""The prediction of what a rate needs: docs/measured.md."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from benchmarks.scale.__main__ import cores_of, prediction
 from benchmarks.scale.costs import Costs, read
 
-PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "measured.md").read_text()
 PLAIN = Costs(record=1e-4, batch=2.0, batch_wall=3.0, partition_wall=0.1, parallel=0.8, state_bytes=100)
 
 
