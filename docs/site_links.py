@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/NOTES.md", *(str(page.relative_to(ROOT)) for page in (ROOT / "workshop").rglob("*.md"))]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "benchmarks/NOTES.md",
+    *(str(page.relative_to(ROOT)) for page in (ROOT / "workshop").rglob("*.md")),
+]
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)")
 _PICTURE = re.compile(r'(src(?:set)?=")([^":]+)(")')
 

@@ -21,7 +21,13 @@ from streamgauge.operations.expiry import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "NOTES.md", *PAGES, *sorted((ROOT / "workshop").rglob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "NOTES.md",
+    *PAGES,
+    *sorted((ROOT / "workshop").rglob("*.md")),
+]
 MOST_WORDS = 1200
 DEFAULTS_IN_WORDS = {"cache": "the user's cache folder", "shuffle_partitions": "the number of cores, at most 8"}
 GIGABYTES = {"README.md": 4, "docs/compose.md": 4}
