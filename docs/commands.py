@@ -1,0 +1,45 @@
+"""Writes docs/commands.md from the help of the commands: `python docs/commands.py`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from streamgauge.cli import app
+
+PAGE = Path(__file__).with_suffix(".md")
+HEAD = """# Commands
+
+`.venv/bin/streamgauge COMMAND --help` prints the same, with the possible values. An option without a default is off, zero or unset unless you set it.
+"""
+COMMAND: Any = get_command(app)
+
+
+def page() -> str:
+    """The page: a section for each command, in the order of `streamgauge --help`."""
+    return HEAD + "".join(_section(name, one, "##") for name, one in COMMAND.commands.items() if not one.hidden)
+
+
+def _section(name: str, command: Any, level: str) -> str:  # noqa: ANN401 - typer's own
+    arguments = "".join(f" {_as_argument(one)}" for one in command.params if one.param_type_name == "argument")
+    parameters = "".join(f"* {line}\n" for line in _parameters(command))
+    below = "".join(_section(f"{name} {inner}", one, "###") for inner, one in getattr(command, "commands", {}).items())
+    return f"\n{level} {name}{arguments}\n\n{command.help}\n" + (f"\n{parameters}" if parameters else "") + below
+
+
+def _as_argument(argument: Any) -> str:  # noqa: ANN401 - typer's own
+    name = argument.name.upper()
+    return f"[{name}]..." if argument.nargs < 0 else name if argument.required else f"[{name}]"
+
+
+def _parameters(command: Any) -> Iterator[str]:  # noqa: ANN401 - typer's own
+    for one in command.params:
+        if one.help and one.name != "help":
+            names = [one.name.upper()] if one.param_type_name == "argument" else [*one.opts, *one.secondary_opts]
+            default = f" (default: {one.default})" if one.default and one.default is not True and not callable(one.default) else ""
+            yield f"{', '.join(f'`{name}`' for name in names)}: {' '.join(one.help.split())}{default}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,74 @@
+"""The commands that the documents name against those of the code."""
+
+import re
+import runpy
+import shlex
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = runpy.run_path(str(ROOT / "docs" / "commands.py"))
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "workshop").rglob("*.md")),
+]
+OF_THE_WALK = {"produce weather"}
+"""What docs/add-a-domain.md adds."""
+
+
+def commands(group, prefix=""):
+    for name, command in group.commands.items():
+        yield f"{prefix}{name}", command
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{name} ")
+
+
+COMMANDS = dict(commands(REFERENCE["COMMAND"]))
+
+
+def mentions(text):
+    """The words after each `streamgauge` in code, up to a comment, a pipe or the next command."""
+    code = re.findall(r"^```.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE) + re.findall(
+        r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
+    for line in "\n".join(code).splitlines():
+        for mention in re.findall(r"(?:^|[ /])streamgauge ([a-z][^#|&;()]*)", line):
+            with suppress(ValueError):  # a quotation mark that is closed in another line
+                yield shlex.split(mention)
+
+
+def wrong(words):
+    """What of a mention the command line lacks."""
+    name = " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS | dict.fromkeys(OF_THE_WALK) else words[0]
+    if name in OF_THE_WALK:
+        return []
+    if name not in COMMANDS:
+        return [name]
+    known = {text for one in COMMANDS[name].params for text in (*one.opts, *one.secondary_opts)} | {"--help"}
+    return [f"{name} {word}" for word in words if word.startswith("--") and word.partition("=")[0] not in known]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
+def test_every_command_and_option_that_a_document_names_exists(document):
+    assert [what for words in mentions(document.read_text()) for what in wrong(words)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("`streamgauge runs`", ["runs"]),
+        ("`streamgauge verify --fast`", ["verify --fast"]),
+        ("```\n.venv/bin/streamgauge produce nest --limit 5 --slow # no\n```\n", ["produce nest --slow"]),
+        ("`streamgauge report x | sort --numeric`", []),
+    ],
+)
+def test_a_command_or_option_that_does_not_exist_is_found(text, said):
+    assert [what for words in mentions(text) for what in wrong(words)] == said
+
+
+def test_the_page_of_commands_is_that_of_the_code():
+    assert REFERENCE["PAGE"].read_text() == REFERENCE["page"](), "write it anew: .venv/bin/python docs/commands.py"
