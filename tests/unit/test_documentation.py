@@ -186,6 +186,16 @@ def test_the_code_names_documents_that_exist():
     assert missing == set()
 
 
+def test_the_lines_that_newcomers_meet_are_those_of_the_code():
+    code = "".join(
+        path.read_text() for room in ("contract", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")
+    )
+    code += (ROOT / "Makefile").read_text()
+    printed = re.findall(r"\*\*`(.+?)`\*\*", (ROOT / "docs" / "trouble.md").read_text())
+    assert printed
+    assert [line for line in printed if line not in code] == []
+
+
 def test_the_readme_stays_short():
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 100, "move what is reference to docs/"
