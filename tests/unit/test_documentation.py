@@ -196,6 +196,12 @@ def test_the_lines_that_newcomers_meet_are_those_of_the_code():
     assert [line for line in printed if line not in code] == []
 
 
+def test_the_map_of_the_code_names_what_is_there():
+    named_there = re.findall(r"`(\w+)` in \[([^]]+)\]", (ROOT / "docs" / "code.md").read_text())
+    assert named_there
+    assert [name for name, path in named_there if not re.search(rf"^(def|class) {name}\b", (ROOT / path).read_text(), re.MULTILINE)] == []
+
+
 def test_the_readme_stays_short():
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 100, "move what is reference to docs/"
