@@ -1,4 +1,4 @@
-"""The catalogue of examples prints what docs/transforms.md shows."""
+"""The catalogue of examples prints what workshop/examples/README.md shows."""
 
 import io
 import re
@@ -12,7 +12,7 @@ from running import PROCESS_SECONDS, environment
 from contract.settings import Settings
 from workshop.examples.__main__ import EXAMPLES, main
 
-PAGE = (Path(__file__).parents[2] / "docs" / "transforms.md").read_text()
+PAGE = (Path(__file__).parents[2] / "workshop" / "examples" / "README.md").read_text()
 SHOWN = {name: text.strip() for name, text in re.findall(r"^### (\w+)\n.*?^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)}
 PRINTED_BY_JAVA = "console_sink"
 
