@@ -164,7 +164,7 @@ def test_live_edits_take_the_place_of_simulated_ones(stack):
         done = stack.compose("--profile", "live", "up", "--detach", "--no-build", "produce-wikimedia-live", WIKIMEDIA_URL=server.url)
         assert done.returncode == 0, done.stderr
         eventually(lambda: missing() == set(), "every edit that the live stream has")
-    assert ended_since(begun) == []
+    assert set(ended_since(begun)) <= {"topics: exit code 0"}, "only what creates the topics ends"
 
 
 def test_nothing_is_left_of_it(stack):
