@@ -106,12 +106,17 @@ def create_own_topics(queries: Iterable[Query], settings: Settings) -> None:
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:
     found = (query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))
-    return tuple(
-        replace(query, real_time=settings.real_time) if settings.real_time and _fits_real_time(query) else query for query in found
-    )
+    return tuple(_in_real_time(query, settings.real_time) if settings.real_time and _fits_real_time(query) else query for query in found)
+
+
+def _in_real_time(query: Query, checkpoint_interval: str) -> Query:
+    """The query in Spark's real-time mode, which has output mode update alone. Dead letters are appended in it, too: each is a new row."""
+    return replace(query, real_time=checkpoint_interval, mode="update")
 
 
 def _fits_real_time(query: Query) -> bool:
     """Whether Spark runs the query in real-time mode: no files, no session windows, no transformWithState from Python, no foreachBatch."""
-    is_in_kafka = isinstance(query.source, KafkaTopic) and isinstance(query.sink, CompactedTopic)
-    return is_in_kafka and query.mode == "update" and not query.has_timers and not query.session_gap
+    if not isinstance(query.source, KafkaTopic):
+        return False
+    counts = isinstance(query.sink, CompactedTopic) and query.mode == "update" and not query.has_timers and not query.session_gap
+    return counts or isinstance(query.sink, DeadLetterTopic)

@@ -44,17 +44,21 @@ def test_a_query_on_request_runs_by_name_only_and_belongs_to_this_place_once_it_
     assert names(run_here(settings)) == {*by_default, ON_REQUEST}
 
 
-def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic(tmp_path):
+def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic_and_the_dead_letters(tmp_path):
     known_here = known(Settings(home=tmp_path, real_time="10 seconds"))
     assert {query.name for query in known_here if query.real_time and not is_beside(query)} == {
         "nest-camera-stats",
         "nest-crowds",
+        "nest-dead-letters",
         "nest-temperatures",
         "taxi-borough-stats",
+        "taxi-dead-letters",
         "taxi-flows",
+        "wikimedia-dead-letters",
         "wikimedia-edit-stats",
         "wikimedia-wiki-stats",
     }
+    assert {query.mode for query in known_here if query.real_time} == {"update"}, "Spark has no other mode there"
     (nest,) = (query for query in known_here if query.name == "nest-camera-stats")
     assert str(nest.checkpoint_name) == "nest-camera-stats-v1-real-time"
 
