@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -102,10 +103,14 @@ class Query:
         rows = self.decoded(records, schemas)
         if self.event_time is not None:
             delay, skew = self.watermark or settings.watermark, self.skew or settings.partition_skew
-            if self.real_time:
-                return self.transformed(rows.withWatermark(self.event_time, delay).drop(*ORIGIN))
             rows = with_partition_watermarks(rows, self.event_time, delay=delay, skew=skew, partitions=partitions, branches=branches)
         return self.transformed(rows)
+
+    def united(self, streams: Sequence[DataFrame], settings: Settings, schemas: WriterSchemas | None) -> DataFrame:
+        """As `streamed`, in real-time mode: each of `streams`, of records, has a watermark of its own, and the last one is the query's."""
+        event_time, delay = str(self.event_time), self.watermark or settings.watermark
+        rows = [self.decoded(records, schemas).withWatermark(event_time, delay).drop(*ORIGIN) for records in streams]
+        return self.transformed(reduce(DataFrame.union, rows))
 
     def decoded(self, records: DataFrame, schemas: WriterSchemas | None) -> DataFrame:
         """The first half of `result`: `records` decoded into rows."""

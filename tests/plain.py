@@ -62,10 +62,11 @@ def write_topic(
     values: Iterable[bytes | None],
     *,
     partitions: int | None = None,
+    to: int | None = None,
     key: bytes | None = None,
     clock: Callable[[int], datetime] | None = None,
 ) -> None:
-    """Sends `values`, each with `key`: without one, in the bursts to one partition and then another that librdkafka makes of them, or one after the other to `partitions`.
+    """Sends `values`, each with `key`: without one, in the bursts to one partition and then another that librdkafka makes of them, or one after the other to `partitions`, or all `to` one.
 
     clock: the time of record 0, 1, 2 ... that a simulation states.
     """
@@ -79,7 +80,8 @@ def write_topic(
     )
     for number, value in enumerate(values):
         headers = None if clock is None else [("clock_ms", b"%d" % round(clock(number).timestamp() * 1000))]
-        producer.produce(topic, value, key, partition=-1 if partitions is None else number % partitions, headers=headers)
+        partition = to if to is not None else -1 if partitions is None else number % partitions
+        producer.produce(topic, value, key, partition=partition, headers=headers)
         producer.poll(0)
     assert producer.flush(60) == 0, f"Kafka at {settings.bootstrap_servers} did not take all records for {topic} in 60 s"
 

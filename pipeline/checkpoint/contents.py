@@ -111,11 +111,21 @@ class Checkpoint:
         text = text_of(self.folder / "offsets" / str(planned[-1])) if (planned := self.planned) else None
         return None if text is None else max(len(text.splitlines()) - 2, 1)
 
+    @property
+    def partitions(self) -> list[list[Partition]]:
+        """The partitions that each source has read, which later runs must leave to it. Empty before the first batch is planned."""
+        path = self.folder / "offsets" / str(self.planned[-1] if self.planned else 0)
+        sources = (text_of(path) or "").splitlines()[2:]
+        return [[] if source == "-" else sorted(offsets_of(_parsed(source, path))) for source in sources]
+
     def first_offsets(self) -> Offsets:
         """The offsets where the query started, for the partitions that existed then. Newer partitions start at 0."""
-        path = self.folder / "sources" / "0" / "0"
-        text = text_of(path)
-        return {} if text is None else offsets_of(_parsed(_lines(text, path)[1], path))
+        first: dict[Partition, int] = {}
+        for source in names_in(self.folder / "sources"):
+            path = self.folder / "sources" / source / "0"
+            if text := text_of(path):
+                first |= offsets_of(_parsed(_lines(text, path)[1], path))
+        return first
 
     def watermark_after(self, number: int) -> int | None:
         """The watermark, in ms, after batch `number`. None when its commit does not exist or has none."""

@@ -27,7 +27,7 @@ A start that fails is a failure like any other, except that a StreamgaugeError, 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -38,6 +38,7 @@ from py4j.protocol import Py4JJavaError
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import KafkaUnavailable, TopicMissing
 from contract.settings import Settings
+from pipeline.checkpoint.contents import Partition
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.measures import Failure, failure_of
@@ -190,6 +191,13 @@ class QueryLife:
             self.state = State.ENDED
             if not self._run.stop():
                 self._around.say(f"{self.name} did not stop in time and was cut off; its next start resumes from its checkpoint")
+
+    def follow(self, partitions: Collection[Partition]) -> None:
+        """Restarts a run that does not read all `partitions` of its source."""
+        if self._run is not None and self.state is State.RUNNING and not self._run.reads(partitions):
+            self._around.say(f"{self.name} restarts from its checkpoint: {self.query.source.name} has more partitions than it reads")
+            self.stop()
+            self._be_due()
 
     def abandon(self, why: StreamgaugeError) -> None:
         """Stops the run now and gives the query up."""

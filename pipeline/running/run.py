@@ -3,9 +3,9 @@
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
@@ -17,7 +17,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from contract.storage.paths import names_in
-from pipeline.checkpoint.contents import Checkpoint, Partition, batch_of
+from pipeline.checkpoint.contents import Checkpoint, Partition, batch_of, nested, offsets_of
 from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
@@ -25,6 +25,7 @@ from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
+from pipeline.running.watermarks import shares
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import check_timestamps, first_and_end_offsets
@@ -37,10 +38,19 @@ class Run:
     """A run that Spark has started. has_begun: whether it has completed a batch or found that there is nothing to do."""
 
     def __init__(
-        self, running: StreamingQuery, journal: BatchJournal | None, publish_plan: Callable[[], bool], schemas: WriterSchemas | None
+        self,
+        running: StreamingQuery,
+        journal: BatchJournal | None,
+        publish_plan: Callable[[], bool],
+        schemas: WriterSchemas | None,
+        assigned: Collection[Partition] | None = None,
     ) -> None:
-        """publish_plan: called after each batch until it returns that there was a plan. schemas: that it decodes with."""
+        """publish_plan: called after each batch until it returns that there was a plan. schemas: that it decodes with.
+
+        assigned: the partitions that it reads; None if Spark looks for new ones.
+        """
         self.running, self.schemas, self.has_begun = running, schemas, False
+        self._assigned = assigned
         self._journal, self._publish_plan, self._has_plan = journal, publish_plan, False
 
     def call_at_end(self, ended: Callable[[], None]) -> None:
@@ -58,6 +68,10 @@ class Run:
         """The text of the exception that ended the run. None if there was none."""
         error = self.running.exception()
         return None if error is None else str(error)
+
+    def reads(self, partitions: Collection[Partition]) -> bool:
+        """Whether it reads all `partitions`."""
+        return self._assigned is None or set(partitions) <= set(self._assigned)
 
     @property
     def last_batch(self) -> int:
@@ -134,11 +148,19 @@ class Starter:
         self._progress.resumes_at(query.name, ends)
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
-        records = source.stream(self._spark, self._settings)
-        running = self._write(query, query.streamed(records, self._settings, partitions, contents.sources, schemas), checkpoint)
+        running = self._write(query, self._rows(query, partitions, contents, schemas), checkpoint)
         if versions:
             self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(versions)} is kept")
-        return Run(running, journal, lambda: self._publish_plan(query, running), schemas)
+        assigned = partitions if _has_sources_of_partitions(query) else None
+        return Run(running, journal, lambda: self._publish_plan(query, running), schemas, assigned)
+
+    def _rows(self, query: Query, partitions: Sequence[Partition], contents: Checkpoint, schemas: WriterSchemas | None) -> DataFrame:
+        source = query.source
+        if _has_sources_of_partitions(query):
+            streams = cast("KafkaTopic", source).streams(self._spark, self._settings, shares(partitions, contents.partitions))
+            return query.united(streams, self._settings, schemas)
+        records = source.stream(self._spark, self._settings)
+        return query.streamed(records, self._settings, partitions, contents.sources, schemas)
 
     def check_source(self, query: Query) -> list[Partition]:
         """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
@@ -212,7 +234,7 @@ class Starter:
             return []
         try:
             error = failed.running._jsq.exception().get()
-            start, end = _first_offsets(error.startOffset()) or "earliest", _first_offsets(error.endOffset())
+            start, end = _offsets(error.startOffset()) or "earliest", _offsets(error.endOffset())
             return schema_ids(query.source.batch_from(self._spark, self._settings, start, end), failed.schemas) if end else []
         except SparkFailure:  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return []
@@ -227,10 +249,15 @@ class Starter:
         return is_alive(self._spark)
 
 
-def _first_offsets(of_sources: str) -> str | None:
-    """The offsets of the first source, in JSON, from Spark's text on all: [{"topic":{"0":5}}, ...]; None for [-], before the first batch."""
+def _has_sources_of_partitions(query: Query) -> bool:
+    """Whether each partition is a source of its own, for its watermark. In real-time mode, Spark takes no source twice in a union."""
+    return query.real_time is not None and query.event_time is not None and isinstance(query.source, KafkaTopic)
+
+
+def _offsets(of_sources: str) -> str | None:
+    """The offsets of all sources in JSON, from Spark's text: [{"topic":{"0":5}}, ...]; None for [-], before the first batch."""
     try:
-        return json.dumps(json.loads(of_sources)[0])
+        return json.dumps(nested({which: offset for source in json.loads(of_sources) for which, offset in offsets_of(source).items()}))
     except ValueError:
         return None
 

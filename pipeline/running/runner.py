@@ -137,13 +137,13 @@ class Runner:
             self._alert(alerts, level, PIPELINE, what)
 
     def _check_sources(self) -> None:
-        """Now and then, abandons the queries whose source is another than when they started."""
+        """Now and then, abandons the queries whose source is another than when they started, and restarts those that cannot read all of it."""
         if time.monotonic() < self._sources_due:
             return
         self._sources_due = time.monotonic() + SOURCES_SECONDS
         for life in self._running:
             try:
-                self._starter.check_source(life.query)
+                self._calls.put(partial(life.follow, self._starter.check_source(life.query)))
             except Unavailable:
                 return
             except TopicMissing:  # Spark fails, and the next start says so

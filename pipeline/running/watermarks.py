@@ -15,12 +15,28 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 
+from pipeline.checkpoint.contents import Partition
+
 MAX_BRANCHES = 32
 """The maximum number of branches. More make planning too slow; beyond this, several partitions share a branch."""
 
 
+def shares(partitions: Sequence[Partition], read: Sequence[Sequence[Partition]]) -> list[list[Partition]]:
+    """The partitions of each source of a query in real-time mode, MAX_BRANCHES sources at most.
+
+    read: the partitions that each source has read so far, which a checkpoint fixes, as it fixes their number. Empty before the first run.
+    A partition that was added later joins the source with the fewest.
+    """
+    found: list[list[Partition]] = [list(of_source) for of_source in read] or [[] for _ in partitions[:MAX_BRANCHES]]
+    taken = {which for of_source in found for which in of_source}
+    for which in partitions:
+        if which not in taken:
+            min(found, key=len).append(which)
+    return found
+
+
 def with_partition_watermarks(
-    rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[tuple[str, int]], branches: int | None
+    rows: DataFrame, event_time: str, *, delay: str, skew: str, partitions: Sequence[Partition], branches: int | None
 ) -> DataFrame:
     """Adds a watermark on `event_time`: the minimum of the partitions' own watermarks.
 

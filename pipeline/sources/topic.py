@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.errors import StreamgaugeError
 from contract.kafka.errors import no_answer
 from contract.settings import Settings
-from pipeline.checkpoint.contents import Partition
+from pipeline.checkpoint.contents import Partition, nested, offsets_of
 from pipeline.sources.kafka import first_and_end_offsets, records_from, source_partitions, stream_of_records
 
 ANSWER_SECONDS = 10
@@ -64,6 +64,18 @@ class KafkaTopic:
         """A stream of the columns of kafka.RECORD."""
         settings = replace(settings, starting_offsets="earliest") if self.is_table else settings
         return stream_of_records(spark, settings, self._selection)
+
+    def streams(self, spark: SparkSession, settings: Settings, shares: Iterable[Sequence[Partition]]) -> list[DataFrame]:
+        """A stream as `stream` for each of `shares`. A partition that is in none of them is not read."""
+        starts = settings.starting_offsets
+        streams = []
+        for share in shares:
+            assigned = {topic: sorted(map(int, numbers)) for topic, numbers in nested(dict.fromkeys(share, 0)).items()}
+            if starts.startswith("{"):  # Spark takes those of the partitions that it reads, and no others
+                own = nested({which: offset for which, offset in offsets_of(json.loads(starts)).items() if which in share})
+                settings = replace(settings, starting_offsets=json.dumps(own))
+            streams.append(stream_of_records(spark, settings, {"assign": json.dumps(assigned)}))
+        return streams
 
     def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
         """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""

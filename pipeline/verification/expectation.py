@@ -49,6 +49,8 @@ class Expectation:
         prefix, skew = self._prefix, self._query.skew or self._check.settings.partition_skew
         if not prefix.is_cut:
             return 0
+        if self._query.real_time:  # there is no bound on how far an idle partition holds the watermark back
+            return None
         cut = {which: start for which, start in prefix.starts.items() if start > prefix.first.get(which, 0)}
         batches = iter(prefix.batches)
         last = next((batch for batch in batches if all(batch.ends.get(which, 0) >= start for which, start in cut.items())), None)

@@ -1,20 +1,26 @@
 """Queries in Spark's real-time mode, run by the environment `realtime/`, whose Spark is newer than that of these tests."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from plain import results
+from confluent_kafka.admin import AdminClient, NewPartitions
+from plain import START, dropped, one_camera, read_topic, results, write_topic
 from running import below, environment, eventually
 
 from pipeline.checkpoint.contents import Checkpoint
 
 PROGRAM = str(Path(__file__).parents[2] / "realtime" / ".venv" / "bin" / "streamgauge")
-QUERY = "nest-camera-stats"
+QUERY, LETTERS = "nest-camera-stats", "nest-dead-letters"
 DOCUMENTS = 6000
+STOP_SECONDS = 5
 
 
 @pytest.fixture
@@ -28,9 +34,36 @@ def run_by_realtime(*arguments, settings):
     return done.stdout
 
 
-def verified(settings):
-    (outcome,) = json.loads(run_by_realtime("verify", QUERY, "--format", "json", settings=settings))
+def verified(settings, query=QUERY):
+    (outcome,) = json.loads(run_by_realtime("verify", query, "--format", "json", settings=settings))
     return outcome
+
+
+@contextmanager
+def running(settings):
+    """The query and its dead letters in a process of their own, until the end of the block."""
+    with subprocess.Popen([PROGRAM, "run", QUERY], env=environment(settings), stderr=subprocess.PIPE, text=True) as pipeline:
+        try:
+            yield pipeline
+        finally:
+            pipeline.kill()
+
+
+def checkpoint_of(settings, query=QUERY):
+    return Checkpoint(Path(settings.checkpoints) / f"{query}-v1-real-time")
+
+
+def checkpointed(settings):
+    """Waits until what is counted now is in a checkpoint, and the watermark follows it."""
+    last = checkpoint_of(settings).last_committed
+    eventually(lambda: checkpoint_of(settings).last_committed > last + 1, "two checkpoints")
+
+
+def see(settings, hour, partition):
+    """A sighting, by a camera of its own, in an hour of the first day; and its count."""
+    write_topic(settings, "nest-logs", [one_camera(f"cam-{hour}-{partition}", START + timedelta(hours=hour))], to=partition)
+    window = f"{START + timedelta(hours=hour):%Y-%m-%dT%H:%M:%SZ}"
+    eventually(lambda: results(settings).get(("unknown", window)), f"the sighting at {hour}:00 on partition {partition}")
 
 
 def frozen_ahead(pipeline, checkpoint, settings):
@@ -47,7 +80,7 @@ def frozen_ahead(pipeline, checkpoint, settings):
 
 
 def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_and_exact_after_the_next_run(real_time):
-    checkpoint = Checkpoint(Path(real_time.checkpoints) / f"{QUERY}-v1-real-time")
+    checkpoint = checkpoint_of(real_time)
     produce = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--rate", "200", "--limit", str(DOCUMENTS), "--speed-up", "60"]
     with subprocess.Popen([PROGRAM, "run", QUERY], env=environment(real_time)) as pipeline:
         try:
@@ -65,3 +98,37 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
 
     outcome = verified(real_time)
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", DOCUMENTS, 0)
+
+
+def test_a_partition_that_is_hours_behind_another_loses_nothing(real_time):
+    with running(real_time):
+        see(real_time, 1, 0)
+        see(real_time, 20, 1)
+        see(real_time, 19, 2)
+        checkpointed(real_time)
+        see(real_time, 2, 0)
+    assert dropped(real_time, QUERY) == 0
+
+
+def test_an_added_partition_is_read_after_a_restart_and_nothing_twice(real_time):
+    admin = AdminClient({"bootstrap.servers": real_time.bootstrap_servers})
+    with running(real_time):
+        see(real_time, 1, 0)
+        checkpointed(real_time)
+        admin.create_partitions([NewPartitions("nest-logs", 4)])["nest-logs"].result()
+        see(real_time, 2, 3)
+    outcome = verified(real_time)
+    assert (outcome["verdict"], sum(results(real_time).values())) == ("right", 2)
+
+
+def test_dead_letters_are_written_at_once_and_a_stop_takes_seconds(real_time):
+    with running(real_time) as pipeline:
+        see(real_time, 1, 0)
+        write_topic(real_time, "nest-logs", [b"{"])
+        eventually(lambda: read_topic(real_time, "dead-letters"), "the dead letter")
+        begun = time.monotonic()
+        pipeline.send_signal(signal.SIGINT)
+        _, said = pipeline.communicate()
+    assert time.monotonic() - begun < STOP_SECONDS, said
+    assert "cut off" not in said
+    assert verified(real_time, LETTERS)["verdict"] == "right"

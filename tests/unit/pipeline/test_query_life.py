@@ -22,12 +22,16 @@ class FakeRun:
 
     def __init__(self):
         self.failure, self.has_begun, self.last_batch, self.is_in_batch, self.is_stopped = None, False, -1, False, False
+        self.assigned = {("nyc-taxi", 0), ("nyc-taxi", 1)}
 
     def call_at_end(self, ended):
         self.ended = ended
 
     def on_progress(self, _):
         self.has_begun = True
+
+    def reads(self, partitions):
+        return set(partitions) <= self.assigned
 
     def stop(self):
         self.is_stopped = True
@@ -346,3 +350,13 @@ def test_a_run_that_fails_while_it_is_to_end_is_not_restarted(tmp_path):
     world.end_run("boom")
     assert life.state is State.ENDED
     assert world.alerts == []
+
+
+@pytest.mark.parametrize(("partitions", "is_stopped"), [(2, False), (3, True)], ids=["those that it reads", "one more"])
+def test_a_run_that_does_not_read_a_new_partition_is_restarted(tmp_path, partitions, is_stopped):
+    world = World(tmp_path)
+    life = world.life()
+    life.start()
+    life.follow([("nyc-taxi", number) for number in range(partitions)])
+    assert (world.runs[0].is_stopped, life.due == world.now) == (is_stopped, is_stopped)
+    assert (world.said[-1] == f"{life.name} restarts from its checkpoint: nyc-taxi has more partitions than it reads") == is_stopped
