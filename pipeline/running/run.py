@@ -141,16 +141,17 @@ class Starter:
         journal = None
         if query.event_time is not None:
             journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
-        others = [] if contents.planned else others_of_query(checkpoint.name, self._settings)
-        versions = [str(other.name) for other in others if other.name.mode == checkpoint.name.mode]
+        others = [] if contents.planned else [other.name for other in others_of_query(checkpoint.name, self._settings)]
+        older = [name for name in others if name.mode == checkpoint.name.mode]
         committed = contents.batch(contents.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
         self._progress.resumes_at(query.name, ends)
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
         running = self._write(query, self._rows(query, partitions, contents, schemas), checkpoint)
-        if versions:
-            self._say(f"{query.name} recounts from the start as version {query.version}; checkpoint {', '.join(versions)} is kept")
+        if others:
+            how = f"as version {query.version}" if older else f"in mode {checkpoint.name.mode}"
+            self._say(f"{query.name} recounts from the start {how}; checkpoint {', '.join(map(str, older or others))} is kept")
         assigned = partitions if _has_sources_of_partitions(query) else None
         return Run(running, journal, lambda: self._publish_plan(query, running), schemas, assigned)
 

@@ -184,6 +184,14 @@ def test_a_version_that_was_raised_recounts_from_the_start(spark, platform):
     assert values(platform, result) == ["a", "b"]
 
 
+def test_another_mode_recounts_from_the_start_and_says_so(spark, platform):
+    source, result = topic(platform), topic(platform)
+    write_topic(platform, source.name, [b"a"])
+    assert run_once(spark, platform, copying(source, result)) == ["copies runs"]
+    said = run_once(spark, platform, replace(copying(source, result), mode="update"))
+    assert said == ["copies recounts from the start in mode update; checkpoint copies-v1-append is kept", "copies runs"]
+
+
 @dataclass(frozen=True)
 class Gate:
     """A sink, each batch of which waits until the test lets it pass."""
