@@ -85,7 +85,7 @@ class Surroundings:
 
 
 class QueryLife:
-    """One query. All its methods run in one thread.
+    """One query. Its methods run one after another, nearly all in one thread.
 
     state: its current state. due: when to start it, on the clock; infinite unless it is DUE or WAITING. failure: why it was given up.
     """

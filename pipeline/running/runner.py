@@ -4,6 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -40,7 +41,7 @@ class Runner:
     After a stop request, the current batches may finish first.
 
     Everything happens in the thread that calls `run`, in order of arrival. Other threads (those that wait for the end of a run, Spark's
-    listener) and signals only put calls into a queue. There is no polling.
+    listener) and signals only put calls into a queue. There is no polling. Only at the end does each query stop in a thread of its own.
     """
 
     def __init__(
@@ -188,14 +189,12 @@ class Runner:
     def _stop_all(self) -> None:
         """Stops each query after its current batch, or at the deadline."""
         deadline = time.monotonic() + FINISH_SECONDS
-        for life in self._lives.values():
-            life.finish()
+        _at_once(QueryLife.finish, self._lives.values())
         if names := [life.name for life in self._running]:
             self.say(f"stopping: {', '.join(names)} may take up to {FINISH_SECONDS} s to finish a batch")
         while self._running and time.monotonic() < deadline:
             self._do_next(deadline)
-        for life in self._running:
-            life.stop()
+        _at_once(QueryLife.stop, self._running)
 
     def _do_the_rest(self) -> None:
         """Executes the remaining calls, so that every completed batch reaches the journal."""
@@ -214,6 +213,12 @@ class Runner:
     def _unless_jvm_gone(call: Callable[[], None]) -> None:
         with contextlib.suppress(Py4JError, ConnectionError):  # the queries ended with the JVM, and the caller finds out by itself
             call()
+
+
+def _at_once(stop: Callable[[QueryLife], None], lives: Collection[QueryLife]) -> None:
+    """Calls `stop` for each, and waits for all: Spark takes up to seconds for each, most of which it waits."""
+    with ThreadPoolExecutor(max(len(lives), 1)) as threads:
+        list(threads.map(stop, lives))
 
 
 def _failures(given_up: Iterable[QueryLife]) -> str:
