@@ -14,7 +14,7 @@ from contract.storage.checkpoint_names import REAL_TIME, CheckpointPlace
 from contract.storage.paths import StoragePath
 from pipeline.checkpoint.contents import FILES, Batch, Checkpoint, Offsets
 from pipeline.checkpoint.journal import known_batches
-from pipeline.sources.kafka import first_and_end_offsets, records_between
+from pipeline.sources.kafka import first_and_end_offsets, records_between, source_partitions
 
 _LOOKS, _SECONDS_BETWEEN = 100, 0.02
 T = TypeVar("T")
@@ -117,10 +117,14 @@ class SourceRecords:
         return []
 
     def _with_the_rest(self, batches: tuple[Batch, ...], committed: int) -> tuple[int, tuple[Batch, ...]]:
-        """The committed batches and one more, with everything that the topic holds: in real-time mode, a batch has no plan until it ends."""
+        """The committed batches and one more, with everything that the topic holds: in real-time mode, a batch has no plan until it ends.
+
+        It may read partitions that no earlier batch has read.
+        """
         known = tuple(batch for batch in batches if batch.number <= committed)
-        topics = {which for batch in known for which in batch.ends} or Checkpoint(self.place.folder).first_offsets().keys()
-        ends = {which: end for which, (_, end) in first_and_end_offsets(self.settings, topics).items()}
+        read = {which for batch in known for which in batch.ends} or Checkpoint(self.place.folder).first_offsets().keys()
+        partitions = [which for topic in {topic for topic, _ in read} for which in source_partitions(self.settings, topic)]
+        ends = {which: end for which, (_, end) in first_and_end_offsets(self.settings, partitions).items()}
         watermark_ms = Checkpoint(self.place.folder).watermark_after(committed) or 0
         return committed + 1, (*known, Batch(committed + 1, ends, watermark_ms))
 
