@@ -11,8 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from avro import V2, change, serialized
 from confluent_kafka.admin import AdminClient, NewPartitions
-from plain import START, dropped, one_camera, read_topic, results, write_topic
+from plain import START, dropped, folded, one_camera, read_topic, results, write_topic
 from running import below, environment, eventually
 
 from pipeline.checkpoint.contents import Checkpoint
@@ -40,9 +41,11 @@ def verified(settings, query=QUERY):
 
 
 @contextmanager
-def running(settings):
-    """The query and its dead letters in a process of their own, until the end of the block."""
-    with subprocess.Popen([PROGRAM, "run", QUERY], env=environment(settings), stderr=subprocess.PIPE, text=True) as pipeline:
+def running(settings, *queries):
+    """The queries, or QUERY, and their dead letters in a process of their own, until the end of the block."""
+    with subprocess.Popen(
+        [PROGRAM, "run", *(queries or (QUERY,))], env=environment(settings), stderr=subprocess.PIPE, text=True
+    ) as pipeline:
         try:
             yield pipeline
         finally:
@@ -53,10 +56,15 @@ def checkpoint_of(settings, query=QUERY):
     return Checkpoint(Path(settings.checkpoints) / f"{query}-v1-real-time")
 
 
-def checkpointed(settings):
+def records_in(checkpoint):
+    batch = checkpoint.batch(checkpoint.last_committed)
+    return sum(batch.ends.values()) if batch else 0
+
+
+def checkpointed(settings, query=QUERY):
     """Waits until what is counted now is in a checkpoint, and the watermark follows it."""
-    last = checkpoint_of(settings).last_committed
-    eventually(lambda: checkpoint_of(settings).last_committed > last + 1, "two checkpoints")
+    last = checkpoint_of(settings, query).last_committed
+    eventually(lambda: checkpoint_of(settings, query).last_committed > last + 1, "two checkpoints")
 
 
 def see(settings, hour, partition):
@@ -64,6 +72,20 @@ def see(settings, hour, partition):
     write_topic(settings, "nest-logs", [one_camera(f"cam-{hour}-{partition}", START + timedelta(hours=hour))], to=partition)
     window = f"{START + timedelta(hours=hour):%Y-%m-%dT%H:%M:%SZ}"
     eventually(lambda: results(settings).get(("unknown", window)), f"the sighting at {hour}:00 on partition {partition}")
+
+
+def stopped(pipeline):
+    """What the pipeline said; fails if it took long to stop."""
+    begun = time.monotonic()
+    pipeline.send_signal(signal.SIGINT)
+    _, said = pipeline.communicate()
+    assert time.monotonic() - begun < STOP_SECONDS, said
+    assert "cut off" not in said
+    return said
+
+
+def edits(settings):
+    return sum(row["edits"] for row in folded(settings, "wikimedia-wiki-stats").values())
 
 
 def frozen_ahead(pipeline, checkpoint, settings):
@@ -79,7 +101,7 @@ def frozen_ahead(pipeline, checkpoint, settings):
     return None
 
 
-def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_and_exact_after_the_next_run(real_time):
+def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_and_exact_after_a_restart(real_time):
     checkpoint = checkpoint_of(real_time)
     produce = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--rate", "200", "--limit", str(DOCUMENTS), "--speed-up", "60"]
     with subprocess.Popen([PROGRAM, "run", QUERY], env=environment(real_time)) as pipeline:
@@ -94,20 +116,27 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
     killed = verified(real_time)
     assert (killed["verdict"], killed["records"] < DOCUMENTS) == ("right", True)
 
-    run_by_realtime("run", QUERY, "--once", settings=real_time)
+    with running(real_time) as pipeline:
+        eventually(lambda: records_in(checkpoint) == DOCUMENTS, "a checkpoint of all documents")
+        stopped(pipeline)
 
     outcome = verified(real_time)
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", DOCUMENTS, 0)
 
 
 def test_a_partition_that_is_hours_behind_another_loses_nothing(real_time):
-    with running(real_time):
+    with running(real_time) as pipeline:
         see(real_time, 1, 0)
         see(real_time, 20, 1)
         see(real_time, 19, 2)
         checkpointed(real_time)
         see(real_time, 2, 0)
+        stopped(pipeline)
     assert dropped(real_time, QUERY) == 0
+
+    run_by_realtime("run", QUERY, "--once", settings=real_time)
+    outcome = verified(real_time)
+    assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", 4, 0)
 
 
 def test_an_added_partition_is_read_after_a_restart_and_nothing_twice(real_time):
@@ -122,13 +151,30 @@ def test_an_added_partition_is_read_after_a_restart_and_nothing_twice(real_time)
 
 
 def test_dead_letters_are_written_at_once_and_a_stop_takes_seconds(real_time):
+    poison = [b"{", None, b"\xff\xfe", b"[]", b'{"devices": 7}']
     with running(real_time) as pipeline:
         see(real_time, 1, 0)
-        write_topic(real_time, "nest-logs", [b"{"])
-        eventually(lambda: read_topic(real_time, "dead-letters"), "the dead letter")
-        begun = time.monotonic()
-        pipeline.send_signal(signal.SIGINT)
-        _, said = pipeline.communicate()
-    assert time.monotonic() - begun < STOP_SECONDS, said
-    assert "cut off" not in said
+        write_topic(real_time, "nest-logs", poison)
+        eventually(lambda: len(read_topic(real_time, "dead-letters")) == len(poison), "the dead letters")
+        see(real_time, 2, 0)
+        checkpointed(real_time, LETTERS)
+        stopped(pipeline)
     assert verified(real_time, LETTERS)["verdict"] == "right"
+
+
+def test_a_new_schema_is_read_an_unknown_one_is_a_dead_letter_and_six_queries_stop_at_once(real_time, fresh_registry):
+    def write(values):
+        write_topic(real_time, "wikimedia", values)
+
+    noon = round(START.timestamp()) + 12 * 3600
+    with running(real_time, QUERY, "taxi-borough-stats", "wikimedia-wiki-stats") as pipeline:
+        write(serialized(fresh_registry, [change(1, at=noon)]))
+        eventually(lambda: edits(real_time) == 1, "the edit of the first schema")
+        (newer,) = serialized(fresh_registry, [change(2, at=noon)], V2)
+        unknown = b"\x00" + (4711).to_bytes(4, "big") + newer[5:]
+        write([newer, unknown])
+        eventually(lambda: edits(real_time) == 2, "the edit of the second schema")
+        eventually(lambda: [letter.value() for letter in read_topic(real_time, "dead-letters")] == [unknown], "the dead letter")
+        checkpointed(real_time, "wikimedia-wiki-stats")
+        stopped(pipeline)
+    assert verified(real_time, "wikimedia-wiki-stats")["verdict"] == "right"
