@@ -1,6 +1,7 @@
 """Queries that fail, in a real pipeline: the others go on, a person is told, and what can mend itself does."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost_when_there_is_space_again(fres
     small = tmp_path / "small"
     small.mkdir()
     write_topic(fresh, "nest-logs", cameras(10))
-    run = f"mount -t tmpfs -o size=400m tmpfs {small} && exec {sys.executable} -m streamgauge.cli run nest-archive"
+    run = f"mount -t tmpfs -o size=400m tmpfs {shlex.quote(str(small))} && exec {shlex.quote(sys.executable)} -m streamgauge.cli run nest-archive"
     variables = {"STREAMGAUGE_HOME": str(small), "STREAMGAUGE_RESTART_LIMIT": "10"}
     log = tmp_path / "pipeline.txt"
     with (
