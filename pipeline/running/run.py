@@ -151,7 +151,9 @@ class Starter:
         running = self._write(query, self._rows(query, partitions, contents, schemas), checkpoint)
         if others:
             how = f"as version {query.version}" if older else f"in mode {checkpoint.name.mode}"
-            self._say(f"{query.name} recounts from the start {how}; checkpoint {', '.join(map(str, older or others))} is kept")
+            names = ", ".join(map(str, older or others))
+            kept = f"checkpoint {names} is kept" if len(older or others) == 1 else f"checkpoints {names} are kept"
+            self._say(f"{query.name} recounts from the start {how}; {kept}")
         assigned = partitions if _has_sources_of_partitions(query) else None
         return Run(running, journal, lambda: self._publish_plan(query, running), schemas, assigned)
 
