@@ -143,17 +143,18 @@ class Starter:
             journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         others = [] if contents.planned else [other.name for other in others_of_query(checkpoint.name, self._settings)]
         older = [name for name in others if name.mode == checkpoint.name.mode]
+        kept = older or others
         committed = contents.batch(contents.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
         self._progress.resumes_at(query.name, ends)
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
         running = self._write(query, self._rows(query, partitions, contents, schemas), checkpoint)
-        if others:
+        if kept:
             how = f"as version {query.version}" if older else f"in mode {checkpoint.name.mode}"
-            names = ", ".join(map(str, older or others))
-            kept = f"checkpoint {names} is kept" if len(older or others) == 1 else f"checkpoints {names} are kept"
-            self._say(f"{query.name} recounts from the start {how}; {kept}")
+            names = ", ".join(map(str, kept))
+            what_is_kept = f"checkpoint {names} is kept" if len(kept) == 1 else f"checkpoints {names} are kept"
+            self._say(f"{query.name} recounts from the start {how}; {what_is_kept}")
         assigned = partitions if _has_sources_of_partitions(query) else None
         return Run(running, journal, lambda: self._publish_plan(query, running), schemas, assigned)
 
