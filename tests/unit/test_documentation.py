@@ -7,9 +7,9 @@ import re
 import runpy
 from dataclasses import fields
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
+from documents import DOCUMENTS, PAGES, ROOT, named
 
 from contract.domains import TOPICS
 from contract.java.jars import bundles, locked
@@ -19,15 +19,6 @@ from streamgauge.demo.services import FAULTS
 from streamgauge.operations.doctor import machine
 from streamgauge.operations.expiry import TABLES
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
-DOCUMENTS = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    ROOT / "benchmarks" / "NOTES.md",
-    *PAGES,
-    *sorted((ROOT / "workshop").rglob("*.md")),
-]
 MOST_WORDS = 1000
 LOOKED_UP = [ROOT / "docs" / name for name in ("commands.md", "guarantees.md", "settings.md", "topics.md")]
 """Pages that nobody reads from beginning to end."""
@@ -35,10 +26,6 @@ DEFAULTS_IN_WORDS = {"cache": "the user's cache folder", "shuffle_partitions": "
 GIGABYTES = {"README.md": 4, "docs/compose.md": 4}
 """What documents ask for."""
 WORDS = {"late": "--late", "too late": "--too-late", "sent twice": "--duplicates", "corrupt": "--corrupt"}
-
-
-def named(document):
-    return str(document.relative_to(ROOT))
 
 
 def rows(document, first_cell):

@@ -4,18 +4,11 @@ import re
 import runpy
 import shlex
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
+from documents import DOCUMENTS, ROOT, named
 
-ROOT = Path(__file__).parents[2]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "commands.py"))
-DOCUMENTS = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "workshop").rglob("*.md")),
-]
 OF_THE_WALK = {"produce weather"}
 """What docs/add-a-domain.md adds."""
 
@@ -52,7 +45,7 @@ def wrong(words):
     return [f"{name} {word}" for word in words if word.startswith("--") and word.partition("=")[0] not in known]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_and_option_that_a_document_names_exists(document):
     assert [what for words in mentions(document.read_text()) for what in wrong(words)] == []
 

@@ -1,19 +1,11 @@
 """How the documents are written: whole sentences of moderate length, standard words, American spelling, tables only for what is tabular."""
 
 import re
-from pathlib import Path
 
 import pytest
+from documents import DOCUMENTS, NOTES, ROOT, named
 
-ROOT = Path(__file__).parents[2]
-NOTES = ROOT / "benchmarks" / "NOTES.md"
 FROM_THE_CODE = ROOT / "docs" / "commands.md"
-DOCUMENTS = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
-    NOTES,
-    *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "workshop").rglob("*.md")),
-]
 MOST_WORDS_A_SENTENCE, MOST_WORDS_A_CELL = 40, 45
 FOREIGN = re.compile(
     r"\b(all in all|also those|but for|by itself|by themselves|for good|in turn|(?:is|was) away"
@@ -54,7 +46,7 @@ def sentences(line):
     return re.split(r"(?<=[.:;?!])\s", line)
 
 
-@pytest.mark.parametrize("document", [one for one in DOCUMENTS if one != FROM_THE_CODE], ids=lambda one: str(one.relative_to(ROOT)))
+@pytest.mark.parametrize("document", [one for one in DOCUMENTS if one != FROM_THE_CODE], ids=named)
 def test_a_document_reads_well(document):
     assert list(flaws(document.read_text(), may_have_units=document == NOTES)) == []
 
