@@ -20,7 +20,7 @@ AS_CURRENT = nest.queries
 
 
 def send(settings, sightings):
-    write_topic(settings, "nest-logs", [one_camera(*sighting) for sighting in sightings])
+    write_topic(settings, "nest-logs", [one_camera(*sighting) for sighting in sightings], partitions=3)
 
 
 def counted(sightings):
