@@ -9,7 +9,6 @@ from contract.domains import NAMES
 from contract.errors import check_names
 from contract.kafka.create_topics import create_topics
 from contract.settings import Settings
-from contract.storage.checkpoint_names import checkpoints
 from pipeline.database.sink import in_database
 from pipeline.ingest.upsert import UpsertTable, ingests
 from pipeline.query import Query
@@ -61,15 +60,6 @@ def _made_of(query: Query) -> Iterator[Query]:
         yield beside(query)
 
 
-def run_here(settings: Settings) -> tuple[Query, ...]:
-    """The queries that `streamgauge run` runs by default, and all others that have run here."""
-    by_default = queries(settings)
-    names = {query.name for query in by_default}
-    have_run = {place.name for place in checkpoints(settings)}
-    others = (query for query in known(settings) if query.name not in names and query.checkpoint_name in have_run)
-    return (*by_default, *others)
-
-
 def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
     """The named queries, or all queries of the domains if `names` is empty. Adds the dead-letter query of each query's source.
 
@@ -118,5 +108,5 @@ def _fits_real_time(query: Query) -> bool:
     """Whether Spark runs the query in real-time mode: no files, no session windows, no transformWithState from Python, no foreachBatch."""
     if not isinstance(query.source, KafkaTopic):
         return False
-    counts = isinstance(query.sink, CompactedTopic) and query.mode == "update" and not query.has_timers and not query.session_gap
+    counts = isinstance(query.sink, CompactedTopic) and query.mode == "update" and not query.has_timers
     return counts or isinstance(query.sink, DeadLetterTopic)

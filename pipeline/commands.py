@@ -1,7 +1,6 @@
-"""The commands of the pipeline: run, ingest, verify, reset, state."""
+"""The commands of the pipeline: run, ingest, reset, state."""
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -137,44 +136,6 @@ def reset(
     out.print(f"deleted; {query} recounts from the start at its next run")
 
 
-def verify(
-    query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
-    mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
-    output_format: FormatOption = "table",
-) -> None:
-    """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
-    from pipeline.catalog import chosen, run_here
-    from pipeline.spark.session import running_session
-    from pipeline.verification.show import as_json, show
-    from pipeline.verification.verifier import Verifier, keep_verdicts, raise_if_nothing_to_verify
-
-    if mode is not None and not query:
-        msg = "--mode requires the names of queries: streamgauge verify nest-camera-stats --mode complete"
-        raise StreamgaugeError(msg)
-    settings = Settings.from_environment()
-    to_verify = [one for one in chosen(query, settings) if one.name in query] if query else list(run_here(settings))
-    if mode is not None:
-        to_verify = [replace(one, mode=mode) for one in to_verify]
-    raise_if_nothing_to_verify(to_verify, settings, are_named=bool(query))
-    to_verify[0].source.partitions(settings)  # fail before Spark starts if Kafka cannot be reached
-    outcomes = []
-    with running_session(settings) as spark:
-        verifier = Verifier(spark, settings)
-        for one in to_verify:
-            with err.status(f"{one.name}: recounting from the start"):
-                outcomes.append(verifier.verify(one))
-    if output_format == "json":
-        sys.stdout.write(as_json(outcomes) + "\n")
-    else:
-        show(outcomes, out)
-    try:
-        keep_verdicts(settings, outcomes)
-    except StreamgaugeError as error:
-        err.print(f"warning: the verdicts are not in topic verdicts: {error}")
-    verdicts = {outcome.verdict for outcome in outcomes}
-    raise typer.Exit(1 if "wrong" in verdicts else 2 if "not checked" in verdicts else 0)
-
-
 def state(
     query: Annotated[str, typer.Argument(help="a query by name; or a checkpoint, such as nest-camera-stats-v1-complete")],
     rows: Annotated[bool, typer.Option("--rows", help="show keys and values")] = False,  # noqa: FBT002 - an option of the command line
@@ -190,8 +151,8 @@ def state(
     output_format: FormatOption = "table",
 ) -> None:
     """Show what a query keeps between batches, also while it runs: operators, rows, bytes; keys and values; timers; changes."""
+    from contract.storage.checkpoint_contents import Checkpoint
     from contract.storage.checkpoint_names import CheckpointName
-    from pipeline.checkpoint.contents import Checkpoint
     from pipeline.checkpoint.state import State, readable_batches
     from pipeline.lake.row_formats import show
     from pipeline.running.reset import named

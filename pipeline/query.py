@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Partition
 from contract.storage.checkpoint_names import REAL_TIME, CheckpointName
-from pipeline.checkpoint.contents import Partition
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.running.watermarks import with_partition_watermarks
 from pipeline.sinks.sink import Sink
@@ -44,11 +44,8 @@ class Query:
     has_timers: whether `transform` ends in transformWithState. A batch of it takes one more argument, `until_ms`: the watermark, in ms since
     1970, up to which timers have fired.
     on_request: `streamgauge run` without names, and so the demo, leaves the query out.
-    session_gap: the gap of a `transform` that ends in session windows, e.g. "5 minutes". Used by `verify`.
     real_time: how often the query writes a checkpoint in Spark's real-time mode, e.g. "10 seconds"; None for micro-batches.
     version: part of the checkpoint's path. Increase it when the query's state changes.
-    event_key: the columns that identify an event, including `event_time`; `transform` counts rows with equal keys once. Used by `verify`.
-    growing: the result columns that never decrease as records arrive. Used by `verify`.
     static_tables: the tables that `transform` joins.
     trigger_seconds: the interval between the starts of two micro-batches. The next one starts immediately if a batch takes longer.
     """
@@ -64,12 +61,9 @@ class Query:
     watermark: str | None = None
     skew: str | None = None
     has_timers: bool = False
-    event_key: tuple[str, ...] = ()
-    growing: tuple[str, ...] = ()
     static_tables: tuple[StaticTable, ...] = ()
     trigger_seconds: float = 0
     on_request: bool = False
-    session_gap: str | None = None
     real_time: str | None = None
     version: int = 1
 

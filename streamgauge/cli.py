@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
+from audit import commands as audit_commands
 from contract.errors import StreamgaugeError
 from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
@@ -132,7 +133,7 @@ app.command()(table_commands.query)
 app.command()(table_commands.sql)
 app.command()(table_commands.derive)
 app.command()(dashboard)
-app.command()(pipeline_commands.verify)
+app.command()(audit_commands.verify)
 app.command()(dead_letters)
 app.command()(status)
 app.command()(operations.doctor)

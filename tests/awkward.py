@@ -43,7 +43,7 @@ def folder_of_traps(folder: Path) -> Path:
 def checkout(below: Path) -> Checkout:
     """A copy named NAME in the folder `below`. Its environment's packages are a link to those that are installed."""
     folder = below / NAME
-    for room in ("contract", "streamgauge", "producers", "pipeline", "dashboard", "data"):
+    for room in ("contract", "streamgauge", "producers", "pipeline", "audit", "dashboard", "data"):
         shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
     packages = folder / ".venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)

@@ -55,7 +55,7 @@ FEW_ROWS = {
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 """Settings of the session that tests share, and labs. A pipeline that a test starts as a process runs with the product's own."""
-SPARK_COMMANDS = {"derive", "ingest", "maintain", "query", "run", "state", "verify"}
+SPARK_COMMANDS = {"derive", "ingest", "maintain", "query", "run", "state"}
 T = TypeVar("T")
 OBJECT_STORE = ObjectStore(free_ports(1)[0])
 """The worker's object store. Its address is chosen before it starts, for Spark takes it at its own start."""

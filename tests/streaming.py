@@ -30,7 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.kafka.result_table import ResultTable
 from contract.settings import Settings
-from pipeline.checkpoint.contents import Checkpoint
+from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.measures import measures
 from pipeline.monitoring.plan import Plan, plan_of

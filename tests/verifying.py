@@ -5,9 +5,9 @@ from dataclasses import replace
 from confluent_kafka import Producer
 from running import shared_spark
 
+from audit.commands import verdicts_of
 from pipeline.catalog import chosen
 from pipeline.running.runner import Runner
-from pipeline.verification.verifier import Verifier
 
 
 def run_once(settings, *names, mode=None, **changes):
@@ -18,10 +18,9 @@ def run_once(settings, *names, mode=None, **changes):
 
 
 def verified(settings, *names, mode=None):
-    verifier = Verifier(shared_spark(), settings)
-    queries = [query for query in chosen(names, settings) if not names or query.name in names]
-    outcomes = {query.name: verifier.verify(replace(query, mode=mode or query.mode)) for query in queries}
-    return outcomes[names[0]] if len(names) == 1 else outcomes
+    """The verdict on the query of that name, or those on several or all by name."""
+    verdicts = {verdict.query: verdict for verdict in verdicts_of(names, settings, mode)}
+    return verdicts[names[0]] if len(names) == 1 else verdicts
 
 
 def write(settings, topic, key, value, **more):

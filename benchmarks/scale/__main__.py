@@ -103,7 +103,7 @@ def limits_of(costs: dict[str, Costs], documents_a_camera: float, unit: float) -
     )
     page = PAGE_GIB * GIB / PAGE_BYTES
     yield page * documents_a_camera, f"the page of cameras holds its whole topic: {page:,.0f} cameras in {PAGE_GIB} GiB"
-    yield VERIFIED_A_SECOND * 0.15 / unit, "verify on one machine recounts slower than documents arrive; it runs on the cluster, too"
+    yield VERIFIED_A_SECOND * 0.15 / unit, "verify recounts slower than documents arrive, on one machine"
     yield PRODUCED_A_SECOND * 0.15 / unit, "one producer; several share the homes"
 
 

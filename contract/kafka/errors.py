@@ -2,6 +2,7 @@
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -63,6 +64,12 @@ def raise_if_access_denied(kafka: KafkaCluster) -> None:
 
 def refusal(kafka: KafkaCluster) -> str | None:
     """Why Kafka rejects this client, in librdkafka's words. None if it accepts it, or if nothing answers within ANSWER_SECONDS."""
+    # A callback of librdkafka never frees the exception that its thread handles, nor the frames in its traceback. A new thread handles none.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_refusal, kafka).result()
+
+
+def _refusal(kafka: KafkaCluster) -> str | None:
     heard: list[KafkaError] = []
     asking, deadline = kafka.admin({"error_cb": heard.append, "reconnect.backoff.max.ms": 500}), time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < deadline:

@@ -8,7 +8,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import no_answer, raise_if_access_denied
+from contract.kafka.errors import KafkaUnavailable, forbidden, is_forbidden, no_answer, raise_if_access_denied, reason
 
 ANSWER_SECONDS = 5
 METADATA_SECONDS = 10
@@ -25,6 +25,25 @@ def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
     except KafkaException as error:
         raise no_answer(kafka, error) from error
     return {name: sorted(topic.partitions) for name, topic in topics.items()}
+
+
+def first_and_end_offsets(kafka: KafkaCluster, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:
+    """The first available offset and the end offset (of the next record) of each partition.
+
+    Raises KafkaUnavailable when it cannot reach Kafka or a partition does not exist (a new topic has no leader for a moment), KafkaRefuses when
+    Kafka denies access.
+    """
+    admin, wanted = kafka.admin(), list(partitions)
+    try:
+        admin.list_topics(timeout=METADATA_SECONDS)  # connects: otherwise the first request may wait for a second
+        first, end = (list_offsets(admin, wanted, spec, METADATA_SECONDS) for spec in (EARLIEST, LATEST))
+    except (KafkaException, TimeoutError) as error:
+        names = ", ".join(sorted({topic for topic, _ in wanted}))
+        if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
+            raise forbidden(kafka, f"ask for the offsets of topic {names}") from error
+        msg = f"Kafka at {kafka} did not return the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; check that it is running, and create its topics with `streamgauge up`"
+        raise KafkaUnavailable(msg) from error
+    return {which: (first[which].offset, end[which].offset) for which in first}
 
 
 def list_offsets(

@@ -14,21 +14,20 @@ the old one and the lines of all later batches.
 import contextlib
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from contract.errors import StreamgaugeError
+from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import JOURNAL, Batch, Checkpoint, Offsets, Partition, known_batches, nested
 from contract.storage.checkpoint_names import CheckpointPlace
-from contract.storage.paths import StoreUnavailable, text_of, write_whole
-from pipeline.checkpoint.contents import Batch, Checkpoint, Offsets, Partition, nested, offsets_of
-from pipeline.sources.kafka import first_and_end_offsets
+from contract.storage.paths import StoreUnavailable, write_whole
 
 
 class BatchJournal:
     """The journal of a checkpoint. Only the process that holds the checkpoint's lock writes it."""
 
     def __init__(self, checkpoint: CheckpointPlace) -> None:
-        self.path = checkpoint.note(".journal")
+        self.path = checkpoint.note(JOURNAL)
         self._place, self._checkpoint = checkpoint, Checkpoint(checkpoint.folder)
         self._query_id: str | None = None
         self._last = -1
@@ -42,7 +41,7 @@ class BatchJournal:
         """
         earliest: dict[Partition, int] = {}
         with contextlib.suppress(StreamgaugeError):
-            earliest = {which: first for which, (first, _) in first_and_end_offsets(settings, partitions).items()}
+            earliest = {which: first for which, (first, _) in first_and_end_offsets(settings.kafka, partitions).items()}
         journal = cls(checkpoint)
         journal.open(earliest)
         return journal
@@ -78,39 +77,6 @@ class BatchJournal:
             with self.path.open("a") as file:
                 file.write(_lines(self._query_id, batches))
             self._last = batches[-1].number
-
-
-def known_batches(checkpoint: CheckpointPlace) -> list[Batch]:
-    """Every known batch of the checkpoint, from the journal and Spark's own log, ordered by number."""
-    own = Checkpoint(checkpoint.folder)
-    # The log first: batches that Spark deletes from it meanwhile are in the journal by then.
-    logged = [batch for number in own.planned if (batch := own.batch(number))]
-    batches = _read(BatchJournal(checkpoint).path, own.query_id)
-    for batch in logged:
-        _add(batches, batch)
-    return list(batches.values())
-
-
-def _read(path: Path, query_id: str | None) -> dict[int, Batch]:
-    """The batches of the query with that id, by number. Skips lines that are not whole."""
-    batches: dict[int, Batch] = {}
-    owner = None
-    for line in (text_of(path) or "").splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            entry = json.loads(line)
-            owner = entry.get("query_id", owner)
-            if "batch" in entry and owner == query_id:
-                _add(batches, Batch(entry["batch"], offsets_of(entry["ends"]), entry["watermark_ms"]))
-    return batches
-
-
-def _add(batches: dict[int, Batch], batch: Batch) -> None:
-    """Adds a batch. It replaces a different batch of the same number and all later ones."""
-    if batches.get(batch.number) == batch:
-        return
-    while batches and (last := next(reversed(batches))) >= batch.number:
-        del batches[last]
-    batches[batch.number] = batch
 
 
 def _trimmed(batches: list[Batch], earliest: Offsets) -> list[Batch]:

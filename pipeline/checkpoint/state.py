@@ -17,10 +17,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Checkpoint
 from contract.storage.checkpoint_names import CheckpointName
 from contract.storage.paths import names_in
 from contract.storage.removal import bytes_on_disk
-from pipeline.checkpoint.contents import Checkpoint
 from pipeline.lake.row_formats import Rows
 from pipeline.spark.errors import spark_errors
 

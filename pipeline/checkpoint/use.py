@@ -12,9 +12,9 @@ from filelock import FileLock, Timeout
 from contract.errors import StreamgaugeError
 from contract.process.waiting import has_ended
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Checkpoint
 from contract.storage.checkpoint_names import CheckpointPlace, remains_of
 from contract.storage.paths import StoragePath, text_of, write_new, write_whole
-from pipeline.checkpoint.contents import Checkpoint
 from pipeline.sources.files import SCHEME
 
 PREVIOUS_DRIVER_SECONDS = 15

@@ -14,8 +14,8 @@ from pyspark.sql import types as T  # noqa: N812
 from sqlalchemy.dialects import postgresql, sqlite
 
 from contract.json_text import MAX_ID_CHARACTERS
+from contract.storage.database import Database, DatabaseRefuses
 from pipeline.database.changes import IS_DELETED
-from pipeline.database.connection import Database, DatabaseRefuses
 from pipeline.sinks.sink import out_of_step
 
 BATCHES = sa.Table(

@@ -46,7 +46,7 @@ class DatabaseTable(Sink):
     def table(self, settings: Settings, changes: T.StructType) -> "KeyedTable":
         """The table in the database. changes: the columns of its changes."""
         # SQLAlchemy is slow to import, and every query's program has this module.
-        from pipeline.database.connection import Database
+        from contract.storage.database import Database
         from pipeline.database.keyed_table import KeyedTable
 
         columns = T.StructType([one for one in changes if one.name not in {IS_DELETED, UNREADABLE, OFFSET}])

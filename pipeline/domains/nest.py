@@ -220,11 +220,10 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     timeout_ms = round(durations.seconds(settings.inactive_after, "STREAMGAUGE_INACTIVE_AFTER") * 1000)
     query = partial(Query, source=Files.of(settings.nest_source) if settings.nest_source else KafkaTopic(NEST_LOGS.name))
     located = partial(query, static_tables=(DEVICE_LOCATIONS,), mode="update")
-    seeing = partial(located, decode=partial(sightings, future=settings.future), event_time="start_time", event_key=_EVENT_KEY)
+    seeing = partial(located, decode=partial(sightings, future=settings.future), event_time="start_time")
     return (
         seeing(
             "nest-camera-stats",
-            growing=("count",),
             transform=camera_stats,
             sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),
         ),
@@ -238,7 +237,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "nest-camera-status",
             decode=partial(reports, future=settings.future),
             event_time="at",
-            event_key=("device_id", "at"),
             skew=_SKEW,
             has_timers=True,
             transform=partial(camera_status, limits=limits),
@@ -255,7 +253,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         seeing(
             "nest-camera-activity",
             transform=partial(camera_activity, timeout_ms=timeout_ms),
-            session_gap=settings.inactive_after,
             has_timers=True,
             sink=CompactedTopic(NEST_CAMERA_ACTIVITY, key=("device_id",)),
             on_request=True,

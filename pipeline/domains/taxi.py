@@ -237,7 +237,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this domain, with the window slide and the future limit from `settings`."""
     query = partial(Query, source=KafkaTopic(NYC_TAXI.name))
     located = partial(query, decode=partial(trips, future=settings.future), static_tables=(ZONES,))
-    counting = partial(located, event_time="dropoff", event_key=_EVENT_KEY, growing=("trips",), mode="update")
+    counting = partial(located, event_time="dropoff", mode="update")
     return (
         counting(
             "taxi-borough-stats",
@@ -254,7 +254,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         counting(
             "taxi-zone-sessions",
             transform=zone_sessions,
-            session_gap=SESSION_GAP,
             sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
             mode="append",
             on_request=True,
@@ -262,7 +261,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         counting(
             "taxi-zone-sessions-early",
             transform=zone_sessions_early,
-            session_gap=SESSION_GAP,
             has_timers=True,
             sink=CompactedTopic(TAXI_ZONE_SESSIONS_EARLY, key=("started", "zone_id")),
             on_request=True,

@@ -197,7 +197,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
         subject=CHANGES,
         decode=partial(edits, future=settings.future),
         event_time="edited_at",
-        event_key=_EVENT_KEY,
         watermark=settings.wikimedia_watermark,
         mode="update",
     )
@@ -205,22 +204,18 @@ def queries(settings: Settings) -> tuple[Query, ...]:
     return (
         stats(
             "wikimedia-edit-stats",
-            growing=("counts",),
             transform=partial(edit_stats, window=settings.wikimedia_window, slide=settings.wikimedia_slide),
             sink=CompactedAvroTopic(WIKIMEDIA_PROCESSED, key=("requested_by", "window"), subject=PROCESSED),
         ),
         stats(
             "wikimedia-wiki-stats",
-            growing=("edits", "bytes_added", "bytes_removed"),
             transform=wiki_stats,
             sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
         ),
         stats(
             "wikimedia-editor-sessions",
             decode=partial(edits, future=settings.future, others=("user",)),
-            growing=("edits", "bytes_added", "bytes_removed"),
             transform=editor_sessions,
-            session_gap=SESSION_GAP,
             sink=CompactedTopic(WIKIMEDIA_EDITOR_SESSIONS, key=("user", "window")),
             mode="append",
             on_request=True,

@@ -26,9 +26,9 @@ from contract.kafka.errors import forbidden, is_forbidden
 from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import HEARTBEAT_SECONDS
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Offsets
 from contract.text import utc_text
 from contract.topics import QUERY_STATES, STREAMING_METRICS
-from pipeline.checkpoint.contents import Offsets
 from pipeline.monitoring.measures import Failure, failure_of, measures
 from pipeline.monitoring.plan import Plan
 from pipeline.monitoring.query_states import QueryStates

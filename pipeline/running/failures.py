@@ -6,8 +6,8 @@ from enum import Enum
 
 from contract.kafka.errors import java_forbidden, java_refused
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import WAYS_OUT
 from contract.storage.checkpoint_names import CheckpointPlace
-from pipeline.checkpoint.contents import WAYS_OUT
 from pipeline.checkpoint.use import records_gone
 from pipeline.monitoring.measures import failure_of
 

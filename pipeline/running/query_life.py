@@ -38,7 +38,7 @@ from py4j.protocol import Py4JJavaError
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import KafkaUnavailable, TopicMissing
 from contract.settings import Settings
-from pipeline.checkpoint.contents import Partition
+from contract.storage.checkpoint_contents import Partition
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.measures import Failure, failure_of

@@ -14,10 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.errors import StreamgaugeError
+from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Checkpoint, Partition, batch_of, nested, offsets_of
 from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from contract.storage.paths import names_in
-from pipeline.checkpoint.contents import Checkpoint, Partition, batch_of, nested, offsets_of
 from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
@@ -28,7 +29,7 @@ from pipeline.query import Query
 from pipeline.running.watermarks import shares
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
-from pipeline.sources.kafka import check_timestamps, first_and_end_offsets
+from pipeline.sources.kafka import check_timestamps
 from pipeline.sources.topic import KafkaTopic
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
@@ -176,7 +177,7 @@ class Starter:
         """The partitions of the source. Raises KafkaUnavailable also if one of them has no leader."""
         partitions = query.source.partitions(self._settings)
         if isinstance(query.source, KafkaTopic):
-            first_and_end_offsets(self._settings, partitions)  # Kafka lists partitions without a leader, too
+            first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
         return partitions
 
     def _check_sink(self, query: Query, checkpoint: Checkpoint) -> None:

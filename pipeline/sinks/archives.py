@@ -8,8 +8,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import last_entry
 from contract.storage.paths import StoragePath
-from pipeline.checkpoint.contents import last_entry
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sources.kafka import ORIGIN
 

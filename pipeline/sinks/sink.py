@@ -1,4 +1,4 @@
-"""The interface of sinks: write rows, and optionally reset and maintain them. pipeline.verification knows how to verify each."""
+"""The interface of sinks: write rows, and optionally reset and maintain them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

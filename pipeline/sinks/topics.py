@@ -13,13 +13,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import write_rows
+from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, MAX_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
 from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.sinks.sink import Deletion, Sink
-from pipeline.sources.kafka import first_and_end_offsets, kafka_options, records_from, source_partitions
+from pipeline.sources.kafka import kafka_options, records_from, source_partitions
 
 _BROKEN = "_broken"
 ALERT = ("time", "level", "query", "what", "detail")
@@ -53,7 +54,7 @@ class TopicSink(Sink):
     def _to_kafka(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
         for topic in self.topics:
             # Fail fast: Spark's sink would wait for a missing topic, or one without a leader, as if Kafka were down.
-            first_and_end_offsets(settings, source_partitions(settings, topic.name))
+            first_and_end_offsets(settings.kafka, source_partitions(settings, topic.name))
         options = {
             **({} if "topic" in records.columns else {"topic": self.topic.name}),
             "kafka.max.request.size": str(MAX_RECORD_BYTES),

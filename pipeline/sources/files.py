@@ -12,12 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.paths import StoragePath
+from contract.storage.checkpoint_contents import Partition
 from contract.topics import DEAD_LETTERS
-from pipeline.checkpoint.contents import Partition
 from pipeline.sources.documents import Line, lines_of
 from pipeline.sources.kafka import RECORD, source_partitions
-from pipeline.spark import log
 
 SCHEME = "files:"
 PROBLEM = "problem"
@@ -28,7 +26,6 @@ _SPARKS_COLUMNS = "path string, modificationTime timestamp, length bigint, conte
 _DOCUMENTS_COLUMNS = f"topic string, timestamp timestamp, offset bigint, value binary, {PROBLEM} string"
 _BATCH_BYTES = 4 * 1024 * 1024
 _FOREVER = "36500d"
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -94,14 +91,6 @@ class Files:
         return _records(found.select("path", "modificationTime"))
 
 
-def records_of(spark: SparkSession, modified_ms: dict[str, int]) -> DataFrame:
-    """A batch of the same columns. modified_ms: the modification time of each file, ms since 1970, by path."""
-    files = spark.createDataFrame(list(modified_ms.items()), "path string, modified_ms bigint")
-    return _records(
-        files.selectExpr("path", "timestamp_millis(modified_ms) AS modificationTime").repartition(spark.sparkContext.defaultParallelism)
-    )
-
-
 def topic_of(path: Path | str) -> str:
     """The `topic` of records from that file."""
     return f"{SCHEME}{path}"
@@ -110,33 +99,6 @@ def topic_of(path: Path | str) -> str:
 def path_of(uri: str) -> Path:
     """The path in a file URI as Spark's binaryFile writes it, without percent-encoding: file:/a/b or file:///a/b."""
     return Path("/" + uri.removeprefix("file:").lstrip("/"))
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file that a query has read or is about to read.
-
-    entry: the number of its entry in the log of Spark's file source. Each listing that finds new files adds one entry with all of them, and
-    a micro-batch reads whole entries. modified_ms: its modification time when it was found, ms since 1970.
-    """
-
-    path: str
-    modified_ms: int
-    entry: int
-
-
-def source_files(checkpoint: StoragePath, attempts: int = _ATTEMPTS) -> list[SourceFile]:
-    """All files that a query has found, in order, from the log that Spark's file source keeps in its checkpoint. Safe while it runs.
-
-    Raises StreamgaugeError for a damaged log file.
-    """
-    try:
-        entries = log.live_entries(checkpoint / "sources" / "0")
-    except FileNotFoundError:  # Spark compacted the log
-        if attempts == 1:
-            raise
-        return source_files(checkpoint, attempts - 1)
-    return [SourceFile(str(log.path_of(entry["path"])), entry["timestamp"], entry["batchId"]) for entry in entries]
 
 
 def _records(files: DataFrame) -> DataFrame:

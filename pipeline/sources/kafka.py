@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -10,10 +10,10 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import VARIABLE, client_options
-from contract.kafka.errors import KafkaUnavailable, forbidden, is_forbidden, no_topic, reason
-from contract.kafka.topic_ends import EARLIEST, LATEST, METADATA_SECONDS, NEWEST, list_offsets, partitions_by_topic
+from contract.kafka.errors import no_topic
+from contract.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, list_offsets, partitions_by_topic
 from contract.settings import Settings
-from pipeline.checkpoint.contents import Offsets, Partition, nested
+from contract.storage.checkpoint_contents import Offsets, nested
 from pipeline.formats.record_clock import clock
 
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
@@ -105,25 +105,6 @@ def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, opti
     }
     loaded = reader.format("kafka").options(**{**common, **options, **kafka_options(settings)}).load()
     return loaded.withColumn("clock", clock())
-
-
-def first_and_end_offsets(settings: Settings, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
-    """The first available offset and the end offset (of the next record) of each partition.
-
-    Raises KafkaUnavailable when it cannot reach Kafka or a partition does not exist (a new topic has no leader for a moment), KafkaRefuses when
-    Kafka denies access.
-    """
-    admin, wanted = settings.kafka.admin(), list(partitions)
-    try:
-        admin.list_topics(timeout=METADATA_SECONDS)  # connects: otherwise the first request may wait for a second
-        first, end = (list_offsets(admin, wanted, spec, METADATA_SECONDS) for spec in (EARLIEST, LATEST))
-    except (KafkaException, TimeoutError) as error:
-        names = ", ".join(sorted({topic for topic, _ in wanted}))
-        if isinstance(error, KafkaException) and is_forbidden(error.args[0]):
-            raise forbidden(settings.kafka, f"ask for the offsets of topic {names}") from error
-        msg = f"Kafka at {settings.kafka} did not return the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; check that it is running, and create its topics with `streamgauge up`"
-        raise KafkaUnavailable(msg) from error
-    return {which: (first[which].offset, end[which].offset) for which in first}
 
 
 def check_timestamps(settings: Settings, starts: Offsets) -> None:

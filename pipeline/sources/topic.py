@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import StreamgaugeError
 from contract.kafka.errors import no_answer
+from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
-from pipeline.checkpoint.contents import Partition, nested, offsets_of
-from pipeline.sources.kafka import first_and_end_offsets, records_from, source_partitions, stream_of_records
+from contract.storage.checkpoint_contents import Partition, nested, offsets_of
+from pipeline.sources.kafka import records_from, source_partitions, stream_of_records
 
 ANSWER_SECONDS = 10
 
@@ -93,5 +94,5 @@ class KafkaTopic:
     def records_gone(self, settings: Settings) -> int:
         """The number of records that the topic has deleted; 0 if Kafka does not answer."""
         with contextlib.suppress(StreamgaugeError):
-            return sum(first for first, _ in first_and_end_offsets(settings, source_partitions(settings, self.name)).values())
+            return sum(first for first, _ in first_and_end_offsets(settings.kafka, source_partitions(settings, self.name)).values())
         return 0

@@ -17,8 +17,8 @@ from running import PROCESS_SECONDS, SHORT_LIVED, environment, eventually, few_r
 
 from contract.java.jars import fetch
 from contract.java.runtime import java_home
+from contract.storage.checkpoint_contents import Checkpoint
 from contract.storage.checkpoint_names import CheckpointName
-from pipeline.checkpoint.contents import Checkpoint
 from streamgauge.platform.spark_daemons import SPARK_HOME
 
 EVENTS = 900

@@ -18,6 +18,8 @@ from playwright.sync_api import expect
 from running import PATIENCE_MS, eventually
 from sse_server import hold, serving
 
+from audit.audited import Table
+from audit.catalog import audited
 from contract.domains import DOMAINS
 from contract.text import utc_text
 from pipeline.catalog import chosen
@@ -33,7 +35,8 @@ EXECUTOR = "[C]oarseGrainedExecutorBackend"
 
 def empty_results(stack):
     """The result topics of the queries that run by default in which there is no row; alerts may have none."""
-    topics = {topic.name for query in chosen([], stack.settings) if query.growing for topic in query.sink.topics}
+    names = {query.name for query in chosen([], stack.settings)}
+    topics = {one.topic.name for one in audited(stack.settings) if isinstance(one, Table) and one.query in names and one.growing}
     try:
         return [name for name in sorted(topics) if not read_topic(stack.settings, name)]
     except (KafkaException, KeyError) as error:

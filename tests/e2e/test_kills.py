@@ -14,8 +14,8 @@ from plain import START, counts_of, folded, one_camera, results, sightings_of, w
 from running import environment, eventually, few_rows, one_line_error, streamgauge, succeed, verify
 
 from contract.kafka.topic_ends import TopicEnds
+from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.catalog import known
-from pipeline.checkpoint.contents import Checkpoint
 
 
 def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry, postgres):

@@ -10,11 +10,10 @@ import pytest
 from plain import dropped, folded
 from running import alive, below, environment, eventually, few_rows, running_queries, streamgauge
 
+from audit.commands import verdicts_of
+from contract.storage.checkpoint_contents import Checkpoint
 from contract.storage.checkpoint_names import CheckpointName
-from pipeline.catalog import chosen, queries
-from pipeline.checkpoint.contents import Checkpoint
 from pipeline.spark.session import session_config
-from pipeline.verification.verifier import Verifier
 
 STATS = "nest-camera-stats"
 QUERIES = (STATS, "nest-archive", "nest-dead-letters")
@@ -43,11 +42,11 @@ def until_batch(settings, number):
 
 
 @pytest.fixture
-def right(spark, fresh):
+def right(fresh):
     """Verifies the named queries, all without a name, and fails unless each is right; returns what was found of each."""
 
     def verify(*names):
-        found = {query.name: Verifier(spark, fresh).verify(query) for query in chosen(QUERIES, fresh) if query.name in (names or QUERIES)}
+        found = {verdict.query: verdict for verdict in verdicts_of(names or QUERIES, fresh)}
         assert {outcome.verdict for outcome in found.values()} == {"right"}, found
         return found
 
@@ -97,7 +96,7 @@ def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, s
     assert streamgauge("run", *QUERIES, "--once", settings=fresh).returncode == 0
     done = streamgauge("verify", settings=fresh)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"Right: 3 of {len(queries(fresh))} queries hold exactly what their source says." in done.stdout
+    assert "Right: 3 of 3 queries hold exactly what their source says." in done.stdout
     final = right(STATS)[STATS].lateness
     assert counted <= final.events - final.late_events == sum(row["count"] for row in folded(fresh, "nest-camera-stats").values())
     # What Spark told of the batch that the kill interrupted is lost with it; of all others it has told.

@@ -14,9 +14,9 @@ from running import succeed
 from topic_reset import delete_subjects, empty_topics
 from verifying import run_once
 
+from contract.storage.checkpoint_contents import Checkpoint
+from contract.storage.database import Database
 from pipeline.catalog import known
-from pipeline.checkpoint.contents import Checkpoint
-from pipeline.database.connection import Database
 
 
 def last_values(settings, topic):

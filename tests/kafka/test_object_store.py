@@ -12,8 +12,8 @@ from running import environment, eventually, running_queries, streamgauge
 from verifying import run_once
 
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.catalog import queries
-from pipeline.checkpoint.contents import Checkpoint
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -17,9 +17,8 @@ from running import eventually, kafka_client_threads
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
 from contract.process.stop_signals import Stopped, StopRequest, stop_requested
+from contract.storage.checkpoint_contents import Checkpoint, known_batches
 from contract.topics import Topic
-from pipeline.checkpoint.contents import Checkpoint
-from pipeline.checkpoint.journal import known_batches
 from pipeline.query import Query
 from pipeline.running.runner import Runner
 from pipeline.sinks.topics import CompactedTopic

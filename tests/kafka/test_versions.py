@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from running import streamgauge, succeed, verify
 from topic_reset import empty_topics
 
+from audit.domains import nest as audit_of_nest
 from pipeline.domains import nest
 
 STATS = "nest-camera-stats"
@@ -17,6 +18,10 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND_HOUR = START + timedelta(hours=1)
 SIGHTINGS = [(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(300)]
 AS_CURRENT = nest.queries
+SECOND_STATS = audit_of_nest.CAMERA_STATS.replace(
+    "FROM counted", "FROM (FROM counted WHERE device_id <> 'cam-3' AND start_time >= TIMESTAMP '2026-01-01 01:00:00')"
+)
+"""What the audit of the second version says of it."""
 
 
 def send(settings, sightings):
@@ -49,6 +54,7 @@ def both_versions(settings, tmp_path_factory):
     succeed("run", STATS, "--once", settings=settings)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(nest, "queries", second_version)
+        patched.setattr(audit_of_nest, "CAMERA_STATS", SECOND_STATS)
         succeed("run", f"{STATS}.v2", "--once", settings=settings)
         yield settings
 

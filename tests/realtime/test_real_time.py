@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from plain import START, dropped, folded, one_camera, read_topic, results, write_topic
 from running import below, environment, eventually
 
-from pipeline.checkpoint.contents import Checkpoint
+from contract.storage.checkpoint_contents import Checkpoint
 
 PROGRAM = str(Path(__file__).parents[2] / "realtime" / ".venv" / "bin" / "streamgauge")
 QUERY, LETTERS = "nest-camera-stats", "nest-dead-letters"

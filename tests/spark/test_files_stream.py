@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from contract.settings import Settings
-from pipeline.sources.files import Files, records_of, source_files
+from pipeline.sources.files import Files
 
 
 @pytest.fixture
@@ -61,12 +61,3 @@ def test_a_file_a_year_behind_the_newest_one_is_read(batches, landing):
     path.write_bytes(b"{}")
     os.utime(path, (1_660_000_000,) * 2)
     assert batches() == [[("ancient.json", 1)]]
-
-
-def test_a_batch_over_what_was_taken_gives_the_same_records(spark, landing, tmp_path):
-    stream = Files(landing).stream(spark, Settings())
-    query = stream.writeStream.format("memory").queryName("taken").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query.trigger(availableNow=True).start().awaitTermination()
-    again = records_of(spark, {file.path: file.modified_ms for file in source_files(tmp_path / "checkpoint")})
-    assert sorted(again.collect()) == sorted(spark.table("taken").collect())
-    assert again.count() == 6

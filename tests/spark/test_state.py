@@ -9,7 +9,7 @@ from streaming import Record, Stream, at
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from pipeline.checkpoint.contents import Checkpoint
+from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.checkpoint.state import State
 from pipeline.domains import nest, taxi
 

@@ -168,7 +168,9 @@ def test_doctor_says_what_the_demo_was_measured_to_take():
 
 
 def test_the_code_names_documents_that_exist():
-    sources = [path for room in ("contract", "dashboard", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")]
+    sources = [
+        path for room in ("audit", "contract", "dashboard", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")
+    ]
     sources += [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / "docker-compose.yaml", *(ROOT / "deploy").rglob("*.yaml")]
     missing = {name for source in sources for name in re.findall(r"docs/[\w/-]+\.md", source.read_text()) if not (ROOT / name).exists()}
     assert missing == set()

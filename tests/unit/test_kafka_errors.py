@@ -1,10 +1,13 @@
 """What exceptions of Java's clients say of rights and of being let in, and what is neither."""
 
+import gc
+import weakref
+
 import pytest
 from messages import absent
 
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import java_forbidden, java_refused
+from contract.kafka.errors import java_forbidden, java_refused, refusal
 from contract.security.client_security import ClientSecurity
 
 KAFKA = KafkaCluster("broker:9093", ClientSecurity(file="client.properties", user="app"))
@@ -33,3 +36,22 @@ def test_a_client_that_is_not_let_in():
 def test_what_is_neither():
     text = "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment"
     assert (java_forbidden(KAFKA, text), java_refused(KAFKA, text)) == (None, None)
+
+
+def test_what_is_handled_while_kafka_is_asked_why_is_freed():
+    """Else its traceback keeps modules until the process ends, and DuckDB complains about that on standard error."""
+
+    class Kept:
+        pass
+
+    def fail():
+        kept = Kept()
+        try:
+            int("none")
+        except ValueError:
+            refusal(KafkaCluster("127.0.0.1:1"))
+        return weakref.ref(kept)
+
+    kept = fail()
+    gc.collect()
+    assert kept() is None

@@ -70,8 +70,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "bike-station-stats",
             decode=partial(trips, future=settings.future),
             event_time="ended_at",
-            event_key=("bike", "ended_at"),
-            growing=("trips", "minutes"),
             transform=station_stats,
             sink=CompactedTopic(STATION_STATS, key=("station", "window")),
             mode="update",

@@ -1,7 +1,7 @@
 """Which queries run without being named."""
 
 from contract.settings import Settings
-from pipeline.catalog import chosen, is_beside, known, queries, run_here
+from pipeline.catalog import chosen, is_beside, known, queries
 
 ON_REQUEST = "taxi-zone-sessions"
 
@@ -32,16 +32,12 @@ def names(found):
     return {query.name for query in found}
 
 
-def test_a_query_on_request_runs_by_name_only_and_belongs_to_this_place_once_it_has_run(tmp_path):
+def test_a_query_on_request_runs_by_name_only(tmp_path):
     settings = Settings(home=tmp_path)
     by_default = names(queries(settings))
     assert ON_REQUEST not in by_default
     assert names(chosen([], settings)) == by_default
     assert names(chosen([ON_REQUEST], settings)) == {ON_REQUEST, "taxi-dead-letters"}
-    assert names(run_here(settings)) == by_default
-    (one,) = (query for query in chosen([ON_REQUEST], settings) if query.on_request)
-    one.checkpoint_name.folder(settings).mkdir(parents=True)
-    assert names(run_here(settings)) == {*by_default, ON_REQUEST}
 
 
 def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic_and_the_dead_letters(tmp_path):

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Batch, Checkpoint, batch_of, known_batches
 from contract.storage.checkpoint_names import CheckpointName, CheckpointPlace
 from contract.storage.paths import StoreUnavailable
-from pipeline.checkpoint.contents import Batch, Checkpoint, batch_of
-from pipeline.checkpoint.journal import BatchJournal, known_batches
+from pipeline.checkpoint.journal import BatchJournal
 
 
 class SparkCheckpoint:

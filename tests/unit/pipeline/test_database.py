@@ -15,8 +15,8 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.errors import StreamgaugeError
 from contract.process.ports import free_ports
 from contract.settings import Settings
+from contract.storage.database import Database, DatabaseRefuses, DatabaseUnavailable
 from pipeline.database.changes import IS_DELETED
-from pipeline.database.connection import Database, DatabaseRefuses, DatabaseUnavailable
 from pipeline.database.keyed_table import KeyedTable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -4,11 +4,10 @@ import gzip
 import json
 
 import pytest
-from messages import refused
 
-from pipeline.checkpoint.contents import FILES, Checkpoint
+from contract.storage.checkpoint_contents import FILES, Checkpoint
 from pipeline.sources.documents import MAX_DOCUMENT_BYTES, Line, lines_of
-from pipeline.sources.files import SourceFile, path_of, source_files
+from pipeline.sources.files import path_of
 
 
 @pytest.fixture
@@ -73,35 +72,7 @@ def test_a_path_of_binary_file_is_not_percent_encoded(uri):
     assert str(path_of(uri)) == "/a b/c%20.json"
 
 
-class TestTaken:
-    def entry(self, path, number):
-        return json.dumps({"path": f"file://{path}", "timestamp": 17, "batchId": number})
-
-    def log(self, checkpoint, name, *entries):
-        folder = checkpoint / "sources" / "0"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("\n".join(["v1", *entries]))
-
-    def test_before_the_first_batch_there_is_none(self, tmp_path):
-        assert source_files(tmp_path) == []
-
-    def test_those_of_a_summary_and_of_what_came_after_it_each_once(self, tmp_path):
-        self.log(tmp_path, "8", self.entry("/in/old.json", 8))
-        self.log(tmp_path, "9.compact", self.entry("/in/old.json", 8), self.entry("/in/a%20b.json", 9))
-        self.log(tmp_path, "10", self.entry("/in/new.json", 10))
-        self.log(tmp_path, ".10.crc", "no entry")
-        assert source_files(tmp_path) == [
-            SourceFile("/in/old.json", 17, 8),
-            SourceFile("/in/a b.json", 17, 9),
-            SourceFile("/in/new.json", 17, 10),
-        ]
-
-    def test_a_damaged_log_is_named(self, tmp_path):
-        self.log(tmp_path, "0", '{"path":')
-        with refused("sources/0/0"):
-            source_files(tmp_path)
-
-    def test_a_batch_of_files_ends_behind_its_last_entry(self, tmp_path):
-        (tmp_path / "offsets").mkdir()
-        (tmp_path / "offsets" / "3").write_text('v1\n{"batchWatermarkMs":5}\n{"logOffset":6}')
-        assert Checkpoint(tmp_path).batch(3).ends == {FILES: 7}
+def test_a_batch_of_files_ends_behind_its_last_entry(tmp_path):
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "3").write_text('v1\n{"batchWatermarkMs":5}\n{"logOffset":6}')
+    assert Checkpoint(tmp_path).batch(3).ends == {FILES: 7}

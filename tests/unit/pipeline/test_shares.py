@@ -5,8 +5,8 @@ import json
 import pytest
 
 from contract.settings import Settings
+from contract.storage.checkpoint_contents import Checkpoint
 from contract.storage.checkpoint_names import CheckpointName
-from pipeline.checkpoint.contents import Checkpoint
 from pipeline.running.watermarks import MAX_BRANCHES, shares
 
 

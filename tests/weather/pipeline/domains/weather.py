@@ -63,8 +63,6 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "weather-city-stats",
             decode=partial(readings, future=settings.future),
             event_time="time",
-            event_key=_EVENT_KEY,
-            growing=("readings",),
             transform=city_stats,
             static_tables=(STATIONS,),
             sink=CompactedTopic(CITY_STATS, key=("city", "window")),

@@ -1,0 +1,168 @@
+"""Verifies archives: every row of every file that the table's log names, all columns, by the record that it comes from."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from audit.audited import Facts
+from audit.comparison import MOST_SHOWN, WRONG, Kind
+from audit.lake_files import delta_files, parquet_files
+from audit.prefix import Prefix
+from contract.settings import Settings
+from contract.storage.paths import StoragePath, asking
+
+_ORIGIN = ("topic", "partition", "offset")
+_KINDS = """
+    SELECT topic, partition, "offset", sum(least(expected, found)) AS equal, sum(greatest(expected - found, 0)) AS lacking,
+        sum(greatest(found - expected, 0)) AS more
+    FROM (
+        SELECT topic, partition, "offset", coalesce(ours.number, 0) AS expected, coalesce(theirs.number, 0) AS found
+        FROM (SELECT *, count(*) AS number FROM {expected} GROUP BY ALL) AS ours
+        FULL JOIN (SELECT {origin}, hash(found) AS content, count(*) AS number FROM ({found}) AS found GROUP BY ALL) AS theirs
+            USING (topic, partition, "offset", content))
+    GROUP BY ALL
+    ORDER BY ALL
+"""
+Origin = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What the archive in `folder` of the lake must hold, written by `query`.
+
+    facts: those with all columns of the archive. origin_prefix: of the names of those that tell the record. json_columns: those that hold JSON,
+    in which blanks, and zeros at the end of numbers, tell nothing.
+    documents: makes `documents` of the records, as of Facts, if it needs the columns that the files have.
+    """
+
+    query: str
+    folder: str
+    facts: Facts
+    documents: Callable[[pa.Table, pa.Schema], pa.Table] | None = None
+    origin_prefix: str = ""
+    json_columns: tuple[str, ...] = ()
+    is_delta: bool = False
+    mode: str = "append"
+
+    @property
+    def sink(self) -> str:
+        """Where it is."""
+        return f"lake/{self.folder}"
+
+    @property
+    def in_delta(self) -> "Archive":
+        """The same as a Delta table."""
+        facts = replace(self.facts, name=f"{self.facts.name}_delta")
+        return replace(self, query=f"{self.query}-delta", folder=f"{self.folder}_delta", facts=facts, is_delta=True)
+
+    def files(self, settings: Settings) -> list[StoragePath]:
+        """The files that count."""
+        return (delta_files if self.is_delta else parquet_files)(settings.lake / self.folder)
+
+
+class Files:
+    """The files of an archive, of which some may be gone or damaged. Reads the others in `database`."""
+
+    def __init__(self, archive: Archive, paths: Sequence[StoragePath], database: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+        self._archive, self._database = archive, database
+        if not isinstance(settings.lake, Path):
+            database.register_filesystem(settings.lake.fs)
+        gone = [path for path in paths if not _exists(path)]
+        damaged = [path for path in paths if path not in gone and not _is_readable(path, database)]
+        self._left = [str(path) for path in paths if path not in {*gone, *damaged}]
+        self.faults = [
+            f"files of the table that are {what}, {len(bad)}: {', '.join(map(str, bad[:MOST_SHOWN]))}"
+            for what, bad in (("gone", gone), ("not readable", damaged))
+            if bad
+        ]
+        columns = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self._left else pa.schema([])
+        rows, documents = archive.facts, archive.documents
+        self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, columns))
+        """Facts: the expected rows, with all their columns."""
+        self._names = columns.names
+
+    @property
+    def facts(self) -> tuple[Facts, Facts]:
+        """What is needed of all records: no row, but its columns; and of each row its record and a hash."""
+        rows, origin = self.rows, _origin(self._archive)
+        hashed = f"SELECT {origin}, hash(expected) AS content FROM ({rows.sql}) AS expected"
+        return replace(rows, sql=f"FROM ({rows.sql}) LIMIT 0"), replace(rows, name=f"{rows.name}_hashed", sql=hashed)
+
+    def compare(self, prefix: Prefix[Any]) -> tuple[Counter[Kind], list[tuple[Kind, Origin]]]:
+        """The rows by kind, and the first records of which some are wrong. The facts are in the database."""
+        found = self._database.execute(
+            _KINDS.format(expected=self.facts[1].name, origin=_origin(self._archive), found=self._found())
+        ).fetchall()
+        counts: Counter[Kind] = Counter()
+        wrong: list[tuple[Kind, Origin]] = []
+        for topic, partition, offset, *numbers in found:
+            kinds = _kinds((topic, partition), offset, *numbers, prefix=prefix)
+            counts.update(kinds)
+            if len(wrong) < MOST_SHOWN and (bad := [kind for kind in kinds if kind in WRONG]):
+                wrong.append((bad[0], (topic, partition, offset)))
+        return counts, wrong
+
+    def rows_of(self, record: Origin) -> list[Mapping[str, Any]]:
+        """The rows of a record that are there."""
+        return rows_of(self._archive, f"({self._found()})", record, self._database)
+
+    def _found(self) -> str:
+        """SQL: all rows, with the expected columns and types. Of a column that no file has, all have null."""
+        expected = self.rows.name
+        if not self._left:
+            return f"SELECT * FROM {expected} LIMIT 0"
+        columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {expected})").fetchall()
+        selected = ", ".join(f'CAST({self._value(name)} AS {kind}) AS "{name}"' for name, kind in columns)
+        return f"SELECT {selected} FROM {self._read()} AS rows"
+
+    def _value(self, name: str) -> str:
+        if name not in self._names:
+            return "NULL"
+        return f'json(rows."{name}")' if name in self._archive.json_columns else f'rows."{name}"'
+
+    def _read(self) -> str:
+        listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self._left)
+        return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"
+
+
+def rows_of(archive: Archive, table: str, record: Origin, database: duckdb.DuckDBPyConnection) -> list[Mapping[str, Any]]:
+    """The rows of a record in a table of the database, which has the columns of the archive."""
+    condition = " AND ".join(f'"{archive.origin_prefix}{name}" = ?' for name in _ORIGIN)
+    rows: list[Mapping[str, Any]] = database.sql(f"FROM {table} WHERE {condition}", params=list(record)).to_arrow_table().to_pylist()
+    return rows
+
+
+def _origin(archive: Archive) -> str:
+    """SQL: the columns that tell the record."""
+    return ", ".join(f'"{archive.origin_prefix}{name}" AS "{name}"' for name in _ORIGIN)
+
+
+def _kinds(which: tuple[str, int], offset: int, equal: int, lacking: int, more: int, *, prefix: Prefix[Any]) -> Counter[Kind]:
+    """What the rows of a record are. Those of a batch under way may be there; those of records that are gone are not checkable."""
+    if offset < prefix.starts.get(which, 0):
+        return Counter({"not_checkable": equal + more})
+    if prefix.committed_ends.get(which, 0) <= offset and (offset < prefix.ends.get(which, 0) or not equal + more):
+        return Counter()
+    different = min(lacking, more)
+    found: Counter[Kind] = Counter({"equal": equal, "different": different, "missing": lacking - different, "extra": more - different})
+    return +found
+
+
+def _exists(path: StoragePath) -> bool:
+    with asking(path):
+        return path.exists()
+
+
+def _is_readable(path: StoragePath, database: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the file has a footer, and its pages their checksums."""
+    try:
+        database.execute("SELECT hash(rows) FROM read_parquet(?) AS rows", [str(path)]).fetchall()
+    except duckdb.Error:
+        return False
+    return True

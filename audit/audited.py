@@ -1,0 +1,73 @@
+"""What a domain says about its results: facts, which are taken from each record once, and tables, which are counted from facts."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from audit.documents import json_documents
+from contract.topics import Topic
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is taken from each record of a topic, as rows of a table of that name.
+
+    documents: adds the columns of the format to those of records.SCHEMA.
+    steps: tables by name, with their SQL: each is made of `documents`, and of those before it.
+    sql: over `documents` and these tables. Returns topic, partition, "offset", and what is counted. {name} in it is a parameter.
+    """
+
+    name: str
+    source: Topic
+    sql: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    steps: Mapping[str, str] = field(default_factory=dict)
+    documents: Callable[[pa.Table], pa.Table] = json_documents
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the compacted topic `topic` must hold.
+
+    query: the query that writes it. facts: those that count. event_time: their column by which lateness is told. event_key: their columns that
+    tell two events apart, of which each counts once.
+    sql: over `counted`, the facts that were in time, each event once. Returns the columns of a row, times as text; and `ends`, if windows do not
+    end with whole seconds. {name} is a parameter, {until} the watermark up to which timers have fired.
+    distinct: the columns of facts that tell two of them apart, if that is not the event key.
+    fold: makes the rows of those of `sql`, up to the watermark `until_ms`: in the order in which they are written, the last of a key counts, and one
+    of key columns only deletes.
+    skew: how far an idle partition can hold the watermark back, if it is not the setting for all queries.
+    session_gap_us: the pause that ends a session, in microseconds, of session windows.
+    value: the columns in a record's value, if it does not have all. Then the topic has rows of others, too, and older ones than the facts tell of.
+    current: of a version beside another, the topic of that other.
+    mode: the output mode of the query. In append mode, a row is written once, when the watermark has passed the end of its window.
+    key: the columns of the key. watermark: how late a fact may be, e.g. "10 minutes". growing: columns that more records can only increase.
+    """
+
+    query: str
+    topic: Topic
+    facts: Facts
+    event_time: str
+    event_key: tuple[str, ...]
+    key: tuple[str, ...]
+    watermark: str
+    sql: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    growing: tuple[str, ...] = ()
+    is_avro: bool = False
+    mode: str = "update"
+    distinct: tuple[str, ...] = ()
+    fold: Callable[[Sequence[Row], int], Iterable[Row]] | None = None
+    skew: str | None = None
+    session_gap_us: int = 0
+    value: tuple[str, ...] = ()
+    current: str | None = None
+
+    @property
+    def sink(self) -> str:
+        """Where it is."""
+        return f"topic {self.topic.name}"

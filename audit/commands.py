@@ -1,0 +1,106 @@
+"""The command `streamgauge verify`."""
+
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from contract.errors import StreamgaugeError, check_names
+from contract.output_format import FormatOption
+from contract.settings import Settings
+from contract.terminal import err, out
+from contract.text import utc_text
+
+if TYPE_CHECKING:
+    from audit.verdict import Verdict
+    from contract.storage.checkpoint_names import CheckpointPlace
+
+Mode = Literal["append", "update", "complete"]
+
+
+def verify(
+    query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
+    mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
+    output_format: FormatOption = "table",
+) -> None:
+    """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
+    from audit.show import as_json, show
+
+    if mode is not None and not query:
+        msg = "--mode requires the names of queries: streamgauge verify nest-camera-stats --mode complete"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    verdicts = verdicts_of(query or [], settings, mode)
+    if output_format == "json":
+        sys.stdout.write(as_json(verdicts) + "\n")
+    else:
+        show(verdicts, out)
+    try:
+        keep_verdicts(settings, verdicts)
+    except StreamgaugeError as error:
+        err.print(f"warning: the verdicts are not in topic verdicts: {error}")
+    words = {one.verdict for one in verdicts}
+    raise typer.Exit(1 if "wrong" in words else 2 if "not checked" in words else 0)
+
+
+def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = None) -> list["Verdict"]:
+    """The verdicts on the queries of these names, or on all that have run here. mode: that they have run in, if not their own.
+
+    Raises StreamgaugeError for an unknown name, and when none of the queries has run here, or one of the names has not.
+    """
+    from audit.catalog import audited
+    from audit.verdict import Verdict, merged
+    from audit.verification import verify as verified
+    from contract.kafka.topic_ends import partitions_by_topic
+    from contract.storage.checkpoint_names import checkpoints
+
+    places, everything = checkpoints(settings), list(audited(settings))
+    others = {place.name.query for place in places} - {one.query for one in everything}
+    check_names("query", names, [*dict.fromkeys(one.query for one in everything), *others])
+    known = [replace(one, mode=mode or one.mode) for one in everything if not names or one.query in names]
+    by_source = defaultdict(list)
+    for one in known:
+        if place := _place(one.query, one.mode, places, settings):
+            by_source[one.facts.source.name].append((one, place))
+        elif names:
+            msg = f"{one.query} has not run{'' if mode is None else f' in mode {mode}'} with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run it first, with `streamgauge run`"
+            raise StreamgaugeError(msg)
+    if not places:
+        msg = f"no query has run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run one first, with `streamgauge run`"
+        raise StreamgaugeError(msg)
+    partitions_by_topic(settings.kafka)  # fail at once if Kafka cannot be reached
+    found: list[Verdict] = []
+    for source, of_source in by_source.items():
+        with err.status(f"{source}: recounting from the start"):
+            found += verified(of_source, settings)
+    found += [Verdict(name, "", problem="what it writes is not audited") for name in sorted(others) if not names or name in names]
+    return [merged([one for one in found if one.query == query]) for query in dict.fromkeys(one.query for one in found)]
+
+
+def keep_verdicts(settings: Settings, verdicts: Sequence["Verdict"]) -> None:
+    """Writes one record per query to topic `verdicts`, where the dashboard finds it.
+
+    Raises StreamgaugeError when Kafka does not take them.
+    """
+    import orjson
+
+    from contract.kafka.tombstones import write_rows
+    from contract.topics import VERDICTS
+
+    time = utc_text(datetime.now(UTC))
+    names = ("query", "verdict", "sink", "batch", "records", "problem")
+    rows = [{"time": time, "rows": one.rows.by_kind, **{name: getattr(one, name) for name in names}} for one in verdicts]
+    write_rows(settings.kafka, VERDICTS.name, {row["query"].encode(): orjson.dumps(row) for row in rows})
+
+
+def _place(query: str, mode: str, places: Sequence["CheckpointPlace"], settings: Settings) -> "CheckpointPlace | None":
+    """The checkpoint of a query in that mode, or in real-time mode if that is set; of several versions the last. None if it has not run."""
+    from contract.storage.checkpoint_names import REAL_TIME
+
+    modes = (REAL_TIME, mode) if settings.real_time else (mode,)
+    own = [place for place in places if place.name.query == query and place.name.mode in modes]
+    return max(own, key=lambda place: (-modes.index(place.name.mode), place.name.version), default=None)

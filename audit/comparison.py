@@ -1,0 +1,187 @@
+"""Compares a table with what it must hold. Absence is a value: a key is right if what is found is what is expected, also if that is nothing.
+
+Pure, on rows in memory. docs/verify.md lists what counts as wrong and what does not.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal
+
+from contract.windows import window_of
+
+Row = Mapping[str, Any]
+Kind = Literal["equal", "missing", "extra", "different", "expired", "not_checkable", "unknown_lateness", "ahead"]
+"""The fields of verdict.RowCounts."""
+WRONG: tuple[Kind, ...] = ("missing", "extra", "different")
+MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A value that is no row. reason: why."""
+
+    reason: str
+
+
+Found = Row | Unreadable
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A wrong row, or dead letter. where: its key, or its record of origin. expected, found: None if there is to be, or is, no such row."""
+
+    kind: Kind
+    where: str
+    expected: object
+    found: object
+
+
+@dataclass(frozen=True)
+class Excuses:
+    """Why rows may differ and be none the worse.
+
+    unknown_lateness: keys of rows that depend on records of which it is not known whether they were late.
+    newest_cut_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
+    growing: the columns that more records can only increase.
+    session_gap: of session windows: those that had a lost record may have begun earlier, or gone on.
+    kept_for: rows of windows that ended at least this long before the newest one may have been deleted.
+    lost_before: rows all of whose times are before it may have been deleted with the oldest records of the topic.
+    is_real_time: whether a row may be ahead of the last committed batch by any part of the next one.
+    """
+
+    unknown_lateness: AbstractSet[bytes] = frozenset()
+    newest_cut_ms: int | None = 0
+    growing: tuple[str, ...] = ()
+    session_gap: timedelta | None = None
+    kept_for: timedelta | None = None
+    lost_before: datetime | None = None
+    is_real_time: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows of a table, by key. found: what it holds. expected: what it must hold after the last committed batch.
+
+    under_way: by key, the rows that the batch under way writes, in order, None for one that it deletes. Until
+    it is committed, a key may hold any of them; one that it does not name, what it is expected to hold.
+    """
+
+    found: Mapping[bytes, Found]
+    expected: Mapping[bytes, Row]
+    under_way: Mapping[bytes, Sequence[Row | None]] = field(default_factory=dict)
+    excuses: Excuses = field(default=Excuses())
+
+    @cached_property
+    def kinds(self) -> dict[bytes, Kind]:
+        """What each key is."""
+        return {key: self._kind(key) for key in self.found.keys() | self.expected.keys() | self.under_way.keys()}
+
+    @property
+    def counts(self) -> Counter[Kind]:
+        """How many keys are of each kind."""
+        return Counter(self.kinds.values())
+
+    def differences(self) -> list[Difference]:
+        """The first wrong rows, by key."""
+        keys = sorted(key for key, kind in self.kinds.items() if kind in WRONG)[:MOST_SHOWN]
+        return [
+            Difference(
+                self.kinds[key],
+                key.decode(errors="replace"),
+                next((row for row in self._accepted(key) if row is not None), None),
+                self.found.get(key),
+            )
+            for key in keys
+        ]
+
+    def _kind(self, key: bytes) -> Kind:
+        found, accepted, excuses = self.found.get(key), self._accepted(key), self.excuses
+        if any(_is_same(found, one) for one in accepted):
+            return "equal"
+        if excuses.is_real_time and self._is_between(found, accepted):
+            return "ahead"
+        if found is None and (self._has_expired(key) or self._is_deleted(accepted)):
+            return "expired"
+        if key in excuses.unknown_lateness:
+            return "unknown_lateness"
+        if self._may_be_cut(key, found, self.expected.get(key)):
+            return "not_checkable"
+        return "missing" if found is None else "extra" if all(one is None for one in accepted) else "different"
+
+    def _accepted(self, key: bytes) -> Sequence[Row | None]:
+        """What the key may hold, None for nothing."""
+        return [self.expected.get(key), *self.under_way.get(key, ())]
+
+    def _is_between(self, found: Found | None, accepted: Sequence[Row | None]) -> bool:
+        """Whether the growing columns of a row are between those of the two accepted ones, and it has the later one's columns."""
+        most = accepted[-1]
+        if most is None or found is None or isinstance(found, Unreadable) or found.keys() != most.keys():
+            return False
+        least = accepted[0] or dict.fromkeys(self.excuses.growing, 0)
+        return _is_at_least(found, least, self.excuses.growing) and _is_at_least(most, found, self.excuses.growing)
+
+    def _may_be_cut(self, key: bytes, found: Found | None, expected: Row | None) -> bool:
+        """Whether lost records may have made the row what it is: they can only have added to it, and only to windows that began before them."""
+        window, gap = window_of(key), self.excuses.session_gap
+        if self.excuses.newest_cut_ms == 0 or isinstance(found, Unreadable):
+            return False
+        if window is None:
+            return any(map(self._is_before_cut, _times(found, expected)))
+        if not self._is_before_cut(window.start - (gap or timedelta())):
+            return False
+        if found is None:  # with its first events, a session has lost its key
+            return gap is not None
+        return expected is None or _is_at_least(found, expected, self.excuses.growing)
+
+    def _is_before_cut(self, time: datetime) -> bool:
+        cut_ms = self.excuses.newest_cut_ms
+        return cut_ms is None or time <= datetime.fromtimestamp(cut_ms / 1000, UTC)
+
+    @cached_property
+    def _newest_end(self) -> datetime | None:
+        """The end of the newest window that should be there: one that was written by mistake excuses no other."""
+        cut = (key for key, found in self.found.items() if self._may_be_cut(key, found, self.expected.get(key)))
+        keys = {*self.expected, *self.under_way, *cut}
+        return max((window.end for key in keys if (window := window_of(key))), default=None)
+
+    def _has_expired(self, key: bytes) -> bool:
+        window, kept_for = window_of(key), self.excuses.kept_for
+        return bool(window and kept_for and self._newest_end and window.end <= self._newest_end - kept_for)
+
+    def _is_deleted(self, accepted: Sequence[Row | None]) -> bool:
+        """Whether the rows that a key may hold are older than all records of the topic: a row is written after all that it tells of."""
+        before, times = self.excuses.lost_before, list(_times(*accepted))
+        return before is not None and bool(times) and max(times) < before
+
+
+def _times(*rows: Row | None) -> Iterator[datetime]:
+    """The times in rows without a window, as that of a camera's state."""
+    for value in (value for row in rows if row is not None for value in row.values()):
+        with contextlib.suppress(ValueError):
+            if isinstance(value, str) and value.endswith("Z"):
+                yield datetime.fromisoformat(value)
+
+
+def _is_same(found: Found | None, expected: Row | None) -> bool:
+    if found is None or expected is None or isinstance(found, Unreadable):
+        return found is expected
+    return found.keys() == expected.keys() and all(_is_equal(found[name], expected[name]) for name in expected)
+
+
+def _is_equal(found: Any, expected: Any) -> bool:  # noqa: ANN401 - values of rows
+    """Whether two values are equal, true not being 1. A double is compared as one, and other numbers digit by digit."""
+    if isinstance(found, bool) or isinstance(expected, bool):
+        return found is expected
+    if isinstance(expected, float) and isinstance(found, Decimal | int):
+        return float(found) == expected
+    return bool(found == expected)
+
+
+def _is_at_least(row: Row, least: Row, growing: Collection[str]) -> bool:
+    return all(isinstance(row.get(name), int) and row[name] >= least[name] for name in growing)

@@ -1,0 +1,37 @@
+"""Records as DuckDB takes them: with their contents in columns."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from audit.avro_values import AvroReader, Value
+from audit.json_texts import json_text
+
+NO_CLOCK = "the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"
+
+
+def json_documents(records: pa.Table) -> pa.Table:
+    """The records of a JSON topic, with their texts in column `document`; null for one that cannot be used, and why in `problem`."""
+    texts, problems = records["value"].to_pylist(), records["problem"].to_pylist()
+    has_no_clock = records["clock"].is_null().to_pylist()
+    for number, value in enumerate(texts):
+        text, reason = json_text(value)
+        problems[number] = problems[number] or reason or (NO_CLOCK if has_no_clock[number] else None)
+        texts[number] = text if problems[number] is None else None
+    return (
+        records.drop_columns("problem")
+        .append_column("problem", pa.array(problems, pa.string()))
+        .append_column("document", pa.array(texts, pa.string()))
+    )
+
+
+def avro_documents(records: pa.Table, *, reader: AvroReader, fields: Callable[[Value], tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """The records of an Avro topic, with the columns of `schema`, which `fields` takes from a value; null for one that cannot be read."""
+    read = [reader.read(value) for value in records["value"].to_pylist()]
+    problems = [one if isinstance(one, str) else None for one in read]
+    rows = [(None,) * len(schema) if isinstance(one, str) else fields(one) for one in read]
+    table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))
+    for field, column in zip(schema, zip(*rows, strict=True) if rows else [()] * len(schema), strict=True):
+        table = table.append_column(field, pa.array(column, field.type))
+    return table

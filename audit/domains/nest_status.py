@@ -1,0 +1,121 @@
+"""What `nest-camera-status` and its alerts must be: the spells of a camera, in order of its documents' times, and the incidents made of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
+
+from audit.audited import Row
+
+SKEW = "1 hour"
+"""How far an idle partition holds back the watermark by which cameras are silent."""
+STEADY_MS = 10 * 60_000
+"""A state that has lasted for longer than this is steady: going offline after it begins an incident."""
+FLAPS = 4
+"""The time that a camera goes offline within STEADY_MS with which it is flapping, and its incident silent from then on."""
+
+REPORTS = """
+    SELECT
+        topic, partition, "offset", device_id, clock AS reported_at, coalesce(as_flag(camera.is_online), true) AS is_online,
+        CASE WHEN as_flag(event.has_person) AND as_moment(event.start_time) <= clock + INTERVAL '{future}'
+            THEN epoch_ms(as_moment(event.start_time)) END AS sighting_ms
+    FROM cameras
+    WHERE is_identifier(device_id)
+"""
+"""A camera is heard of when a document contains it, at the time of the document. It is online unless it says `is_online` false."""
+
+IN_ORDER = """
+    SELECT device_id, coalesce(zip_code, 'unknown') AS zip_code, epoch_ms(reported_at) AS at_ms, is_online, sighting_ms
+    FROM counted LEFT JOIN device_locations USING (device_id)
+    WHERE reported_at <= {until}
+    ORDER BY device_id, at_ms, is_online, sighting_ms DESC NULLS LAST
+"""
+
+
+@dataclass(frozen=True)
+class Spell:
+    """A time for which a camera is online, or is not. since_ms: when it began; of a silent one, when the camera was last heard of."""
+
+    is_online: bool
+    is_silent: bool
+    since_ms: int
+    seen_ms: int
+    sighting_ms: int | None
+    first_ms: int
+
+
+def spells(reports: Iterable[Row], until_ms: int, silence_ms: int, forget_ms: int) -> Iterator[Spell | None]:
+    """The spells of a camera, as they were known when they began; None when it is forgotten. reports: in order of their times."""
+    now: Spell | None = None
+    for report in (*reports, None):
+        moment_ms = until_ms if report is None else report["at_ms"] - 1
+        if now is not None and now.is_online and moment_ms >= now.seen_ms + silence_ms:
+            now = replace(now, is_online=False, is_silent=True, since_ms=now.seen_ms)
+            yield now
+        if now is not None and moment_ms >= now.seen_ms + forget_ms:
+            now = None
+            yield None
+        if report is not None:
+            at_ms, is_online = report["at_ms"], report["is_online"]
+            seen: list[int] = [one for one in (None if now is None else now.sighting_ms, report["sighting_ms"]) if one is not None]
+            is_new = now is None or now.is_online != is_online
+            first_ms, since_ms = (at_ms if now is None else now.first_ms), (at_ms if now is None or is_new else now.since_ms)
+            now = Spell(
+                is_online, is_silent=False, since_ms=since_ms, seen_ms=at_ms, sighting_ms=max(seen, default=None), first_ms=first_ms
+            )
+            if is_new:
+                yield now
+
+
+def told(spells_of_one: Iterable[Spell | None]) -> Iterator[tuple[Spell | None, int | None, str | None]]:
+    """Each spell, with the beginning of its incident, and what is told of it."""
+    before: Spell | None = None
+    incident_ms: int | None = None
+    gone: list[int] = []
+    for spell in spells_of_one:
+        alert = None
+        if spell is None:
+            incident_ms, gone = None, []
+        elif spell.is_online:
+            alert = "back" if incident_ms is not None and len(gone) < FLAPS else None
+        else:
+            if before is None or incident_ms is None or spell.since_ms - before.since_ms > STEADY_MS:
+                incident_ms, gone = spell.since_ms, []
+            if len(gone) < FLAPS:
+                gone = [*(one for one in gone if spell.since_ms - one < STEADY_MS), spell.since_ms]
+                alert = "flapping" if len(gone) == FLAPS else "offline"
+        yield spell, incident_ms, alert
+        before = spell
+
+
+def states(reports: Sequence[Row], until_ms: int, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
+    """The rows of cameras, each in the order of its changes. Of a camera that is forgotten, only its id."""
+    for (device_id, zip_code), of_one in groupby(reports, itemgetter("device_id", "zip_code")):
+        for spell, incident_ms, alert in told(spells(of_one, until_ms, silence_ms, forget_ms)):
+            if spell is None:
+                yield {"device_id": device_id}
+                continue
+            yield {
+                "device_id": device_id,
+                "zip_code": zip_code,
+                "state": "online" if spell.is_online else "offline",
+                "reason": None if spell.is_online else "silent" if spell.is_silent else "is_online is false",
+                "since": _text(spell.since_ms),
+                "last_seen": _text(spell.seen_ms),
+                "last_sighting": _text(spell.sighting_ms),
+                "alert": alert,
+                "incident": _text(incident_ms),
+                "first_seen": _text(spell.first_ms),
+            }
+
+
+def alerts(reports: Sequence[Row], until_ms: int, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
+    """The alerts, in order: a row for each change of which something is told."""
+    for row in states(reports, until_ms, silence_ms=silence_ms, forget_ms=forget_ms):
+        if row.get("alert") is not None:
+            yield {name: row[name] for name in ("device_id", "zip_code", "alert", "incident", "state", "reason", "since")}
+
+
+def _text(time_ms: int | None) -> str | None:
+    return None if time_ms is None else f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,172 @@
+"""What the results of the Wikimedia domain must be."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from audit.archive import Archive
+from audit.audited import Facts, Table
+from audit.avro_values import AvroReader, Value
+from audit.documents import NO_CLOCK, avro_documents
+from audit.fields import too_long, when
+from audit.letters import DeadLetters
+from contract import durations
+from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.registry.client import SchemaRegistry
+from contract.settings import Settings
+
+LAST_SECOND = 253_402_300_799
+"""The last of the year 9999."""
+MOST_PAGE_BYTES = 2**40
+"""No page is as long: a length beyond is a mistake, and counts as unknown."""
+
+FIELDS = pa.schema(
+    {
+        "id": pa.string(),
+        "type": pa.string(),
+        "seconds": pa.int64(),
+        "bot": pa.bool_(),
+        "wiki": pa.string(),
+        "namespace": pa.int64(),
+        "old": pa.int64(),
+        "new": pa.int64(),
+        "user": pa.string(),
+    }
+)
+"""The columns of `documents`: what is taken from a change."""
+
+CHANGES = f"""
+    SELECT *, CASE WHEN seconds BETWEEN 0 AND {LAST_SECOND} THEN moment_of_ms(seconds * 1000) END AS changed_at
+    FROM documents WHERE problem IS NULL
+"""
+_IS_WHOLE = "bot IS NOT NULL AND wiki IS NOT NULL AND is_identifier(wiki) AND namespace IS NOT NULL AND changed_at IS NOT NULL"
+
+EDITS = f"""
+    SELECT
+        topic, partition, "offset", coalesce(nullif(id, ''), concat_ws('-', topic, partition, "offset")) AS event_id,
+        changed_at AS edited_at, CASE WHEN bot THEN 'Bot' ELSE 'Human' END AS requested_by, wiki, namespace,
+        CASE WHEN old BETWEEN 0 AND {MOST_PAGE_BYTES} AND new BETWEEN 0 AND {MOST_PAGE_BYTES} THEN new - old ELSE 0 END AS bytes, "user"
+    FROM changes
+    WHERE type = 'edit' AND {_IS_WHOLE} AND changed_at <= clock + INTERVAL '{{future}}'
+"""
+
+EDIT_STATS = """
+    SELECT window_from(start, {length_us}) AS "window", requested_by, count(*) AS counts
+    FROM (SELECT requested_by, unnest(windows(edited_at, {length_us}, {slide_us})) AS start FROM counted)
+    GROUP BY ALL
+"""
+
+WIKI_STATS = """
+    SELECT
+        wiki, namespace, window_from(date_trunc('minute', edited_at), 60000000) AS "window", count(*) AS edits,
+        sum(greatest(bytes, 0)) AS bytes_added, sum(greatest(-bytes, 0)) AS bytes_removed
+    FROM counted
+    GROUP BY ALL
+"""
+
+SESSION_GAP_US = 5 * 60 * 1_000_000
+"""A longer pause between edits ends a session of an editor; one of exactly this length does not."""
+
+EDITOR_SESSIONS = f"""
+    SELECT
+        "user", window_from(min(edited_at), epoch_us(max(edited_at)) - epoch_us(min(edited_at)) + {SESSION_GAP_US}) AS "window",
+        count(*) AS edits, sum(greatest(bytes, 0)) AS bytes_added, sum(greatest(-bytes, 0)) AS bytes_removed,
+        max(edited_at) + to_microseconds({SESSION_GAP_US}) AS ends
+    FROM (
+        SELECT *, count_if(is_first) OVER (PARTITION BY "user" ORDER BY edited_at) AS session
+        FROM (
+            SELECT
+                * REPLACE (coalesce("user", '') AS "user"),
+                ends_session(edited_at, lag(edited_at) OVER of_user, {SESSION_GAP_US}) AS is_first
+            FROM counted
+            WINDOW of_user AS (PARTITION BY coalesce("user", '') ORDER BY edited_at)))
+    GROUP BY "user", session
+"""
+
+
+def fields(change: Value) -> tuple[object, ...]:
+    """The values of FIELDS. A field that the change's schema lacks is null."""
+    length, meta = change.get("length") or {}, change.get("meta") or {}
+    own = (change.get(name) for name in ("type", "timestamp", "bot", "wiki", "namespace"))
+    return (meta.get("id"), *own, length.get("old"), length.get("new"), change.get("user"))
+
+
+REASONS = f"""
+    SELECT topic, partition, "offset", unnest([
+        {when("type IS NULL", "no type")}, {too_long("wiki", "wiki")},
+        {when(f"type = 'edit' AND NOT ({_IS_WHOLE})", "an edit without bot, namespace, timestamp or wiki")},
+        CASE WHEN type = 'edit' THEN {too_long('"user"', "user")} || ', so no session counts it' END,
+        {when("changed_at > clock + INTERVAL '{future}'", "timestamp is in the future")}, {when("clock IS NULL", NO_CLOCK.replace("'", "''"))}
+    ]) || '; archived all the same' AS reason
+    FROM changes
+"""
+
+_OWN = {
+    "kafka_topic": pa.string(),
+    **dict.fromkeys(("kafka_partition", "kafka_offset"), pa.int64()),
+    **dict.fromkeys(("kafka_timestamp", "changed_at"), pa.timestamp("us")),
+    "date": pa.date32(),
+}
+
+
+def archived(records: pa.Table, held: pa.Schema, *, reader: AvroReader) -> pa.Table:
+    """Every change that can be read, of every type, with all its fields: those columns that the archive's files have, which are `held`."""
+    schema = pa.schema([*_OWN.items(), *(one for one in held if one.name not in _OWN)])
+    read = ((row, reader.read(row["value"])) for row in records.to_pylist())
+    return pa.Table.from_pylist([_archived(row, change) for row, change in read if not isinstance(change, str)], schema)
+
+
+def _archived(record: dict[str, Any], change: Value) -> dict[str, Any]:
+    seconds = change.get("timestamp")
+    changed_at = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None) if seconds is not None and 0 <= seconds <= LAST_SECOND else None
+    row = {f"kafka_{name}": record[name] for name in ("topic", "partition", "offset", "timestamp")}
+    row |= {"changed_at": changed_at, "date": (changed_at or record["timestamp"]).date()}
+    for name, value in change.items():
+        column = name
+        while column.lower() in {one.lower() for one in row}:
+            column = f"event_{column}"
+        row[column] = value
+    return row
+
+
+def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
+    """The results of this domain."""
+    reader = AvroReader(SchemaRegistry(settings.registry))
+    documents = partial(avro_documents, reader=reader, fields=fields, schema=FIELDS)
+    facts = partial(Facts, source=WIKIMEDIA, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)
+    count = partial(Table, event_time="edited_at", event_key=("event_id", "edited_at"), watermark=settings.wikimedia_watermark)
+    length, slide = (round(durations.seconds(text, "") * 1_000_000) for text in (settings.wikimedia_window, settings.wikimedia_slide))
+    edits, totals = facts("edits", sql=EDITS), ("edits", "bytes_added", "bytes_removed")
+    return (
+        count(
+            "wikimedia-edit-stats",
+            WIKIMEDIA_PROCESSED,
+            edits,
+            key=("requested_by", "window"),
+            sql=EDIT_STATS,
+            parameters={"length_us": length, "slide_us": slide},
+            growing=("counts",),
+            is_avro=True,
+        ),
+        count("wikimedia-wiki-stats", WIKIMEDIA_WIKI_STATS, edits, key=("wiki", "namespace", "window"), sql=WIKI_STATS, growing=totals),
+        count(
+            "wikimedia-editor-sessions",
+            WIKIMEDIA_EDITOR_SESSIONS,
+            facts("edits_of_users", sql=f'{EDITS} AND is_identifier("user")'),
+            key=("user", "window"),
+            sql=EDITOR_SESSIONS,
+            mode="append",
+            growing=totals,
+            session_gap_us=SESSION_GAP_US,
+        ),
+        Archive(
+            "wikimedia-archive",
+            "wikimedia/changes",
+            Facts("rows_of_changes", WIKIMEDIA, "SELECT * FROM documents"),
+            documents=partial(archived, reader=reader),
+            origin_prefix="kafka_",
+        ),
+        DeadLetters("wikimedia-dead-letters", facts("wikimedia_letters", sql=REASONS)),
+    )

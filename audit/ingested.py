@@ -1,0 +1,237 @@
+"""Verifies tables of ingested topics: each holds the newest record of each key, its fields in the types that the table has.
+
+Of a key's records, the newest is the last in its partition. Of several partitions, it is that whose newest timestamp is the latest. A null value
+deletes. So a topic that has lost records, by retention or compaction, tells less than the table may know: see `_kind`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from audit.audited import Facts, Row
+from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
+from audit.json_texts import json_text
+from audit.lake_files import delta_files, delta_names
+from audit.letters import DeadLetters
+from audit.prefix import Prefix, prefix_of
+from audit.recount import Recount
+from audit.verdict import RowCounts, Verdict
+from contract.kafka.create_topics import is_compacted
+from contract.kafka.topic_ends import first_and_end_offsets
+from contract.settings import Settings
+from contract.storage.checkpoint_contents import Offsets
+from contract.storage.checkpoint_names import CheckpointPlace
+from contract.storage.paths import names_in, text_of
+from contract.topics import Topic
+
+MOST_LEVELS = 100
+SCHEMA_ENDING = ".schema.json"
+_ORIGIN = ("kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp")
+
+USABLE = 'SELECT topic, partition, "offset", "timestamp", decode(key) AS key, document FROM documents WHERE problem IS NULL'
+_NEWEST_SQL = """
+    SELECT key, newest.* FROM (
+        SELECT key, max_by(newest, (latest, newest.partition)) AS newest FROM (
+            SELECT
+                key, max("timestamp") AS latest,
+                max_by({{'partition': partition, 'offset': "offset", 'timestamp': "timestamp", 'document': document}}, "offset") AS newest
+            FROM {facts} WHERE {condition} GROUP BY key, partition)
+        GROUP BY key)
+    WHERE newest.document IS NOT NULL
+"""
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """The table `table` of the lake, with the newest record of each key of a topic. query: that writes it."""
+
+    query: str
+    table: str
+    facts: Facts
+    mode: str = "append"
+
+    @property
+    def sink(self) -> str:
+        """Where it is."""
+        return f"lake/{self.table}"
+
+
+def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
+    """The tables of all topics that have been ingested here, and the dead letters of their queries."""
+    for name in sorted(name for name in names_in(settings.lake) if name.endswith(SCHEMA_ENDING)):
+        if (text := text_of(settings.lake / name)) is None:
+            continue
+        topic, table = json.loads(text)["topic"], name.removesuffix(SCHEMA_ENDING)
+        query = f"ingest-{topic}{'-debug' if table.endswith('_debug') else ''}"
+        facts = Facts(f'"usable of {query}"', Topic(topic, 0), USABLE, documents=keyed_documents)
+        yield Ingested(query, table, facts)
+        if not table.endswith("_debug"):
+            none = replace(
+                facts, name=f'"letters of {query}"', sql='SELECT topic, partition, "offset", problem AS reason FROM documents LIMIT 0'
+            )
+            yield DeadLetters(f"{query}-dead-letters", none, reader=query)
+
+
+def keyed_documents(records: pa.Table) -> pa.Table:
+    """The records of a keyed topic, with their texts in column `document`, null for a deletion; and in `problem` why one cannot be stored."""
+    texts: list[str | None] = []
+    problems: list[str | None] = []
+    for key, value in zip(records["key"].to_pylist(), records["value"].to_pylist(), strict=True):
+        reason = _problem(key, value)
+        problems.append(reason)
+        texts.append(value.decode() if reason is None and value is not None else None)
+    table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))
+    return table.append_column("document", pa.array(texts, pa.string()))
+
+
+def _problem(key: bytes | None, value: bytes | None) -> str | None:
+    if key is None:
+        return "no key"
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return "the key is not UTF-8"
+    if value is None:
+        return None
+    text, reason = json_text(value, MOST_LEVELS)
+    if text is None:
+        return reason
+    if not text.lstrip().startswith("{"):
+        return "no JSON object"
+    clashes: list[bool] = []
+    json.loads(text, object_pairs_hook=lambda pairs: clashes.append(len({name.lower() for name, _ in pairs}) < len(pairs)))
+    return "an object has two names that differ in case only" if any(clashes) else None
+
+
+class IngestedCheck:
+    """The check of such a table."""
+
+    def __init__(self, table: Ingested, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:
+        self._table, self._recount, self._folder = table, recount, settings.lake / table.table
+        self.facts: Sequence[Facts] = [table.facts]
+        self.own = prefix_of(place, lambda: delta_files(self._folder), settings)
+        self._is_thinned = is_compacted(settings.kafka, table.facts.source.name)
+        now = first_and_end_offsets(settings.kafka, self.own.ends) if self._is_thinned else {}
+        self.prefix: Prefix[Any] = replace(self.own, ends={which: now[which][1] if now else end for which, end in self.own.ends.items()})
+
+    def has_grown(self) -> bool:
+        """Whether the table has another version."""
+        return delta_files(self._folder) != self.own.seen
+
+    def verdict(self) -> Verdict:
+        """The rows compared, by key: of the last committed batch, or else of the batch under way, whose rows are all there or none."""
+        held, twice = self._held()
+        counts, differences = self._compared(held, self.own.committed_ends)
+        if RowCounts.of(counts).wrong and self.own.planned > self.own.committed:
+            planned = self._compared(held, self.own.ends)
+            if not RowCounts.of(planned[0]).wrong:
+                counts, differences = planned
+        faults = [f"keys with more than one row in the table: {twice:,}"] if twice else []
+        return self.own.verdict(self._table, counts, differences=differences, faults=faults)
+
+    def _held(self) -> tuple[dict[str, Row], int]:
+        """The rows of the table by key, and how many keys have more than one."""
+        paths = ", ".join("'{}'".format(str(path).replace("'", "''")) for path in self.own.seen)
+        if not paths:
+            return {}, 0
+        rows = self._recount.database.sql(f"FROM read_parquet([{paths}], union_by_name = true)").to_arrow_table().to_pylist()
+        names = delta_names(self._folder)
+        found = {row["kafka_key"]: row for row in (_renamed(row, names) for row in rows)}
+        return found, sum(count > 1 for count in Counter(row[_physical("kafka_key", names)] for row in rows).values())
+
+    def _compared(self, held: Mapping[str, Row], ends: Offsets) -> tuple[Counter[Kind], list[Difference]]:
+        database, facts = self._recount.database, self._table.facts.name
+        below = " OR ".join(f'(partition = {number} AND "offset" < {end})' for (_, number), end in ends.items()) or "false"
+        found = database.execute(_NEWEST_SQL.format(facts=facts, condition=below)).fetchall()
+        expected = {key: Newest(*newest) for key, *newest in found}
+        behind = database.execute(f"SELECT DISTINCT key FROM {facts} WHERE NOT ({below})").fetchall() if self._is_thinned else []
+        renewed = {key for (key,) in behind}
+        kinds = {key: self._kind(expected.get(key), held.get(key), is_renewed=key in renewed) for key in expected.keys() | held.keys()}
+        wrong = sorted(key for key, kind in kinds.items() if kind in WRONG)[:MOST_SHOWN]
+        shown = [Difference(kinds[key], key, expected[key].document if key in expected else None, held.get(key)) for key in wrong]
+        return Counter(kinds.values()), shown
+
+    def _kind(self, expected: "Newest | None", found: Row | None, *, is_renewed: bool) -> Kind:
+        """What a row is.
+
+        Not checkable is one whose record the source has lost, by retention or, in a compacted topic, because of a newer one; and one of
+        another partition than the newest record that is left, if the source has lost records of that partition, which may have been newer.
+        """
+        if expected is not None and found is not None and expected.is_in(found):
+            return "equal"
+        has_lost = is_cut = False
+        if found is not None:
+            start = next((at for (_, number), at in self.own.starts.items() if number == found["kafka_partition"]), 0)
+            is_cut, has_lost = found["kafka_offset"] < start, self._is_thinned or start > 0
+        is_of_another = expected is None or found is None or expected.partition != found["kafka_partition"]
+        if is_renewed or (has_lost and is_of_another) or (is_cut and expected is None):
+            return "not_checkable"
+        return "missing" if found is None else "extra" if expected is None else "different"
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest record of a key."""
+
+    partition: int
+    offset: int
+    timestamp: Any
+    document: str
+
+    def is_in(self, row: Row) -> bool:
+        """Whether the row is that of the record."""
+        origin = (row["kafka_partition"], row["kafka_offset"], row["kafka_timestamp"].replace(tzinfo=None))
+        document = json.loads(self.document, parse_float=Decimal)
+        fields = {name: value for name, value in row.items() if name not in _ORIGIN}
+        return origin == (self.partition, self.offset, self.timestamp) and _is_same(fields, document)
+
+
+def _is_same(found: Any, value: Any) -> bool:  # noqa: ANN401 - what a table holds, and any JSON value
+    """Whether a value of the table is that of JSON. A text may hold any value as JSON; a struct has nulls where there is no such field."""
+    if isinstance(found, str):
+        return found == value or (not isinstance(value, str) and _is_text_of(found, value))
+    if isinstance(found, dict):
+        return isinstance(value, dict) and all(_is_same(one, value.get(name)) for name, one in found.items())
+    if isinstance(found, list):
+        return isinstance(value, list) and len(found) == len(value) and all(map(_is_same, found, value))
+    if isinstance(found, bool) or isinstance(value, bool):
+        return found is value
+    if isinstance(found, float) and isinstance(value, int | Decimal):
+        return found == float(value)
+    return bool(found == value)
+
+
+def _is_text_of(text: str, value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    try:
+        return _is_equal(json.loads(text, parse_float=Decimal), value)
+    except ValueError:
+        return False
+
+
+def _is_equal(found: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON values
+    """Whether two values are one. A number that Spark does not keep is the text of its digits."""
+    if isinstance(found, str) and isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(found) == value
+    if isinstance(found, dict) and isinstance(value, dict):
+        return found.keys() == value.keys() and all(_is_equal(found[name], value[name]) for name in found)
+    if isinstance(found, list) and isinstance(value, list):
+        return len(found) == len(value) and all(map(_is_equal, found, value))
+    return (type(found) is type(value) and bool(found == value)) or (isinstance(found, int | Decimal) and found == value)
+
+
+def _physical(name: str, names: Mapping[str, Any]) -> str:
+    return next((physical for physical, (logical, _) in names.items() if logical == name), name)
+
+
+def _renamed(value: Any, names: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what a table holds
+    """The value with the names of the table for those of its files."""
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {names.get(name, (name, {}))[0]: _renamed(one, names.get(name, (name, {}))[1]) for name, one in value.items()}

@@ -1,0 +1,72 @@
+"""The rules for lateness and duplicates, for all domains.
+
+A fact is late if its event time is not after the watermark of the batch before its own. Late facts count nowhere. Of the others, each event
+counts once. A watermark is always behind the newest event that counts: one that is not was moved by an event that should not have counted, and
+what it dropped should have counted, unless it was late on its own partition as well.
+"""
+
+import pyarrow as pa
+
+IN_TIME, UNKNOWN, LATE, WRONGLY_LATE = range(4)
+"""The lateness of a fact: counted, perhaps late, late, and late by a watermark that was ahead of every event that counts."""
+
+STRETCHES = pa.schema(
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "start": pa.int64(),
+        "end": pa.int64(),
+        "late_until": pa.timestamp("us"),
+        "in_time_after": pa.timestamp("us"),
+        "is_ahead": pa.bool_(),
+    }
+)
+"""Which facts are late, by their offsets: see checkpoints.Stretch."""
+
+JUDGED = """
+    CREATE OR REPLACE TEMP TABLE judged AS
+    SELECT
+        facts.*, is_ahead, late_until,
+        CASE WHEN {time} <= late_until THEN 2 WHEN {time} > in_time_after THEN 0 ELSE 1 END AS lateness
+    FROM {facts} AS facts
+    ASOF JOIN stretches ON
+        facts.topic = stretches.topic AND facts.partition = stretches.partition AND facts."offset" >= stretches.start
+    WHERE facts."offset" < stretches."end" AND {time} IS NOT NULL
+"""
+
+# The facts before a watermark are those that an earlier one judged: it never moves back.
+WATERMARKS_AHEAD = """
+    SELECT late_until, late_until > max(newest) OVER () AS is_beyond_all
+    FROM (SELECT late_until, max({time}) AS newest FROM judged GROUP BY late_until)
+    QUALIFY late_until > coalesce(
+        max(newest) OVER (ORDER BY late_until ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), TIMESTAMP '1970-01-01')
+"""
+
+WRONGLY_JUDGED = """
+    CREATE OR REPLACE TEMP TABLE judged AS
+    SELECT * EXCLUDE (newest_before) REPLACE (
+        CASE WHEN lateness = 2 AND late_until IN ({ahead}) AND NOT coalesce({time} <= newest_before - INTERVAL '{delay}', false)
+        THEN 3 ELSE lateness END AS lateness)
+    FROM (
+        SELECT
+            *, max({time}) OVER (
+                PARTITION BY topic, partition ORDER BY "offset" RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newest_before
+        FROM judged)
+"""
+
+COUNTED = """
+    CREATE OR REPLACE TEMP VIEW counted AS
+    SELECT DISTINCT ON ({key}) * FROM judged WHERE lateness <> 2 AND {condition}
+"""
+
+TOTALS = """
+    SELECT
+        CAST(coalesce(sum(found), 0) AS BIGINT) AS rows, count(*) AS events, CAST(coalesce(sum(late), 0) AS BIGINT) AS late_rows,
+        count(*) FILTER (late = found) AS late_events, CAST(coalesce(sum(unknown), 0) AS BIGINT) AS unknown_rows,
+        count(*) FILTER (wrongly > 0 AND late + wrongly = found) AS wrongly_late_events
+    FROM (
+        SELECT
+            count(*) AS found, count(*) FILTER (lateness = 2) AS late, count(*) FILTER (lateness = 1) AS unknown,
+            count(*) FILTER (lateness = 3) AS wrongly
+        FROM judged WHERE NOT is_ahead GROUP BY {key})
+"""

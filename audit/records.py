@@ -1,0 +1,122 @@
+"""Reads records of a topic in bulk, as Arrow tables."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from audit.files import lines_of, path_of_topic
+from contract.errors import StreamgaugeError
+from contract.kafka.client_options import client_options
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.errors import no_answer
+from contract.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
+from contract.settings import Settings
+from contract.storage.checkpoint_contents import Offsets
+
+AT_ONCE = 20_000
+SILENCE_SECONDS = 30
+SCHEMA = pa.schema(
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("ms"),
+        "clock": pa.timestamp("ms"),
+        "value": pa.binary(),
+        "problem": pa.string(),
+        "key": pa.binary(),
+    }
+)
+"""clock: the time against which events count as being in the future; null, as timestamp, if Kafka's timestamp is after the year 2999.
+problem: why a line of a file is no document."""
+_OPTIONS = {
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",  # a record that is gone must not go unnoticed
+    "fetch.wait.max.ms": 50,
+    "queued.max.messages.kbytes": 65_536,
+    "fetch.message.max.bytes": 16 * 1024 * 1024,
+}
+
+
+def records_between(
+    settings: Settings, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[pa.Table]:
+    """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: tables with the columns of SCHEMA.
+
+    modified_ms: when files were changed, since 1970, by the topic of their records.
+
+    Raises StreamgaugeError when Kafka does not answer, or no longer has one of the records.
+    """
+    left = {which: end for which, end in ends.items() if starts[which] < end}
+    yield SCHEMA.empty_table()  # so that there is always one
+    if files := [which for which in left if which[0] in modified_ms]:
+        yield from _lines(files, modified_ms)
+        left = {which: end for which, end in left.items() if which not in files}
+    if not left:
+        return
+    kafka = settings.kafka
+    # The query may have counted what was aborted.
+    isolation = {name: value for name, value in client_options(settings.kafka_options).items() if name == "isolation.level"}
+    consumer = kafka.consumer({**_OPTIONS, **isolation})
+    try:
+        consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
+        heard_at = time.monotonic()
+        while left:
+            messages = consumer.consume(AT_ONCE, timeout=0.1)  # it waits for so many, also at the end
+            if messages:
+                heard_at = time.monotonic()
+            elif time.monotonic() - heard_at > SILENCE_SECONDS:
+                msg = f"Kafka at {kafka} sent nothing for {SILENCE_SECONDS} s before the end of {sorted(left)}; see the broker's log"
+                raise StreamgaugeError(msg)
+            if wanted := [message for message in messages if _is_wanted(message, left, kafka)]:
+                yield _table(wanted, ends)
+    finally:
+        consumer.close()
+
+
+def _is_wanted(message: Message, left: dict[tuple[str, int], int], kafka: KafkaCluster) -> bool:
+    """Whether the message is a record. Removes its partition from `left` when it has been read."""
+    error, which = message.error(), (message.topic() or "", message.partition() or 0)
+    if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+        msg = f"Kafka has deleted records of {which[0]}-{which[1]} while they were read; verify again"
+        raise StreamgaugeError(msg)
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise no_answer(kafka, KafkaException(error))
+    # At its end, a partition may have offsets without records: those of transactions.
+    if error is not None or (message.offset() or 0) + 1 >= left.get(which, 0):
+        left.pop(which, None)
+    return error is None
+
+
+def _table(messages: list[Message], ends: Offsets) -> pa.Table:
+    rows = [
+        (message.topic() or "", message.partition() or 0, message.offset() or 0, *_times(message), message.value(), None, message.key())
+        for message in messages
+    ]
+    return _of_rows([row for row in rows if row[2] < ends[row[0], row[1]]])
+
+
+def _of_rows(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns: Any = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)
+
+
+def _lines(files: Iterable[tuple[str, int]], modified_ms: Mapping[str, int]) -> Iterator[pa.Table]:
+    rows: list[tuple[Any, ...]] = []
+    for topic, number in files:
+        for line in lines_of(path_of_topic(topic)):
+            rows.append((topic, number, line.number, modified_ms[topic], modified_ms[topic], line.value, line.problem, None))
+            if len(rows) == AT_ONCE:
+                yield _of_rows(rows)
+                rows = []
+    yield _of_rows(rows)
+
+
+def _times(message: Message) -> tuple[int | None, int | None]:
+    """The columns timestamp and clock."""
+    timestamp_ms = message.timestamp()[1]
+    return (timestamp_ms, clock_ms_of(message)) if 0 <= timestamp_ms <= LAST_CLOCK_MS else (None, None)

@@ -1,0 +1,127 @@
+"""The recount: facts from the records of a topic, and tables from those facts that were in time. One DuckDB connection, in memory."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from audit import lateness
+from audit.audited import Facts, Row, Table
+from audit.checkpoints import Stretch
+from contract.errors import StreamgaugeError
+from contract.storage.data_files import data_file
+
+MEMORY_LIMIT = "700MB"
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DuckDB's timestamps, which are UTC here, have no time zone
+
+
+def opened(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """A database in memory, with the macros, and the static tables under the names of their files. spill: the folder for what is more."""
+    database = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, **({} if spill is None else {"temp_directory": str(spill)})})
+    database.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+    database.execute((Path(__file__).parent / "macros.sql").read_text())
+    for path in data_file("device_locations.csv").parent.glob("*.csv"):
+        quoted = str(path).replace("'", "''")
+        database.execute(f"CREATE TABLE {path.stem} AS FROM read_csv('{quoted}', all_varchar = true, nullstr = '\\0')")
+    return database
+
+
+class Recount:
+    """Facts of records, and the tables that are made of them. Use it from one thread."""
+
+    def __init__(self, spill: Path | None = None) -> None:
+        self.database = opened(spill)
+
+    def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
+        """Adds the facts of all records, of one table after the other; the next is read meanwhile."""
+        by_name = {one.name: one for one in facts}
+        by_format = {one.documents: [other for other in by_name.values() if other.documents == one.documents] for one in by_name.values()}
+        with ThreadPoolExecutor(1) as worker:
+            pending: Future[None] | None = None
+            for table in records:
+                documents = [(of_format(table), chosen) for of_format, chosen in by_format.items()]
+                if pending is not None:
+                    pending.result()
+                pending = worker.submit(self._add, documents)
+            if pending is not None:
+                pending.result()
+
+    def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None) -> None:
+        """Tells of each fact of `table` whether it was late. Facts outside `stretches` are left out.
+
+        newest_cut_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
+        Raises StreamgaugeError when a watermark is ahead of all facts that are left, and lost records may explain it.
+        """
+        rows = [
+            {
+                **asdict(one),
+                "late_until": timedelta(milliseconds=one.late_until_ms) + _EPOCH,
+                "in_time_after": timedelta(milliseconds=one.in_time_after_ms) + _EPOCH,
+            }
+            for one in stretches
+        ]
+        self.database.register("stretches", pa.Table.from_pylist(rows, lateness.STRETCHES))
+        names = {"facts": table.facts.name, "time": table.event_time}
+        self.database.execute(lateness.JUDGED.format(**names))
+        ahead = self.database.execute(lateness.WATERMARKS_AHEAD.format(**names)).fetchall()
+        cut_until = None if newest_cut_ms is None else timedelta(milliseconds=newest_cut_ms) + _EPOCH
+        if any(is_beyond_all and (cut_until is None or late_until <= cut_until) for late_until, is_beyond_all in ahead):
+            msg = "Kafka has deleted the records that moved the watermark, so it is not known whether the dropped rows were late; `streamgauge reset` recounts what is left"
+            raise StreamgaugeError(msg)
+        if moved := [late_until for late_until, _ in ahead if cut_until is not None and late_until > cut_until]:
+            listed = ", ".join(f"TIMESTAMP '{late_until}'" for late_until in moved)
+            self.database.execute(lateness.WRONGLY_JUDGED.format(ahead=listed, delay=table.watermark, **names))
+
+    def written(self, table: Table, until_ms: int, condition: str = "true") -> dict[bytes, list[Row | None]]:
+        """All rows of `table`, by key, in the order in which they are written, of the facts of the last `judge` that meet the condition.
+
+        None is a deletion. until_ms: the watermark up to which windows are final, and timers have fired.
+        """
+        until = timedelta(milliseconds=until_ms) + _EPOCH
+        key = ", ".join(table.distinct or table.event_key)
+        self.database.execute(lateness.COUNTED.format(key=key, condition=condition))
+        sql = table.sql.format(**table.parameters, until=f"TIMESTAMP '{until}'")
+        rows: Iterable[Row] = self.database.sql(sql).to_arrow_table().to_pylist()
+        if table.mode == "append":
+            rows = [row for row in rows if _end(row) <= until]
+        if table.fold is not None:
+            rows = table.fold(list(rows), until_ms)
+        found: dict[bytes, list[Row | None]] = {}
+        for row in rows:
+            is_deletion = row.keys() == set(table.key)
+            own = {name: value for name, value in row.items() if name != "ends" and (not table.value or name in table.value)}
+            found.setdefault(canonical_key(row, table.key), []).append(None if is_deletion else own)
+        return found
+
+    def totals(self, table: Table) -> Mapping[str, int]:
+        """How many rows and events of the committed batches there were, and were late."""
+        (totals,) = self.database.sql(lateness.TOTALS.format(key=", ".join(table.event_key))).to_arrow_table().to_pylist()
+        return totals
+
+    def _add(self, facts: Sequence[tuple[pa.Table, Sequence[Facts]]]) -> None:
+        cursor = self.database.cursor()
+        for documents, chosen in facts:
+            cursor.register("documents", documents)
+            for name, sql in {name: sql for one in chosen for name, sql in one.steps.items()}.items():
+                cursor.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+            for one in chosen:
+                sql = one.sql.format(**one.parameters)
+                cursor.execute(f"CREATE TABLE IF NOT EXISTS {one.name} AS FROM ({sql}) LIMIT 0; INSERT INTO {one.name} {sql}")
+
+
+def _end(row: Row) -> datetime:
+    """The end of the window of a row."""
+    end: datetime = row["ends"] if "ends" in row else datetime.fromisoformat(row["window"]["end"]).replace(tzinfo=None)
+    return end
+
+
+def canonical_key(row: Row, key: Sequence[str]) -> bytes:
+    """The key of a row, as the topic has it: JSON with sorted names."""
+    text = json.dumps({name: row[name] for name in key}, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return re.sub(r"\\u00[0-9a-f]{2}", lambda found: rf"\u{found.group()[2:].upper()}", text).encode()

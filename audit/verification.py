@@ -1,0 +1,86 @@
+"""Verifies what queries have written against a recount of the records that they have committed.
+
+**The prefix.** Spark writes `offsets/N` before batch N writes its first row, and `commits/N` after its last row is in the sink. The last
+committed batch N therefore fixes a prefix of the source topic. A result topic holds everything that this prefix gives, E(N), and part of what
+the batch under way gives, if there is one: then each key has its row of E(N) or its row of E(N + 1), where "no row" is a row as any other. Both
+are recounted, as the plan of batch N + 1 fixes its offsets.
+
+**The topic** is read up to its end L, which is asked for between N and the plan of N + 1. Kafka may compact away a record below L because of
+a newer one above: if a row is wrong and the topic has grown, the comparison starts over.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from audit.archive import Archive
+from audit.audited import Table
+from audit.checks import ArchiveCheck, Check, LettersCheck, TableCheck
+from audit.database_table import DatabaseCheck, DatabaseTable
+from audit.ingested import Ingested, IngestedCheck
+from audit.letters import DeadLetters
+from audit.prefix import Prefix
+from audit.records import records_between
+from audit.recount import Recount
+from audit.verdict import Verdict
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.checkpoint_contents import Offsets
+from contract.storage.checkpoint_names import CheckpointPlace
+from contract.storage.temporary import temporary_folder
+
+ATTEMPTS = 3
+Audited = Table | DeadLetters | Archive | Ingested | DatabaseTable
+"""What one result must be."""
+CHECKS: Mapping[type, Callable[..., Check]] = {
+    Table: TableCheck,
+    DeadLetters: LettersCheck,
+    Archive: ArchiveCheck,
+    Ingested: IngestedCheck,
+    DatabaseTable: DatabaseCheck,
+}
+
+
+def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Settings) -> list[Verdict]:
+    """The verdict on each result, which has the checkpoint of its query. All are of one source, whose records are read once."""
+    left, found = dict(enumerate(audited)), dict[int, Verdict]()
+    for _ in range(ATTEMPTS):
+        recount, checks = Recount(temporary_folder(settings.home)), dict[int, Check]()
+        for number, (one, place) in left.items():
+            with _noted(one, found, number):
+                checks[number] = CHECKS[type(one)](one, place, recount, settings)
+        try:
+            records = records_between(settings, *_joined([check.prefix for check in checks.values()]))
+            recount.load([facts for check in checks.values() for facts in check.facts], records)
+        except StreamgaugeError as error:
+            found |= {number: Verdict(one.query, one.sink, problem=str(error)) for number, (one, _) in left.items()}
+            break
+        for number, check in checks.items():
+            with _noted(left[number][0], found, number):
+                found[number] = check.verdict()
+        left = {number: left[number] for number, check in checks.items() if found[number].verdict == "wrong" and check.has_grown()}
+        if not left:
+            break
+    return [found[number] for number in sorted(found)]
+
+
+@contextmanager
+def _noted(one: Audited, found: dict[int, Verdict], number: int) -> Iterator[None]:
+    """Turns an error into the verdict that the result is not checked."""
+    try:
+        yield
+    except StreamgaugeError as error:
+        found[number] = Verdict(one.query, one.sink, problem=str(error))
+
+
+def _joined(prefixes: Iterable[Prefix[Any]]) -> tuple[Offsets, Offsets, Mapping[str, int]]:
+    """Where the records of all prefixes begin and end, and when their files were changed."""
+    starts: dict[tuple[str, int], int] = {}
+    ends: dict[tuple[str, int], int] = {}
+    modified_ms: dict[str, int] = {}
+    for prefix in prefixes:
+        modified_ms |= prefix.modified_ms
+        for which, end in prefix.ends.items():
+            starts[which] = min(starts.get(which, end), prefix.starts[which])
+            ends[which] = max(ends.get(which, 0), end)
+    return starts, ends, modified_ms

@@ -1,0 +1,45 @@
+"""A new version of a query, which writes a topic of its own, beside the current one."""
+
+from dataclasses import replace
+
+from audit.audited import Table
+from audit.comparison import Comparison
+from audit.result_topic import Held, ends_of, held
+from audit.verdict import Beside, RowCounts
+from contract.settings import Settings
+from contract.storage.checkpoint_names import checkpoints
+from contract.windows import utc, window_of
+
+
+def versions_of(table: Table, settings: Settings) -> tuple[Table, ...]:
+    """The versions of a table that have run here beside it: of query `<name>.v2`, in topic `<name>.v2`."""
+    endings = [f".v{place.name.version}" for place in checkpoints(settings) if place.name.query == f"{table.query}.v{place.name.version}"]
+    return tuple(
+        replace(
+            table, query=f"{table.query}{ending}", topic=replace(table.topic, name=f"{table.topic.name}{ending}"), current=table.topic.name
+        )
+        for ending in dict.fromkeys(endings)
+    )
+
+
+def beside(version: Table, rows: Held, settings: Settings) -> Beside:
+    """Compares the rows of a version with the current ones.
+
+    Of rows with windows, only those count whose windows both have begun and passed: between the later of the first windows and the earlier of
+    the newest ones.
+    """
+    name = version.current or version.topic.name
+    of_current = replace(version, topic=replace(version.topic, name=name))
+    there = held(of_current, ends_of(of_current.topic, settings), settings).rows
+    found, until = rows.rows, None
+    windows = [spans for of in (there, found) if (spans := [window for key in of if (window := window_of(key))])]
+    if len(windows) == 2:  # noqa: PLR2004 - both versions
+        first = max(min(window.start for window in spans) for spans in windows)
+        last = min(max(window.start for window in spans) for spans in windows)
+        there, found = (
+            {key: row for key, row in of.items() if (window := window_of(key)) and first <= window.start and window.end <= last}
+            for of in (there, found)
+        )
+        until = utc(last)
+    comparison = Comparison(found, {key: row for key, row in there.items() if isinstance(row, dict)})
+    return Beside(f"topic {name}", until, RowCounts.of(comparison.counts), comparison.differences())

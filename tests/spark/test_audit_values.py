@@ -1,0 +1,160 @@
+"""Two implementations that share nothing read the same from every value: the pipeline in Spark, and the audit in DuckDB and Python.
+
+Where they differ, a test says so, and who is right by docs/values.md.
+"""
+
+from collections import Counter
+
+import pytest
+from auditing import facts_of, loaded, result
+from avro import V1
+from letters import reasons as told
+from odd_values import changes, damaged, documents, made, trips
+
+from audit.letters import expected_letters
+from pipeline.domains import nest, nest_devices, taxi, wikimedia
+from pipeline.formats.confluent_avro import WriterSchemas
+
+FUTURE = "10 minutes"
+"""Noon of 2026-01-01 is the clock of every record, as in fixture `records`."""
+NOON_MS = 1_767_268_800_000
+SCHEMAS = WriterSchemas(V1, {3: V1}, absent=frozenset({77}))
+CAMERA = '{"devices":{"cameras":{"c":{"device_id":%s,"last_event":{"has_person":%s,"start_time":%s}}}}}'
+THERMOSTAT = '{"devices":{"thermostats":{"t":{"structure_id":%s,"last_connection":"2026-01-01T10:00:00Z","ambient_temperature_c":%s}}}}'
+AT_10, AT_11 = (f'{{"last_event":{{"has_person":true,"start_time":"2026-01-01T{hour}:00:00Z"}}}}' for hour in (10, 11))
+TIMES = [
+    "2025-01-31T10:00:00.000Z",
+    "2025-01-31T10:00:00+01:00",
+    "2025-01-31T10:00:00.123456789Z",
+    "2025-01-31T24:00:00Z",
+    "2025-01-31T10:00:60Z",
+    "2025-02-29T10:00:00Z",
+    "2024-02-29T10:00:00Z",
+    "1970-01-01T00:00:00+01:00",
+    "1969-12-31T23:59:59-01:00",
+    "1970-01-01T00:00:00Z",
+    "2025-01-31T10:00:00+18:00",
+    "2025-01-31T10:00:00+18:01",
+    "2025-01-31T10:00:00+19:00",
+    "2025-01-31T10:00:00+00:60",
+    "2025-01-31T10:00:00.Z",
+    "2025-01-31T10:00Z",
+    "2025-01-31T10:00:00z",
+    "2025-1-31T10:00:00Z",
+    "2025-01-31T10:00:00+0100",
+    "2025-01-31T10:00:00UTC",
+    "\uff12\uff10\uff12\uff15-01-31T10:00:00Z",
+    "2025-13-01T10:00:00Z",
+    "2025-01-31T25:00:00Z",
+    "0001-01-01T00:00:00Z",
+    "2026-01-01T12:10:00Z",
+    "2026-01-01T12:10:00.000001Z",
+    "2025-01-31T10:00:00-00:00",
+]
+NUMBERS = f"""
+    0 -0 1 1.0 1.5 12.345 12.50 12.500000000000000000000 1e2 1E-2 0.01 0.001 9999999999.99 10000000000 10000000000.00 9223372036854775807
+    9223372036854775808 -9223372036854775808 -9223372036854775809 9223372036854775807.0 1.{"0" * 37} 1.{"0" * 38} 12.340000000000000001
+    0.30000000000000004 1e16 10000000000000000.0 "5" null true [1] {{}} "" 1e300 1e400 -0.0 5e-324 999.99 1000 -999.99 1767225600000
+""".split()
+DOCUMENTS = [
+    *(CAMERA % (device, person, '"2026-01-01T10:00:00Z"') for device in ('"a"', "5", "null", '""', "[1]", '"é😀"') for person in ("true", '"true"', "1", "null")),
+    *(CAMERA % ('"a"', "true", f'"{time}"') for time in [*TIMES, "2025-01-31 10:00:00", "2025-01-31T10:00:00Z "]),
+    *(CAMERA % ('"a"', "true", other) for other in ("20250131", "null", "[]")),
+    *(THERMOSTAT % (structure, number) for structure in ('"s"', "null") for number in NUMBERS),
+    f'{{"devices":{{"cameras":{{"c":{AT_10},"c":{AT_11}}}}}}}',
+    f'{{"devices":{{"cameras":{{"c":{AT_10}}}}},"devices":{{"cameras":{{"d":{AT_11}}}}}}}',
+    f'{{"devices":{{"cameras":{{"c":{AT_10}}},"cameras":null}}}}',
+    f'{{"devices":{{"cameras":{{"c":null,"d":3,"e":"x","f":[],"g":{AT_10}}}}}}}',
+    f'{{"devices":{{"cameras":[{AT_10}]}}}}',
+    f'{{"devices":{{"cameras":{{"{"n" * 255}":{AT_10},"{"n" * 256}":{AT_11}}}}}}}',
+    f'{{"devices":{{"cameras":{{"x.y":{AT_10},"$":{AT_10},"*":{AT_10},"":{AT_10}}}}}}}',
+    f'{{"dev\\u0069ces":{{"cameras":{{"c":{AT_10},"\\u0063":{AT_11}}}}}}}',
+    f'{{"Devices":{{"cameras":{{"c":{AT_10}}}}}}}',
+    *("[]", "3", "null", '"x"', "{}", '{"devices":{}}', '{"devices":null}', '1,"end":"me"}', "1 2"),
+    *(f'{{"devices":{{"cameras":{{"c":{AT_10}}}}},"x":{other}}}' for other in ("9" * 1000, "9" * 1001, "NaN", '"\\u0000"', '"\\ud83d\\ude00"', '"\\ud83d"')),
+    *(f'{{"devices":{{"cameras":{{"c":{AT_10}}}}},"x":{"[" * levels}{"]" * levels}}}' for levels in (998, 999)),
+    *(f'{{"devices":{{"cameras":{{"c":{AT_10}}}}},"{"n" * length}":1}}' for length in (50_000, 50_001)),
+]  # fmt: skip
+TRIPS = [
+    *(f'{{"lpep_dropoff_datetime":1767225600000,"{name}":{number}}}' for name in ("fare_amount", "PULocationID", "passenger_count") for number in NUMBERS),
+    *(f'{{"lpep_dropoff_datetime":{number}}}' for number in [*NUMBERS, -1, NOON_MS + 600_000, NOON_MS + 600_001]),
+    *(f'{{"lpep_dropoff_datetime":1767225600000,"lpep_dropoff_datetime":{other}}}' for other in ("1767225600001", "null")),
+]  # fmt: skip
+
+
+class Registry:
+    """Knows one schema."""
+
+    def __init__(self, *_):
+        pass
+
+    def schema(self, schema_id):
+        return V1 if schema_id == 3 else None
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch):
+    monkeypatch.setattr("audit.domains.wikimedia.SchemaRegistry", Registry)
+
+
+def facts(query, values, columns):
+    """What the audit takes from the values: offset and those columns."""
+    found = facts_of(query)
+    return Counter(loaded(found, *values).database.execute(f'SELECT "offset", {columns} FROM {found.name}').fetchall())
+
+
+def collected(frame, *columns):
+    return Counter(tuple(row) for row in frame.selectExpr("offset", *columns).collect())
+
+
+def assert_same(values, ours, theirs):
+    """ours: of the audit. theirs: of the pipeline."""
+    offsets = sorted({offset for offset, *_ in (ours - theirs) + (theirs - ours)})
+    differences = [(values[at], [one for one in theirs if one[0] == at], [one for one in ours if one[0] == at]) for at in offsets]
+    assert not differences, "\n".join(
+        f"of {value!r:.300} the pipeline takes {pipelines}, the audit {audits}" for value, pipelines, audits in differences
+    )
+    assert sum(ours.values()) > 20
+
+
+def assert_same_letters(query, values, frame):
+    """A letter tells one of the reasons that hold."""
+    letters, found = result(query), told(frame)
+    expected, _ = expected_letters(loaded(letters.facts, *values).database, letters)
+    own = {offset: letter.reasons for (_, _, offset), letter in expected.items()}
+    for offset, value in enumerate(values):
+        reasons, reason = own.get(offset, []), found.get(offset)
+        assert (reason in reasons) if reasons else reason is None, f"{value!r:.300}: the pipeline says {reason}, the audit {reasons}"
+
+
+def test_of_nest_documents(records):
+    values = [*made(damaged(documents)), *(text.encode() for text in DOCUMENTS)]
+    frame = records(*values)
+    seen = collected(nest.sightings(frame, FUTURE), "device_id", "unix_micros(start_time)")
+    assert_same(values, facts("nest-camera-stats", values, "device_id, epoch_us(start_time)"), seen)
+    read = collected(nest_devices.readings(frame, FUTURE), "structure_id", "cast(ambient_temperature_c * 100 as bigint)")
+    assert_same(values, facts("nest-temperatures", values, "structure_id, CAST(ambient_temperature_c * 100 AS BIGINT)"), read)
+    heard = collected(nest.reports(frame, FUTURE), "device_id", "unix_millis(at)", "is_online", "unix_millis(sighting)")
+    assert_same(values, facts("nest-camera-status", values, "device_id, epoch_ms(reported_at), is_online, sighting_ms"), heard)
+    assert_same_letters("nest-dead-letters", values, nest.unusable(frame, FUTURE))
+
+
+def test_of_taxi_trips(records):
+    values = [*made(damaged(trips)), *(text.encode() for text in TRIPS)]
+    frame = records(*values, topic="nyc-taxi")
+    hundredths = [f"cast({name} * 100 as bigint)" for name in taxi.MEASURES]
+    counted = collected(taxi.trips(frame, FUTURE), "unix_micros(dropoff)", "PULocationID", "DOLocationID", "passenger_count", *hundredths)
+    columns = f"epoch_us(dropoff), pickup_id, dropoff_id, passengers, {', '.join(hundredths)}"
+    assert_same(values, facts("taxi-borough-stats", values, columns), counted)
+    assert_same_letters("taxi-dead-letters", values, taxi.unusable(frame, FUTURE))
+
+
+def test_of_changes_of_wikis(records):
+    values = [value for value in made(damaged(changes)) if value is None or value[:5] in {b"", b"\0\0\0\0\3", b"\0\0\0\0\x4d"}]
+    frame = records(*values, topic="wikimedia")
+    columns = ("event_id", "unix_micros(edited_at)", "requested_by", "wiki", "namespace", "bytes")
+    counted = collected(wikimedia.edits(frame, SCHEMAS, FUTURE), *columns)
+    assert_same(
+        values, facts("wikimedia-edit-stats", values, "event_id, epoch_us(edited_at), requested_by, wiki, namespace, bytes"), counted
+    )
+    assert_same_letters("wikimedia-dead-letters", values, wikimedia.unusable(frame, SCHEMAS, FUTURE))

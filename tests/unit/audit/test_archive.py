@@ -1,0 +1,122 @@
+"""Archives against their records: rows of Parquet files and of Delta tables, each by the record that it comes from."""
+
+import json
+from collections import Counter
+from datetime import date, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import deltalake
+import orjson
+import pytest
+from auditing import loaded, records, result
+from pyarrow import parquet
+
+from audit.archive import Files
+from audit.recount import Recount
+from contract.settings import Settings
+
+AT_10 = "2026-01-01T10:00:00Z"
+DOCUMENT = {
+    "devices": {
+        "cameras": {"c": {"is_online": True}},
+        "thermostats": {
+            "t": {"structure_id": "s", "last_connection": AT_10, "ambient_temperature_c": 20.5, "humidity": 40, "is_online": False},
+            "broken": "on fire",
+            "gone": None,
+        },
+        "doors": 3,
+    }
+}
+
+
+def expected(query, *values):
+    """The rows of the archive."""
+    rows = result(query).facts
+    return loaded(rows, *map(orjson.dumps, values)).database.sql(f"FROM {rows.name}").to_arrow_table()
+
+
+def prefix(seen, end):
+    which = ("nest-logs", 0)
+    return SimpleNamespace(seen=seen, starts={which: 0}, committed_ends={which: end}, ends={which: end})
+
+
+def compared(query, lake, *values, end=None):
+    """What is found of an archive: rows by kind, the first wrong records, faults; and what reads its files."""
+    settings, archive, recount = Settings(lake_uri="", home=lake.parent), result(query), Recount()
+    seen = archive.files(settings)
+    files = Files(archive, seen, recount.database, settings)
+    recount.load(files.facts, [records("nest-logs", *map(orjson.dumps, values))])
+    counts, wrong = files.compare(prefix(seen, len(values) if end is None else end))
+    return counts, wrong, files.faults, files
+
+
+def write_delta(lake, table, **options):
+    deltalake.write_deltalake(str(lake / "nest" / "cameras_delta"), table, partition_by=["date"], **options)
+
+
+def write_parquet(lake, table):
+    folder = lake / "nest" / "cameras" / "date=2026-01-01"
+    folder.mkdir(parents=True)
+    parquet.write_table(table.drop_columns(["date"]), folder / "part 0.parquet")
+    log = lake / "nest" / "cameras" / "_spark_metadata"
+    log.mkdir()
+    path = (folder / "part 0.parquet").as_uri()
+    (log / "0").write_text(f"v1\n{json.dumps({'path': path, 'action': 'add'})}")
+    return Path(folder / "part 0.parquet")
+
+
+def cameras(*hours):
+    return [{"devices": {"cameras": {"c": {"is_online": True, "name": f"at {hour}"}}}} for hour in hours]
+
+
+def test_all_devices_but_cameras_are_rows_each_whole():
+    rows = expected("nest-devices-archive", DOCUMENT).to_pylist()
+    assert Counter((row["device_type"], row["device_id"]) for row in rows) == Counter(
+        [("thermostats", "t"), ("thermostats", "broken"), ("doors", None)]
+    )
+    (read,) = [row for row in rows if row["device_id"] == "t"]
+    assert json.loads(read["device"]) == DOCUMENT["devices"]["thermostats"]["t"]
+    assert (float(read["ambient_temperature_c"]), read["humidity"], read["is_online"], read["hvac_mode"]) == (20.5, 40, False, None)
+    assert (read["last_connection"], read["date"]) == (datetime(2026, 1, 1, 10), date(2026, 1, 1))  # noqa: DTZ001 - as DuckDB has it
+
+
+@pytest.mark.parametrize(("query", "write"), [("nest-archive", write_parquet), ("nest-archive-delta", write_delta)])
+def test_what_an_archive_holds_lacks_and_has_too_much_is_told_by_record(query, write, tmp_path):
+    lake = tmp_path / "lake"
+    rows = expected("nest-archive", *cameras(1, 2, 3))
+    write(lake, rows.slice(1, 2))
+    counts, wrong, faults, files = compared(query, lake, *cameras(1, 2, 4))
+    assert (dict(counts), faults) == ({"missing": 1, "equal": 1, "different": 1}, [])
+    assert wrong == [("missing", ("nest-logs", 0, 0)), ("different", ("nest-logs", 0, 2))]
+    assert ([row["name"] for row in files.rows_of(wrong[1][1])], files.rows_of(wrong[0][1])) == (["at 3"], [])
+
+
+def test_a_delta_table_holds_what_its_log_has_not_removed_after_a_checkpoint_too(tmp_path):
+    lake = tmp_path / "lake"
+    for number in range(4):
+        write_delta(lake, expected("nest-archive", *cameras(1, 2, 3, 4)).slice(number, 1), mode="append")
+    table = deltalake.DeltaTable(str(lake / "nest" / "cameras_delta"))
+    table.create_checkpoint()
+    table.delete("name = 'at 2'")
+    assert dict(compared("nest-archive-delta", lake, *cameras(1, 2, 3, 4))[0]) == {"equal": 3, "missing": 1}
+    table.optimize.compact()
+    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    assert dict(compared("nest-archive-delta", lake, *cameras(1, 2, 3, 4))[0]) == {"equal": 3, "missing": 1}
+
+
+def test_files_that_are_gone_or_damaged_are_named_and_their_rows_are_missing(tmp_path):
+    lake = tmp_path / "lake"
+    path = write_parquet(lake, expected("nest-archive", *cameras(1)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    counts, _, faults, _ = compared("nest-archive", lake, *cameras(1))
+    assert (dict(counts), faults) == ({"missing": 1}, [f"files of the table that are not readable, 1: {path}"])
+    path.unlink()
+    assert compared("nest-archive", lake, *cameras(1))[2] == [f"files of the table that are gone, 1: {path}"]
+
+
+def test_an_archive_without_files_lacks_all_rows_and_rows_of_a_batch_under_way_may_be_missing(tmp_path):
+    lake = tmp_path / "lake"
+    assert dict(compared("nest-archive", lake, *cameras(1, 2))[0]) == {"missing": 2}
+    assert dict(compared("nest-archive", lake)[0]) == {}

@@ -1,0 +1,146 @@
+"""Files as a source of the audit: which records they have, and which of them a query has read."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from audit import files
+from audit.checkpoints import stretches
+from audit.prefix import prefix_of
+from audit.records import records_between
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.checkpoint_names import CheckpointName
+from pipeline.sources import documents
+
+CONTENTS = [
+    b"",
+    b"\n",
+    b" \r\n\t\n",
+    b'{"a":1}',
+    b'{"a":1}\n{"b":2}\n',
+    b'\n\n {"a":1} \r\n\n{"b":2}',
+    b'{\n"a":1\n}',
+    b'{\n"a":1\n}\n{"b":2}',
+    b"[1,\n2]\n",
+    b"rubbish\n{}",
+    b'\xef\xbb\xbf{"a":1}',
+    b'{"a":"\xff"}\n1',
+    b"1\r2\n3",
+    b"x" * (files._MOST_BYTES - 1) + b"\n{}",
+    b"x" * files._MOST_BYTES + b"\n{}",
+    b"x" * files._MOST_BYTES,
+    b"x" * (files._MOST_BYTES + 1),
+    b"[\n" + b" " * (files._MOST_BYTES - 3) + b"]",
+    b"[\n" + b" " * (files._MOST_BYTES - 2) + b"]",
+    gzip.compress(b'{"a":1}\n{"b":2}'),
+    gzip.compress(b"")[:5],
+    gzip.compress(b"1\n2\n" * 1000)[:-9],
+    gzip.compress(b"1") + gzip.compress(b"2"),
+    gzip.compress(b"1") + b"\0\0",
+    gzip.compress(b"1") + b"rubbish",
+]
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=range(len(CONTENTS)))
+def test_a_file_has_the_lines_that_the_pipeline_reads(content, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert [tuple(line) for line in files.lines_of(path)] == [tuple(line) for line in documents.lines_of(path)]
+
+
+def test_a_file_that_cannot_be_opened_is_one_line_with_the_reason(tmp_path):
+    (line,) = files.lines_of(tmp_path / "none")
+    assert line == tuple(next(iter(documents.lines_of(tmp_path / "none"))))
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A query that has read files: listings of each batch; commits up to `committed`."""
+    settings = Settings(home=tmp_path)
+    place = CheckpointName("nest-camera-stats", 1, "update").place(settings)
+    folder = Path(str(place.folder))
+    for name in ("sources/0", "offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+
+    def write(*listings, committed, watermarks):
+        for entry, paths in enumerate(listings):
+            found = (
+                {"path": path.as_uri(), "timestamp": path.stat().st_mtime_ns // 1_000_000, "batchId": entry} for path in map(Path, paths)
+            )
+            (folder / "sources" / "0" / str(entry)).write_text("\n".join(["v1", *map(json.dumps, found)]))
+        for number, watermark_ms in enumerate(watermarks):
+            plan = ["v1", json.dumps({"batchWatermarkMs": watermark_ms}), json.dumps({"logOffset": number})]
+            (folder / "offsets" / str(number)).write_text("\n".join(plan))
+        for number in range(committed + 1):
+            (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+        return prefix_of(place, dict, settings)
+
+    return write
+
+
+def offsets_in(prefix, settings, ends):
+    tables = records_between(settings, prefix.starts, ends, prefix.modified_ms)
+    return sorted((Path(row["topic"]).name, row["offset"]) for table in tables for row in table.to_pylist())
+
+
+def test_the_files_of_committed_batches_and_of_the_one_under_way_are_read_by_line(run, tmp_path):
+    one, two, three = (tmp_path / name for name in ("a b.json", "2.json", "3.json"))
+    for path in (one, two, three):
+        path.write_text("{}\n\n{}")
+    prefix = run([one], [two], [three], committed=0, watermarks=[0, 60_000])
+    assert (prefix.committed, prefix.planned, prefix.records) == (0, 1, 2)
+    assert offsets_in(prefix, Settings(), prefix.committed_ends) == [("a b.json", 1), ("a b.json", 3)]
+    assert offsets_in(prefix, Settings(), prefix.ends) == [("2.json", 1), ("2.json", 3), ("a b.json", 1), ("a b.json", 3)]
+    found = {Path(one.topic).name: (one.late_until_ms, one.is_ahead) for one in stretches(prefix.first, prefix.known, prefix.committed)}
+    assert found == {"a b.json": (0, False), "2.json": (0, True)}
+    assert prefix.newest_cut_ms("1 minute", "0 seconds") == 0
+
+
+def test_a_file_that_is_gone_is_a_loss_up_to_the_watermark_after_it_and_one_that_has_changed_is_named(run, tmp_path):
+    one, two, three = (tmp_path / name for name in ("1.json", "2.json", "3.json"))
+    for path in (one, two, three):
+        path.write_text("{}")
+    prefix = run([one], [two], [three], committed=2, watermarks=[0, 60_000, 120_000])
+    one.unlink()
+    os.utime(two, ns=(0, 0))
+    prefix = prefix_of(prefix.place, dict, Settings(home=tmp_path))
+    assert prefix.records == 2
+    assert prefix.newest_cut_ms("1 minute", "10 seconds") == 60_000 + 70_000
+    assert prefix.notes == [
+        f"1 files that were read are no longer there: what came of them cannot be checked ({one})",
+        f"1 files that were read are changed since: the query has read what they held before ({two})",
+    ]
+
+
+class TestFound:
+    @pytest.fixture
+    def place(self, tmp_path):
+        place = CheckpointName("nest-camera-stats", 1, "update").place(Settings(home=tmp_path))
+        Path(str(place.folder / "sources" / "0")).mkdir(parents=True)
+        return place
+
+    def entry(self, path, number):
+        return json.dumps({"path": f"file://{path}", "timestamp": 17, "batchId": number})
+
+    def log(self, place, name, *entries):
+        (place.folder / "sources" / "0" / name).write_text("\n".join(["v1", *entries]))
+
+    def test_before_the_first_batch_there_is_none(self, place):
+        assert list(files.source_files(place)) == []
+
+    def test_those_of_a_summary_and_of_what_came_after_it_each_once(self, place):
+        self.log(place, "8", self.entry("/in/old.json", 8))
+        self.log(place, "9.compact", self.entry("/in/old.json", 8), self.entry("/in/a%20b.json", 9))
+        self.log(place, "10", self.entry("/in/new.json", 10))
+        self.log(place, ".10.crc", "no entry")
+        found = [(str(file.path), file.modified_ms, file.entry) for file in files.source_files(place)]
+        assert found == [("/in/old.json", 17, 8), ("/in/a b.json", 17, 9), ("/in/new.json", 17, 10)]
+
+    def test_a_damaged_log_is_named(self, place):
+        self.log(place, "0", '{"path":')
+        with pytest.raises(StreamgaugeError, match="sources/0"):
+            files.source_files(place)

@@ -1,0 +1,68 @@
+"""Tables of ingested topics: which records they store, and whether a row is that of its record."""
+
+from datetime import datetime
+
+import deltalake
+import pyarrow as pa
+import pytest
+from auditing import records
+
+from audit.ingested import Newest, keyed_documents
+from audit.lake_files import delta_files, delta_names
+
+NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as DuckDB has it
+
+
+def problem(key, value):
+    table = records("orders", value)
+    with_key = table.set_column(table.schema.get_field_index("key"), "key", pa.array([key], pa.binary()))
+    (row,) = keyed_documents(with_key).to_pylist()
+    return row["problem"] or row["document"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (b"a", b'{"n": 1}', '{"n": 1}'),
+        (b"a", None, None),
+        (None, b"{}", "no key"),
+        (b"\xff", b"{}", "the key is not UTF-8"),
+        (b"a", b"", "empty"),
+        (b"a", b"[1]", "no JSON object"),
+        (b"a", b'{"n": 1, "n": 2}', "a name is there twice in an object"),
+        (b"a", b'{"o": {"id": 1, "ID": 2}}', "an object has two names that differ in case only"),
+        (b"a", b'{"o": ' + b"[" * 100 + b"]" * 100 + b"}", "not JSON, or nested more than 100 levels deep"),
+        (b"a", b"{'n': 1}", "not JSON"),
+    ],
+)
+def test_a_record_is_stored_as_it_is_or_has_a_reason(key, value, told):
+    assert problem(key, value) == told
+
+
+@pytest.mark.parametrize(
+    ("document", "fields", "is_in"),
+    [
+        ('{"n": 1, "s": "x", "b": true}', {"n": 1, "s": "x", "b": True}, True),
+        ('{"n": 1}', {"n": 2}, False),
+        ('{"n": 1}', {"n": 1, "later": None}, True),
+        ('{"n": 1.5}', {"n": 1.5}, True),
+        ('{"o": {"y": null}}', {"o": {"x": None, "y": None}}, True),
+        ('{"l": [1, 2]}', {"l": [1, 2]}, True),
+        ('{"l": [1, 2]}', {"l": [1]}, False),
+        ('{"o": {"a": 1.50}}', {"o": '{"a":1.5}'}, True),
+        ('{"n": 1e400}', {"n": "1e400"}, True),
+        ('{"n": true}', {"n": 1}, False),
+        ('{"s": "1"}', {"s": "1"}, True),
+        ('{"t": {"n": 123456789.12345678901}}', {"t": '{"n":"123456789.12345678901"}'}, True),
+    ],
+)
+def test_a_row_is_that_of_its_record_in_the_types_that_the_table_has(document, fields, is_in):
+    row = {"kafka_key": "a", "kafka_partition": 0, "kafka_offset": 3, "kafka_timestamp": NOON, **fields}
+    assert Newest(0, 3, NOON, document).is_in(row) == is_in
+    assert not Newest(0, 4, NOON, document).is_in(row)
+
+
+def test_the_names_in_the_files_of_a_delta_table_are_those_of_the_table_unless_its_log_says_otherwise(tmp_path):
+    deltalake.write_deltalake(str(tmp_path / "orders"), pa.table({"kafka_key": ["a"], "o": [{"n": 1}]}))
+    assert len(delta_files(tmp_path / "orders")) == 1
+    assert delta_names(tmp_path / "orders") == {"kafka_key": ("kafka_key", {}), "o": ("o", {"n": ("n", {})})}
