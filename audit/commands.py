@@ -67,7 +67,7 @@ def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = Non
         if place := _place(one.query, one.mode, places, settings):
             by_source[one.facts.source.name].append((one, place))
         elif names:
-            msg = f"{one.query} has not run{'' if mode is None else f' in mode {mode}'} with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run it first, with `streamgauge run`"
+            msg = f"{one.query} has not run with STREAMGAUGE_HOME {settings.home}{'' if mode is None else f' in mode {mode}'}: there is nothing to compare. Run it first, with `streamgauge run`"
             raise StreamgaugeError(msg)
     if not places:
         msg = f"no query has run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run one first, with `streamgauge run`"

@@ -178,7 +178,7 @@ def test_the_code_names_documents_that_exist():
 
 def test_the_lines_that_newcomers_meet_are_those_of_the_code():
     code = "".join(
-        path.read_text() for room in ("contract", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")
+        path.read_text() for room in ("audit", "contract", "pipeline", "producers", "streamgauge") for path in (ROOT / room).rglob("*.py")
     )
     code += (ROOT / "Makefile").read_text()
     printed = re.findall(r"\*\*`(.+?)`\*\*", (ROOT / "docs" / "trouble.md").read_text())
