@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -69,10 +68,8 @@ class Archive:
 class Files:
     """The files of an archive, of which some may be gone or damaged. Reads the others in `database`."""
 
-    def __init__(self, archive: Archive, paths: Sequence[StoragePath], database: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    def __init__(self, archive: Archive, paths: Sequence[StoragePath], database: duckdb.DuckDBPyConnection) -> None:
         self._archive, self._database = archive, database
-        if not isinstance(settings.lake, Path):
-            database.register_filesystem(settings.lake.fs)
         gone = [path for path in paths if not _exists(path)]
         damaged = [path for path in paths if path not in gone and not _is_readable(path, database)]
         self._left = [str(path) for path in paths if path not in {*gone, *damaged}]

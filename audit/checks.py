@@ -138,7 +138,7 @@ class ArchiveCheck:
     def __init__(self, archive: Archive, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:
         self._archive, self._settings = archive, settings
         self.prefix: Prefix[Any] = prefix_of(place, lambda: archive.files(settings), settings)
-        self._files = Files(archive, self.prefix.seen, recount.database, settings)
+        self._files = Files(archive, self.prefix.seen, recount.database)
         self.facts: Sequence[Facts] = self._files.facts
 
     def has_grown(self) -> bool:

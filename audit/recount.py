@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +16,9 @@ from audit import lateness
 from audit.audited import Facts, Row, Table
 from audit.checkpoints import Stretch
 from contract.errors import StreamgaugeError
+from contract.settings import Settings
 from contract.storage.data_files import data_file
+from contract.storage.temporary import temporary_folder
 
 MEMORY_LIMIT = "700MB"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DuckDB's timestamps, which are UTC here, have no time zone
@@ -37,6 +40,14 @@ class Recount:
 
     def __init__(self, spill: Path | None = None) -> None:
         self.database = opened(spill)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """One that reads the lake, also in an object store, and puts what does not fit in memory into STREAMGAUGE_HOME."""
+        recount = cls(temporary_folder(settings.home))
+        if not isinstance(settings.lake, Path):
+            recount.database.register_filesystem(settings.lake.fs)
+        return recount
 
     def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
         """Adds the facts of all records, of one table after the other; the next is read meanwhile."""

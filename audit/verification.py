@@ -27,7 +27,6 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.checkpoint_contents import Offsets
 from contract.storage.checkpoint_names import CheckpointPlace
-from contract.storage.temporary import temporary_folder
 
 ATTEMPTS = 3
 Audited = Table | DeadLetters | Archive | Ingested | DatabaseTable
@@ -45,7 +44,7 @@ def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Setting
     """The verdict on each result, which has the checkpoint of its query. All are of one source, whose records are read once."""
     left, found = dict(enumerate(audited)), dict[int, Verdict]()
     for _ in range(ATTEMPTS):
-        recount, checks = Recount(temporary_folder(settings.home)), dict[int, Check]()
+        recount, checks = Recount.of(settings), dict[int, Check]()
         for number, (one, place) in left.items():
             with _noted(one, found, number):
                 checks[number] = CHECKS[type(one)](one, place, recount, settings)

@@ -45,7 +45,7 @@ def compared(query, lake, *values, end=None):
     """What is found of an archive: rows by kind, the first wrong records, faults; and what reads its files."""
     settings, archive, recount = Settings(lake_uri="", home=lake.parent), result(query), Recount()
     seen = archive.files(settings)
-    files = Files(archive, seen, recount.database, settings)
+    files = Files(archive, seen, recount.database)
     recount.load(files.facts, [records("nest-logs", *map(orjson.dumps, values))])
     counts, wrong = files.compare(prefix(seen, len(values) if end is None else end))
     return counts, wrong, files.faults, files
