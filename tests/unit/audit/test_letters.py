@@ -1,0 +1,90 @@
+"""The dead letters that records must have: values in, letters out."""
+
+import hashlib
+from datetime import UTC, datetime
+
+import pytest
+from auditing import NOON, loaded, result
+
+from audit.letters import expected_letters
+from contract.topics import MAX_VALUE_BYTES
+
+
+def letters(query, *values, clock=NOON):
+    """The letters by offset."""
+    letters_of = result(query)
+    found, _ = expected_letters(loaded(letters_of.facts, *values, clock=clock).database, letters_of)
+    return {offset: letter for (_, _, offset), letter in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("value", "reasons"),
+    [
+        (None, ["empty"]),
+        (b"{", ["not JSON"]),
+        (b'{"devices":{}}{}', ["more than one JSON value, or other text after the first"]),
+        (b'{"devices":1,"devices":{}}', ["a name is there twice in an object"]),
+        (b"[]", ["no devices"]),
+        (b'{"devices":3}', ["no devices"]),
+        (b'{"devices":{}}', None),
+        (b'{"devices":{"cameras":[]}}', ["a field is of another type; the rest was used"]),
+        (b'{"devices":{"cameras":{"c":3,"d":null}}}', ["a field is of another type; the rest was used"]),
+        (b'{"devices":{"doors":3}}', None),
+        (b'{"devices":{"cameras":{"c":{"is_online":"yes","name":3}}}}', ["a field is of another type; the rest was used"]),
+        (b'{"devices":{"cameras":{"c":{"activity_zones":[{"id":1},2]}}}}', ["a field is of another type; the rest was used"]),
+        (
+            b'{"devices":{"cameras":{"c":{"last_event":{"has_person":true}}}}}',
+            ["a person without start_time; the rest was used"],
+        ),
+        (
+            b'{"devices":{"cameras":{"c":{"last_event":{"start_time":"2026-01-01T12:10:01Z"}}}}}',
+            ["start_time is in the future; the rest was used"],
+        ),
+        (
+            b'{"devices":{"thermostats":{"t":{"ambient_temperature_c":1000,"humidity":1.5}}}}',
+            [
+                "a reading without last_connection; the rest was used",
+                "ambient_temperature_c is not a number that decimal(5,2) holds; the rest was used",
+                "humidity is not a number that int holds; the rest was used",
+            ],
+        ),
+    ],
+)
+def test_all_reasons_of_a_document_and_of_its_devices(value, reasons):
+    found = letters("nest-dead-letters", value)
+    assert (sorted(found[0].reasons) if found else None) == reasons
+
+
+@pytest.mark.parametrize(
+    ("value", "reasons"),
+    [
+        (b"3", ["no lpep_dropoff_datetime"]),
+        (b'{"lpep_dropoff_datetime":-1,"fare_amount":"x"}', ["lpep_dropoff_datetime is before 1970"]),
+        (b'{"lpep_dropoff_datetime":"1"}', ["lpep_dropoff_datetime is not a number that bigint holds"]),
+        (b'{"lpep_dropoff_datetime":253402300799999}', ["lpep_dropoff_datetime is in the future"]),
+        (
+            b'{"lpep_dropoff_datetime":1,"fare_amount":1.005,"lpep_pickup_datetime":-1}',
+            [
+                "fare_amount is not a number that decimal(12,2) holds; the rest was used",
+                "lpep_pickup_datetime is not of the years 1970 to 9999; the rest was used",
+            ],
+        ),
+    ],
+)
+def test_what_is_no_trip_has_no_other_reason(value, reasons):
+    assert sorted(letters("taxi-dead-letters", value)[0].reasons) == reasons
+
+
+def test_a_letter_tells_its_record_also_of_centuries_to_come_and_a_long_value_is_cut():
+    long = b"x" * (MAX_VALUE_BYTES + 1)
+    clock = datetime(2950, 1, 1, 12, 0, 0, 7000, tzinfo=UTC)
+    (letter,) = letters("nest-dead-letters", long, clock=clock).values()
+    assert letter.headers == {"topic": "nest-logs", "partition": "0", "offset": "0", "timestamp": "2950-01-01T12:00:00.007Z"}
+    assert letter.digest == hashlib.sha256(long[:-1]).hexdigest()
+    assert letter.reasons == [f"not JSON; only its first {MAX_VALUE_BYTES:,} bytes are kept"]
+
+
+def test_a_record_after_the_year_2999_has_no_time_and_that_is_its_reason():
+    (letter,) = letters("nest-dead-letters", b'{"devices":{}}', clock=None).values()
+    assert "timestamp" not in letter.headers
+    assert letter.reasons == ["the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"]
