@@ -5,6 +5,7 @@ deletes. So a topic that has lost records, by retention or compaction, tells les
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,10 +68,11 @@ def ingested(settings: Settings) -> Iterator[Ingested | DeadLetters]:
         if (text := text_of(settings.lake / name)) is None:
             continue
         topic, table = json.loads(text)["topic"], name.removesuffix(SCHEMA_ENDING)
-        query = f"ingest-{topic}{'-debug' if table.endswith('_debug') else ''}"
+        is_debug = table != re.sub(r"[^A-Za-z0-9_]", "_", topic)
+        query = f"ingest-{topic}{'-debug' if is_debug else ''}"
         facts = Facts(f'"usable of {query}"', Topic(topic, 0), USABLE, documents=keyed_documents)
         yield Ingested(query, table, facts)
-        if not table.endswith("_debug"):
+        if not is_debug:
             none = replace(
                 facts, name=f'"letters of {query}"', sql='SELECT topic, partition, "offset", problem AS reason FROM documents LIMIT 0'
             )
