@@ -11,6 +11,7 @@ from audit.archive import Archive, Files, Origin, rows_of
 from audit.audited import Facts, Row, Table
 from audit.checkpoints import stretches
 from audit.comparison import MOST_SHOWN, WRONG, Comparison, Difference, Excuses, Found
+from audit.lateness import UNKNOWN
 from audit.letters import DeadLetters, expected_letters, kinds_of_letters, letters_of
 from audit.prefix import Prefix, prefix_of
 from audit.records import records_between
@@ -70,7 +71,7 @@ class TableCheck:
         expected = {key: rows[-1] for key, rows in before.items() if rows[-1] is not None}
         of_topic = held(table, prefix.seen, self._settings)
         excuses = Excuses(
-            unknown_lateness=frozenset(recount.written(table, until_ms, "lateness = 1") if totals.unknown_rows else ()),
+            unknown_lateness=frozenset(recount.written(table, until_ms, f"lateness = {UNKNOWN}") if totals.unknown_rows else ()),
             newest_cut_ms=cut_ms,
             growing=table.growing,
             session_gap=timedelta(microseconds=table.session_gap_us) if table.session_gap_us else None,

@@ -23,15 +23,15 @@ STRETCHES = pa.schema(
 )
 """Which facts are late, by their offsets: see checkpoints.Stretch."""
 
-JUDGED = """
+JUDGED = f"""
     CREATE OR REPLACE TEMP TABLE judged AS
     SELECT
         facts.*, is_ahead, late_until,
-        CASE WHEN {time} <= late_until THEN 2 WHEN {time} > in_time_after THEN 0 ELSE 1 END AS lateness
-    FROM {facts} AS facts
+        CASE WHEN {{time}} <= late_until THEN {LATE} WHEN {{time}} > in_time_after THEN {IN_TIME} ELSE {UNKNOWN} END AS lateness
+    FROM {{facts}} AS facts
     ASOF JOIN stretches ON
         facts.topic = stretches.topic AND facts.partition = stretches.partition AND facts."offset" >= stretches.start
-    WHERE facts."offset" < stretches."end" AND {time} IS NOT NULL
+    WHERE facts."offset" < stretches."end" AND {{time}} IS NOT NULL
 """
 
 # The facts before a watermark are those that an earlier one judged: it never moves back.
@@ -42,31 +42,31 @@ WATERMARKS_AHEAD = """
         max(newest) OVER (ORDER BY late_until ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), TIMESTAMP '1970-01-01')
 """
 
-WRONGLY_JUDGED = """
+WRONGLY_JUDGED = f"""
     CREATE OR REPLACE TEMP TABLE judged AS
     SELECT * EXCLUDE (newest_before) REPLACE (
-        CASE WHEN lateness = 2 AND late_until IN ({ahead}) AND NOT coalesce({time} <= newest_before - INTERVAL '{delay}', false)
-        THEN 3 ELSE lateness END AS lateness)
+        CASE WHEN lateness = {LATE} AND late_until IN ({{ahead}}) AND NOT coalesce({{time}} <= newest_before - INTERVAL '{{delay}}', false)
+        THEN {WRONGLY_LATE} ELSE lateness END AS lateness)
     FROM (
         SELECT
-            *, max({time}) OVER (
+            *, max({{time}}) OVER (
                 PARTITION BY topic, partition ORDER BY "offset" RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newest_before
         FROM judged)
 """
 
-COUNTED = """
+COUNTED = f"""
     CREATE OR REPLACE TEMP VIEW counted AS
-    SELECT DISTINCT ON ({key}) * FROM judged WHERE lateness <> 2 AND {condition}
+    SELECT DISTINCT ON ({{key}}) * FROM judged WHERE lateness <> {LATE} AND {{condition}}
 """
 
-TOTALS = """
+TOTALS = f"""
     SELECT
         CAST(coalesce(sum(found), 0) AS BIGINT) AS rows, count(*) AS events, CAST(coalesce(sum(late), 0) AS BIGINT) AS late_rows,
         count(*) FILTER (late = found) AS late_events, CAST(coalesce(sum(unknown), 0) AS BIGINT) AS unknown_rows,
         count(*) FILTER (wrongly > 0 AND late + wrongly = found) AS wrongly_late_events
     FROM (
         SELECT
-            count(*) AS found, count(*) FILTER (lateness = 2) AS late, count(*) FILTER (lateness = 1) AS unknown,
-            count(*) FILTER (lateness = 3) AS wrongly
-        FROM judged WHERE NOT is_ahead GROUP BY {key})
+            count(*) AS found, count(*) FILTER (lateness = {LATE}) AS late, count(*) FILTER (lateness = {UNKNOWN}) AS unknown,
+            count(*) FILTER (lateness = {WRONGLY_LATE}) AS wrongly
+        FROM judged WHERE NOT is_ahead GROUP BY {{key}})
 """

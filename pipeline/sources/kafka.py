@@ -1,6 +1,5 @@
 """Reads Kafka records with their raw bytes, as a stream or as a batch."""
 
-import json
 import re
 from collections.abc import Mapping
 
@@ -13,7 +12,7 @@ from contract.kafka.client_options import VARIABLE, client_options
 from contract.kafka.errors import no_topic
 from contract.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, list_offsets, partitions_by_topic
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets, nested
+from contract.storage.checkpoint_contents import Offsets
 from pipeline.formats.record_clock import clock
 
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
@@ -76,26 +75,6 @@ def records_from(
     """
     options = {**selection, "startingOffsets": offsets, "endingOffsets": ends, "failOnDataLoss": "false"}
     return _loaded(spark.read, settings, options).select(*RECORD)
-
-
-def records_between(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets, *, with_headers: bool = False) -> DataFrame:
-    """A batch of RECORD, plus `headers` if requested: per partition, from its offset in `starts` to before its offset in `ends`.
-
-    Reading fails when Kafka no longer has one of the records. Raises StreamgaugeError as check_timestamps.
-    """
-    ends = {which: end for which, end in ends.items() if starts[which] < end}
-    first, last = nested({which: starts[which] for which in ends}), nested(ends)
-    if not ends:
-        headers = ", headers array<struct<key: string, value: binary>>" if with_headers else ""
-        return spark.createDataFrame([], RECORD_SCHEMA + headers)
-    check_timestamps(settings, {which: starts[which] for which in ends})
-    options = {
-        "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in first.items()}),
-        "startingOffsets": json.dumps(first),
-        "endingOffsets": json.dumps(last),
-        "failOnDataLoss": "true",
-    }
-    return _loaded(spark.read, settings, options).select(*RECORD, *(["headers"] if with_headers else []))
 
 
 def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, options: Mapping[str, str]) -> DataFrame:
