@@ -56,9 +56,11 @@ def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = Non
     from audit.verdict import Verdict, merged
     from audit.verification import verify as verified
     from contract.kafka.topic_ends import partitions_by_topic
-    from contract.storage.checkpoint_names import checkpoints
+    from contract.storage.checkpoint_contents import Checkpoint
+    from contract.storage.checkpoint_names import REAL_TIME, checkpoints
 
-    places, everything = checkpoints(settings), list(audited(settings))
+    places = [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
+    everything = list(audited(settings))
     others = {place.name.query for place in places} - {one.query for one in everything}
     check_names("query", names, [*dict.fromkeys(one.query for one in everything), *others])
     known = [replace(one, mode=mode or one.mode) for one in everything if not names or one.query in names]
