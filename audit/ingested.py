@@ -17,7 +17,7 @@ import pyarrow as pa
 from audit.audited import Facts, Row
 from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
 from audit.json_texts import json_text
-from audit.lake_files import delta_files, delta_names
+from audit.lake_files import delta_files, delta_rows
 from audit.letters import DeadLetters
 from audit.prefix import Prefix, prefix_of
 from audit.recount import Recount
@@ -138,13 +138,9 @@ class IngestedCheck:
 
     def _held(self) -> tuple[dict[str, Row], int]:
         """The rows of the table by key, and how many keys have more than one."""
-        paths = ", ".join("'{}'".format(str(path).replace("'", "''")) for path in self.own.seen)
-        if not paths:
-            return {}, 0
-        rows = self._recount.database.sql(f"FROM read_parquet([{paths}], union_by_name = true)").to_arrow_table().to_pylist()
-        names = delta_names(self._folder)
-        found = {row["kafka_key"]: row for row in (_renamed(row, names) for row in rows)}
-        return found, sum(count > 1 for count in Counter(row[_physical("kafka_key", names)] for row in rows).values())
+        rows = delta_rows(self._folder, self.own.seen, self._recount.database)
+        keys = Counter(row["kafka_key"] for row in rows)
+        return {row["kafka_key"]: row for row in rows}, sum(count > 1 for count in keys.values())
 
     def _compared(self, held: Mapping[str, Row], ends: Offsets) -> tuple[Counter[Kind], list[Difference]]:
         database, facts = self._recount.database, self._table.facts.name
@@ -224,16 +220,3 @@ def _is_equal(found: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON values
     if isinstance(found, list) and isinstance(value, list):
         return len(found) == len(value) and all(map(_is_equal, found, value))
     return (type(found) is type(value) and bool(found == value)) or (isinstance(found, int | Decimal) and found == value)
-
-
-def _physical(name: str, names: Mapping[str, Any]) -> str:
-    return next((physical for physical, (logical, _) in names.items() if logical == name), name)
-
-
-def _renamed(value: Any, names: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what a table holds
-    """The value with the names of the table for those of its files."""
-    if isinstance(value, list):
-        return [_renamed(one, names) for one in value]
-    if not isinstance(value, dict):
-        return value
-    return {names.get(name, (name, {}))[0]: _renamed(one, names.get(name, (name, {}))[1]) for name, one in value.items()}

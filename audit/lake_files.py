@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+import duckdb
 from pyarrow import parquet
 
 from audit.spark_logs import entries_of, path_of
@@ -49,6 +50,25 @@ def _actions(log: StoragePath) -> Iterator[dict[str, Any]]:
                 yield {name: value for name, value in action.items() if value}
     for name in commits:
         yield from map(json.loads, (text_of(log / name) or "").splitlines())
+
+
+def delta_rows(folder: StoragePath, files: Sequence[StoragePath], database: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """The rows in files of a Delta table. Its log may have given its columns, and their fields, other names in files."""
+    if not files:
+        return []
+    paths = ", ".join("'{}'".format(str(path).replace("'", "''")) for path in files)
+    rows = database.sql(f"FROM read_parquet([{paths}], union_by_name = true)").to_arrow_table().to_pylist()
+    names = delta_names(folder)
+    return [_renamed(row, names) for row in rows]
+
+
+def _renamed(value: Any, names: dict[str, Any]) -> Any:  # noqa: ANN401 - what a table holds
+    """The value with the names of the table for those of its files."""
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {names.get(name, (name, {}))[0]: _renamed(one, names.get(name, (name, {}))[1]) for name, one in value.items()}
 
 
 def delta_names(folder: StoragePath) -> dict[str, Any]:
