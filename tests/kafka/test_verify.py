@@ -14,13 +14,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from kills import lose_last_batch
 from plain import dropped, folded, one_camera, write_topic
 from running import streamgauge
 from verifying import differences, run_once, verified, write
 
 from contract.errors import StreamgaugeError
-from contract.storage.checkpoint_contents import Checkpoint
 from contract.storage.checkpoint_names import CheckpointName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -106,19 +104,6 @@ def lose_what_came(folder, ends):
     version, metadata, *sources = (folder / "offsets" / str(last)).read_text().splitlines()
     for name, text in (("offsets", "\n".join([version, metadata, *[json.dumps(ends)] * len(sources)])), ("commits", "v1\n{}")):
         (folder / name / str(last + 1)).write_text(text)
-
-
-def test_of_a_batch_under_way_a_row_may_be_there_or_not_and_no_other(fresh):
-    for number in range(2):
-        write_topic(fresh, "nest-logs", [one_camera("cam-1", START + timedelta(hours=number))], partitions=1)
-        run_once(fresh, STATS)
-    lose_last_batch(Checkpoint(CheckpointName(STATS, 1, "update").folder(fresh)))
-    first, second = sorted(folded(fresh, STATS), key=lambda key: json.loads(key)["window"]["start"])
-    assert verified(fresh, STATS).verdict == "right"
-    write(fresh, STATS, second, None)
-    assert verified(fresh, STATS).verdict == "right", "the batch under way has not written its row yet"
-    write(fresh, STATS, first, None)
-    assert differences(verified(fresh, STATS), "missing").keys() == {first.decode()}
 
 
 class TestRetention:
