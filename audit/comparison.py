@@ -171,10 +171,10 @@ def _times(*rows: Row | None) -> Iterator[datetime]:
 def _is_same(found: Found | None, expected: Row | None) -> bool:
     if found is None or expected is None or isinstance(found, Unreadable):
         return found is expected
-    return found.keys() == expected.keys() and all(_is_equal(found[name], expected[name]) for name in expected)
+    return found.keys() == expected.keys() and all(is_equal(found[name], expected[name]) for name in expected)
 
 
-def _is_equal(found: Any, expected: Any) -> bool:  # noqa: ANN401 - values of rows
+def is_equal(found: Any, expected: Any) -> bool:  # noqa: ANN401 - values of rows
     """Whether two values are equal, true not being 1. A double is compared as one, and other numbers digit by digit."""
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected

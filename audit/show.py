@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from audit.comparison import Difference, Unreadable
+from audit.comparison import Difference, Unreadable, is_equal
 from audit.verdict import Beside, RowCounts, Verdict
 
 MAX_ROW_CHARACTERS = 200
@@ -104,7 +104,11 @@ def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401
     """The columns in which two rows differ, or else both rows as a whole."""
     if not (isinstance(expected, dict) and isinstance(found, dict)):
         return expected, found
-    names = [name for name in (*expected, *(found.keys() - expected.keys())) if name not in found or expected.get(name) != found[name]]
+    names = [
+        name
+        for name in (*expected, *(found.keys() - expected.keys()))
+        if name not in found or not is_equal(found[name], expected.get(name))
+    ]
     return {name: expected.get(name) for name in names}, {name: found.get(name) for name in names}
 
 

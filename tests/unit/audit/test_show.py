@@ -11,7 +11,12 @@ from audit.show import as_json, show
 from audit.verdict import Beside, Lateness, RowCounts, Verdict, merged
 
 LATE = Lateness(rows=9, events=8, late_rows=2, late_events=1)
-DIFFERENT = Difference("different", "94301", {"zip_code": "94301", "count": 3}, {"zip_code": "94301", "count": Decimal(4)})
+DIFFERENT = Difference(
+    "different",
+    "94301",
+    {"zip_code": "94301", "count": 3, "mean": 3.2},
+    {"zip_code": "94301", "count": Decimal(4), "mean": Decimal("3.2")},
+)
 RIGHT = Verdict("stats", "topic stats", 3, 1200, RowCounts(equal=10, expired=2), LATE)
 WRONG = Verdict("flows", "topic flows", 3, 1200, RowCounts(equal=10, different=1, missing=1), LATE, [DIFFERENT])
 
@@ -82,4 +87,4 @@ def test_a_program_reads_how_many_rows_are_of_each_kind():
         "missing": 1,
         "different": 1,
     }
-    assert (found["verdict"], found["differences"][0]["found"]) == ("wrong", {"zip_code": "94301", "count": 4.0})
+    assert (found["verdict"], found["differences"][0]["found"]) == ("wrong", {"zip_code": "94301", "count": 4.0, "mean": 3.2})
