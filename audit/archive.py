@@ -121,7 +121,7 @@ class Files:
     def _value(self, name: str) -> str:
         if name not in self._names:
             return "NULL"
-        return f'json(rows."{name}")' if name in self._archive.json_columns else f'rows."{name}"'
+        return f'canonical(rows."{name}")' if name in self._archive.json_columns else f'rows."{name}"'
 
     def _read(self) -> str:
         listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self._left)

@@ -86,7 +86,7 @@ ALARM_ALERTS = """
 ARCHIVE = f"""
     SELECT
         topic, partition, "offset", "timestamp" AS reported_at, CAST("timestamp" AS DATE) AS date, device_type, device_id,
-        {values("read", [field for field in DEVICE.items() if field[0] != "device_id"])}, as_text(device) AS device
+        {values("read", [field for field in DEVICE.items() if field[0] != "device_id"])}, canonical(as_text(device)) AS device
     FROM read_devices
     WHERE is_identifier(device_id)
 """

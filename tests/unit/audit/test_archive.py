@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import deltalake
 import orjson
+import pyarrow as pa
 import pytest
 from auditing import loaded, records, result
 from pyarrow import parquet
@@ -55,11 +56,11 @@ def write_delta(lake, table, **options):
     deltalake.write_deltalake(str(lake / "nest" / "cameras_delta"), table, partition_by=["date"], **options)
 
 
-def write_parquet(lake, table):
-    folder = lake / "nest" / "cameras" / "date=2026-01-01"
+def write_parquet(lake, table, name="cameras"):
+    folder = lake / "nest" / name / "date=2026-01-01"
     folder.mkdir(parents=True)
     parquet.write_table(table.drop_columns(["date"]), folder / "part 0.parquet")
-    log = lake / "nest" / "cameras" / "_spark_metadata"
+    log = lake / "nest" / name / "_spark_metadata"
     log.mkdir()
     path = (folder / "part 0.parquet").as_uri()
     (log / "0").write_text(f"v1\n{json.dumps({'path': path, 'action': 'add'})}")
@@ -79,6 +80,17 @@ def test_all_devices_but_cameras_are_rows_each_whole():
     assert json.loads(read["device"]) == DOCUMENT["devices"]["thermostats"]["t"]
     assert (float(read["ambient_temperature_c"]), read["humidity"], read["is_online"], read["hvac_mode"]) == (20.5, 40, False, None)
     assert (read["last_connection"], read["date"]) == (datetime(2026, 1, 1, 10), date(2026, 1, 1))  # noqa: DTZ001 - as DuckDB has it
+
+
+def test_a_device_is_compared_as_json_if_it_is_that(tmp_path):
+    rows = expected("nest-devices-archive", DOCUMENT).to_pylist()
+    for row in rows:
+        if row["device_id"] == "t":
+            row["device"] = row["device"].replace(":20.5", ": 20.50")
+    lake = tmp_path / "lake"
+    write_parquet(lake, pa.Table.from_pylist(rows), "devices")
+    assert dict(compared("nest-devices-archive", lake, DOCUMENT)[0]) == {"equal": 3}
+    assert dict(compared("nest-devices-archive", lake, {"devices": {**DOCUMENT["devices"], "doors": 4}})[0]) == {"equal": 2, "different": 1}
 
 
 @pytest.mark.parametrize(("query", "write"), [("nest-archive", write_parquet), ("nest-archive-delta", write_delta)])
