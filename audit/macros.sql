@@ -13,9 +13,9 @@ CREATE MACRO as_moment(json) AS CASE
     WHEN regexp_full_match(json, '"(19[7-9]|[2-9]\d\d)\d-\d\d-\d\d[T ]([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,9})?(Z|[+-](0\d|1[0-7]):[0-5]\d)?"')
     THEN in_range(make_timestamp(epoch_us(TRY_CAST(trim(json, '"') AS TIMESTAMPTZ)))) END;
 
--- Zeros may follow the point. DuckDB writes a double of more digits than it keeps with zeros at its end, and these are no digits of the record.
+-- Zeros may follow the point. Of 17 digits and more with a point, DuckDB has read an exponent, before which 15 may stand.
 CREATE MACRO as_bigint(json) AS CASE
-    WHEN regexp_full_match(json, '-?\d{1,19}(\.0+)?') AND NOT regexp_full_match(json, '-?\d{16,}[1-9]\d*\.0')
+    WHEN regexp_full_match(json, '-?\d{1,19}(\.0+)?') AND NOT regexp_full_match(json, '-?\d{15}(\d[1-9]|[1-9]\d)\d*\.0')
     THEN TRY_CAST(split_part(json, '.', 1) AS BIGINT) END;
 
 CREATE MACRO as_int(json) AS TRY_CAST(as_bigint(json) AS INTEGER);

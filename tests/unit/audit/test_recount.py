@@ -144,6 +144,9 @@ def test_windows_that_slide_hold_a_trip_several_times():
         (b'"passenger_count":"1","fare_amount":"12.5"', None, None),
         (b'"passenger_count":2,"fare_amount":9999999999.990', 2, "9999999999.99"),
         (b'"passenger_count":1.2345678901234567e16, "fare_amount": 1.10', None, "1.10"),
+        (b'"passenger_count":1.234567890123456e16', None, None),
+        (b'"passenger_count":1.23456789012345e16', 12345678901234500, None),
+        (b'"passenger_count":1234567890123456.0', 1234567890123456, None),
         (b'"passenger_count":1e16,"fare_amount":10000000000', 10**16, None),
     ],
 )
