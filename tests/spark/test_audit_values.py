@@ -3,15 +3,21 @@
 Where they differ, a test says so, and who is right by docs/values.md.
 """
 
+import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from auditing import facts_of, loaded, result
+from auditing import records as records_of
 from avro import V1
 from letters import reasons as told
 from odd_values import changes, damaged, documents, made, trips
 
+from audit.archive import Files, rows_of
 from audit.letters import expected_letters
+from audit.recount import Recount
+from contract.settings import Settings
 from pipeline.domains import nest, nest_devices, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
 
@@ -158,3 +164,36 @@ def test_of_changes_of_wikis(records):
         values, facts("wikimedia-edit-stats", values, "event_id, epoch_us(edited_at), requested_by, wiki, namespace, bytes"), counted
     )
     assert_same_letters("wikimedia-dead-letters", values, wikimedia.unusable(frame, SCHEMAS, FUTURE))
+
+
+def assert_same_archive(query, values, frame, lake):
+    """All rows that the pipeline writes of the values are those that the audit expects, in every column."""
+    archive, settings, recount = result(query), Settings(home=lake.parent), Recount()
+    folder = lake / archive.folder
+    frame.coalesce(1).write.parquet(str(folder))
+    (folder / "_spark_metadata").mkdir()
+    written = "\n".join(json.dumps({"path": path.as_uri(), "action": "add"}) for path in folder.glob("*.parquet"))
+    (folder / "_spark_metadata" / "0").write_text(f"v1\n{written}")
+    files = Files(archive, archive.files(settings), recount.database)
+    recount.load(files.facts, [records_of(archive.facts.source.name, *values)])
+    ends = {(archive.facts.source.name, 0): len(values)}
+    counts, wrong = files.compare(SimpleNamespace(starts={}, committed_ends=ends, ends=ends))
+    expected = loaded(archive.facts, *values).database
+    different = [(values[one[2]], files.rows_of(one), rows_of(archive, archive.facts.name, one, expected)) for _, one in wrong]
+    assert not different, "\n".join(
+        f"of {value!r:.300} the pipeline writes {theirs}, the audit {ours}" for value, theirs, ours in different
+    )
+    assert counts["equal"] > 20
+
+
+def test_of_the_archives_of_nest(records, tmp_path):
+    values = [*made(damaged(documents)), *(text.encode() for text in DOCUMENTS)]
+    frame = records(*values)
+    assert_same_archive("nest-archive", values, nest.cameras(frame), tmp_path / "lake")
+    assert_same_archive("nest-devices-archive", values, nest_devices.devices(frame), tmp_path / "lake")
+
+
+def test_of_the_archive_of_trips(spark, records, tmp_path):
+    values = [*made(damaged(trips)), *(text.encode() for text in TRIPS)]
+    rides = taxi.with_zones(taxi.trips(records(*values, topic="nyc-taxi"), FUTURE), taxi.ZONES.load(spark))
+    assert_same_archive("taxi-archive", values, rides, tmp_path / "lake")
