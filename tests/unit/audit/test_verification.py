@@ -28,9 +28,9 @@ class Kafka:
         (broker,) = metadata.brokers.values()
         self.settings = replace(Settings(), kafka_bootstrap_servers=f"{broker.host}:{broker.port}", home=home)
 
-    def write(self, topic, *values, key=None):
+    def write(self, topic, *values, key=None, partition=0):
         for value in values:
-            self._producer.produce(topic, value, key, partition=0, timestamp=TEN_MS + 3_600_000)
+            self._producer.produce(topic, value, key, partition=partition, timestamp=TEN_MS + 3_600_000)
         assert self._producer.flush(10) == 0
 
     def write_count(self, zip_code, count):
@@ -87,6 +87,17 @@ def test_of_a_batch_under_way_a_row_may_be_there_or_not_and_no_other(kafka):
     for count, verdict in ((1, "right"), (2, "right"), (3, "wrong"), (None, "wrong")):
         kafka.write_count("unknown", count)
         assert kafka.verdict(STATS).verdict == verdict, count
+
+
+def test_in_real_time_mode_a_row_may_be_ahead_also_by_a_partition_that_no_checkpoint_knows(kafka):
+    kafka.settings = replace(kafka.settings, real_time="5 seconds")
+    kafka.write("nest-logs", seen("a"), seen("b"))
+    kafka.write("nest-logs", seen("c"), partition=1)
+    kafka.has_run(STATS, 1, mode="real-time", committed=1)
+    for count, kind in ((1, "equal"), (2, "ahead"), (3, "equal"), (4, "different")):
+        kafka.write_count("unknown", count)
+        found = kafka.verdict(STATS)
+        assert (found.records, getattr(found.rows, kind)) == (1, 1), (count, found)
 
 
 def test_a_letter_that_is_missing_is_named_by_its_record(kafka):
