@@ -36,7 +36,7 @@ class Archive:
     """What the archive in `folder` of the lake must hold, written by `query`.
 
     facts: those with all columns of the archive. origin_prefix: of the names of those that tell the record. json_columns: those that hold JSON,
-    in which blanks, and zeros at the end of numbers, tell nothing.
+    in which blanks, zeros at the end of a number, and whether it is a string, tell nothing.
     documents: makes `documents` of the records, as of Facts, if it needs the columns that the files have.
     """
 

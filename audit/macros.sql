@@ -33,8 +33,11 @@ CREATE MACRO as_texts(json) AS CASE WHEN json LIKE '[%' THEN json ->> '$[*]' END
 
 CREATE MACRO as_object(json) AS CASE WHEN is_object(json) THEN json END;
 
--- A text; if it is JSON, without blanks, and numbers as DuckDB writes them.
-CREATE MACRO canonical(text) AS CASE WHEN json_valid(text) THEN CAST(json(text) AS VARCHAR) ELSE text END;
+-- A text; if it is JSON, without blanks, without zeros at the end of a fraction, and numbers that are strings as numbers.
+CREATE MACRO canonical(text) AS CASE WHEN json_valid(text) THEN
+    regexp_replace(regexp_replace(regexp_replace(CAST(json(text) AS VARCHAR),
+        '"(-?\d+(\.\d+)?([eE][-+]?\d+)?)"', '\1', 'g'), '(\d)\.0+\b', '\1', 'g'), '(\.\d*[1-9])0+\b', '\1', 'g')
+    ELSE text END;
 
 CREATE MACRO moment_of_ms(milliseconds) AS CASE
     WHEN milliseconds BETWEEN 0 AND 253402300799999 THEN make_timestamp(milliseconds * 1000) END;

@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.domains.nest import NEST_TEMPERATURES
 from pipeline.formats.json_text import parsed
 from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, misfit, time, too_long, values
-from pipeline.formats.numbers import as_text, is_lost, is_rounded, may_be_lost
+from pipeline.formats.numbers import as_text, is_long, is_lost, is_rounded, may_be_lost
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
@@ -89,7 +89,7 @@ def devices(records: DataFrame) -> DataFrame:
     more than 38 digits, and others that no double keeps, are strings).
     """
     text = F.col("value").cast("string")
-    exact = F.from_json(as_text(text, is_lost), f"devices {_BY_NAME}")["devices"]
+    exact = F.from_json(as_text(text, lambda number: is_lost(number) | is_long(number)), f"devices {_BY_NAME}")["devices"]
     by_type = F.transform(
         F.array(parsed(text, f"devices {_BY_NAME}")["document"]["devices"]),
         lambda read: F.when(read.isNotNull() & may_be_lost(text), exact).otherwise(read),

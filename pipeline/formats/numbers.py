@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 _MAY_BE_LOST = r"[0-9][0-9.]{15}|[eE][+-]?[0-9]{3}"
 _NUMBER, _WHOLE = r"\A-?[0-9]", r"\A-?[0-9]{1,38}\z"
+_MOST_DIGITS = 38
 _BETWEEN_TOKENS = r"(?<=[\s,:\[\]{}])|(?=[\s,:\[\]{}])"
 _BACKSLASH, _QUOTE = (r"\\", "\x01"), (r"\"", "\x02")
 """Escapes within strings, and characters that no JSON text has."""
@@ -20,6 +21,11 @@ def is_rounded(number: Column) -> Column:
 def is_lost(number: Column) -> Column:
     """Whether neither a bigint, a decimal(38,0) nor a double keeps the number."""
     return ~number.rlike(_WHOLE) & is_rounded(number)
+
+
+def is_long(number: Column) -> Column:
+    """Whether the number has more digits than a decimal has, be they zeros."""
+    return F.length(F.regexp_replace(number, r"[eE].*|[-.]", "")) > _MOST_DIGITS
 
 
 def as_text(document: Column, condition: Callable[[Column], Column]) -> Column:
