@@ -75,13 +75,16 @@ class QueryEvent(Fields):
 
 
 class BatchEvent(QueryEvent):
-    """The event "progress": a micro-batch has ended. Rates are rows/s; None: Spark does not say."""
+    """The event "progress": a micro-batch has ended. Rates are rows/s; None: Spark does not say.
+
+    batch_ms: None in real-time mode, where a batch lasts from one checkpoint to the next.
+    """
 
     sink_rows: Count | None
     rows_dropped_by_watermark: Count
     input_rows_per_second: Number | None
     processed_rows_per_second: Number | None
-    batch_ms: Count
+    batch_ms: Count | None
     duration_ms: dict[str, Count]
     source_lag: Offsets
     watermark_age_ms: Integer | None
@@ -124,12 +127,15 @@ class OperatorState(Fields):
 
 
 class Progress(Fields):
-    """The newest micro-batch of a query: when it ended, and what was measured. Rates are rows/s; None: Spark does not say."""
+    """The newest micro-batch of a query: when it ended, and what was measured. Rates are rows/s; None: Spark does not say.
+
+    batch_ms: None in real-time mode.
+    """
 
     time: Time
     input_rows_per_second: Number | None
     processed_rows_per_second: Number | None
-    batch_ms: Count
+    batch_ms: Count | None
     watermark: Time | None
     state_rows: Count
     state_bytes: Count

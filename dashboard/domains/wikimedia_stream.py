@@ -68,7 +68,8 @@ def lag_of(status: QueryStatus | None, now: datetime) -> tuple[str, str, str]:
         return _LAG, _NOTHING, f"{QUERY} {'has not run yet' if status is None else f'is {status.state}'}"
     if status.state == IDLE or status.batch_at is None:
         return _LAG, formats.count(status.lag), "waits for records" if status.state == IDLE else "in its first batch"
-    return _LAG, formats.count(status.lag), f"last batch {formats.count(status.batch_ms or 0)} ms, {duration(now - status.batch_at)} ago"
+    last = "last checkpoint" if status.batch_ms is None else f"last batch {formats.count(status.batch_ms)} ms,"
+    return _LAG, formats.count(status.lag), f"{last} {duration(now - status.batch_at)} ago"
 
 
 def _moment(record: Message) -> datetime:

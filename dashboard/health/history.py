@@ -39,14 +39,17 @@ def decode_point(value: bytes) -> Row:
     if event["event"] != "progress":
         return point
     batch = _batch_of(value)
-    age_ms = batch["watermark_age_ms"]
+    age_ms, is_timed = batch["watermark_age_ms"], batch["batch_ms"] is not None
     return point | {
         "sink_rows": batch["sink_rows"],
         "late_rows": batch["rows_dropped_by_watermark"],
         "rows_per_second": batch["input_rows_per_second"],
         "processed_per_second": batch["processed_rows_per_second"],
-        "batch_seconds": batch["batch_ms"] / 1000,
-        **{measure: sum(batch["duration_ms"].get(name, 0) for name in names) / 1000 for measure, names in PARTS.items()},
+        "batch_seconds": batch["batch_ms"] / 1000 if is_timed else None,
+        **{
+            measure: sum(batch["duration_ms"].get(name, 0) for name in names) / 1000 if is_timed else None
+            for measure, names in PARTS.items()
+        },
         "lag": sum(batch["source_lag"].values()),
         "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
         "state_bytes": batch["state_bytes"],

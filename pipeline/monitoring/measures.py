@@ -23,10 +23,11 @@ class Failure(NamedTuple):
     detail: str
 
 
-def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, int]) -> dict[str, Any]:
+def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, int], *, in_real_time: bool = False) -> dict[str, Any]:
     """The fields to publish for a progress report, in Spark's JSON.
 
     topic_ends: the known end offset of each partition ("topic-0").
+    in_real_time: whether a batch is the time between two checkpoints, which tells nothing of how long rows take.
     Rows are counts, rates rows/s, durations ms, lag records. Values that Spark does not report are None.
     """
     operators, sink_rows = progress["stateOperators"], progress["sink"].get("numOutputRows", -1)
@@ -36,8 +37,8 @@ def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, i
         "batch_started_at": progress["timestamp"],
         "input_rows": sum(source["numInputRows"] for source in progress["sources"]),
         "input_rows_per_second": progress.get("inputRowsPerSecond"),
-        "processed_rows_per_second": progress.get("processedRowsPerSecond"),
-        "batch_ms": progress["batchDuration"],
+        "processed_rows_per_second": None if in_real_time else progress.get("processedRowsPerSecond"),
+        "batch_ms": None if in_real_time else progress["batchDuration"],
         "duration_ms": progress["durationMs"],
         "watermark": None if watermark == _NOT_YET else watermark,
         "watermark_age_ms": None if watermark == _NOT_YET else round((now - datetime.fromisoformat(watermark)).total_seconds() * 1000),

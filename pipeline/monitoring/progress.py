@@ -4,9 +4,10 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -26,9 +27,10 @@ from contract.kafka.errors import forbidden, is_forbidden
 from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import HEARTBEAT_SECONDS
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets
+from contract.storage.checkpoint_contents import Offsets, Partition
 from contract.text import utc_text
 from contract.topics import QUERY_STATES, STREAMING_METRICS
+from pipeline.monitoring.consumers import Consumers, read_to
 from pipeline.monitoring.measures import Failure, failure_of, measures
 from pipeline.monitoring.plan import Plan
 from pipeline.monitoring.query_states import QueryStates
@@ -63,13 +65,16 @@ class ProgressToKafka(JsonListener):
         say: Callable[[str], None] = lambda _: None,
         on_progress: Callable[[str, dict[str, Any] | None], None] = lambda _query, _progress: None,
         look: Callable[[Sequence[dict[str, Any]], Mapping[str, int]], None] = lambda _rows, _topic_ends: None,
+        consumers: Consumers | None = None,
     ) -> None:
         """on_progress: called in a Spark thread with a query's name and the progress of a batch, or None when there is nothing to do.
 
         look: called every ENDS_SECONDS, in a thread of this object, with the rows of the running queries and the known end offsets.
+        consumers: those of Spark's driver, if queries run in real-time mode.
         """
-        self._kafka, self._say, self._on_progress, self._look = settings.kafka, say, on_progress, look
+        self._kafka, self._say, self._on_progress, self._look, self._consumers = settings.kafka, say, on_progress, look, consumers
         self._warned_of: set[str] = set()
+        self._in_real_time: dict[str, list[str]] = {}
         self._producer = settings.kafka.producer({"linger.ms": 20, "queue.buffering.max.messages": 10_000})
         self._is_closed = False
         self._process = {"host": socket.gethostname(), "pid": os.getpid()}
@@ -90,7 +95,9 @@ class ProgressToKafka(JsonListener):
         """Publishes the measures of a micro-batch."""
         progress, now = orjson.loads(event), datetime.now(UTC)
         with self._lock:
-            published = self._states.progressed(progress["runId"], measures(progress, now, self._topic_ends.ends), now)
+            in_real_time = bool(self._in_real_time.get(self._states.query_of(progress["runId"])))
+            measured = measures(progress, now, self._topic_ends.ends, in_real_time=in_real_time)
+            published = self._states.progressed(progress["runId"], measured, now)
         self._publish("progress", progress["runId"], published)
         self._on_progress(self._states.query_of(progress["runId"]), progress)
 
@@ -111,9 +118,13 @@ class ProgressToKafka(JsonListener):
             self._publish("terminated", str(event.runId), fields)
             self._lock.notify_all()
 
-    def resumes_at(self, query: str, offsets: Offsets) -> None:
-        """Records the offsets from which a query is about to resume, because its first batch may take long."""
+    def resumes_at(self, query: str, offsets: Offsets, in_real_time: Collection[Partition] = ()) -> None:
+        """Records the offsets from which a query is about to resume, because its first batch may take long.
+
+        in_real_time: the partitions that it reads in that mode; none in micro-batches.
+        """
         with self._lock:
+            self._in_real_time[query] = [f"{topic}-{number}" for topic, number in in_real_time]
             self._states.resumes_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
 
     def planned(self, query: str, plan: Plan) -> None:
@@ -157,13 +168,24 @@ class ProgressToKafka(JsonListener):
 
     def _publish_and_look(self) -> None:
         with self._lock:
-            partitions, due = self._states.partitions, self._states.not_published_for(HEARTBEAT_SECONDS, datetime.now(UTC))
+            partitions = {*self._states.partitions, *chain.from_iterable(self._in_real_time.values())}
+            due = self._states.not_published_for(HEARTBEAT_SECONDS, datetime.now(UTC))
         for query in due:
             self._publish_state(query)
         self._topic_ends.ask(partitions)
+        self._publish_what_was_read(partitions)
         with self._lock:
             rows = [row | {"process": self._process} for row in self._states.active(datetime.now(UTC))]
         self._look(rows, self._topic_ends.ends)
+
+    def _publish_what_was_read(self, partitions: Collection[str]) -> None:
+        """Publishes how far the queries in real-time mode have read since their last batch, which may have begun long ago."""
+        lags = self._consumers.lags(partitions) if self._consumers else {}
+        with self._lock:
+            offsets = {query: read_to(lag, self._topic_ends.ends) for query, lag in lags.items() if self._in_real_time.get(query)}
+            changed = self._states.has_read_to(offsets)
+        for query in changed:
+            self._publish_state(query)
 
     def _publish(self, event: str, run_id: str, fields: dict[str, Any]) -> None:
         query = self._states.query_of(run_id)

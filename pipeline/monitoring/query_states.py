@@ -46,6 +46,16 @@ class QueryStates:
         _turn(row, "running", now)
         return progress
 
+    def has_read_to(self, offsets: Mapping[str, Mapping[str, int]]) -> list[str]:
+        """Queries have read to `offsets`, by query and partition ("topic-0"), since their last batch. Returns the names of those that have read more."""
+        changed = []
+        for row in self._active():
+            before = row["source_offsets"]
+            if further := {name: end for name, end in offsets.get(row["query"], {}).items() if end > before.get(name, -1)}:
+                row["source_offsets"] = {**before, **further}
+                changed.append(str(row["query"]))
+        return changed
+
     def planned(self, query: str, plan: Plan) -> None:
         """The plan of a query is known."""
         self._rows[query]["plan"] = plan

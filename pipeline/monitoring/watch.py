@@ -53,11 +53,11 @@ class Watch:
 
     def _causes(self, status: QueryStatus, *, has_read: bool) -> dict[str, str]:
         """What is wrong since the last look, and its measure."""
-        lag, rate, done = status.lag or 0, status.input_rows_per_second or 0, status.processed_rows_per_second or 0
+        lag, rate, done = status.lag or 0, status.input_rows_per_second or 0, status.processed_rows_per_second
         causes = {}
         if lag > self._most_lag:
             causes[LAG] = f"{lag:,} records, limit {self._most_lag:,}"
-        if rate > MARGIN * done:
+        if done is not None and rate > MARGIN * done:
             causes[SLOW] = f"{rate:,.0f} and {done:,.0f} rows/s"
         if lag == 0 and not has_read:
             causes[SILENT] = "no new record"

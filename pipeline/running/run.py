@@ -147,7 +147,8 @@ class Starter:
         kept = older or others
         committed = contents.batch(contents.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
-        self._progress.resumes_at(query.name, ends)
+        in_real_time = query.real_time is not None and not self._once
+        self._progress.resumes_at(query.name, ends, partitions if in_real_time else ())
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
         running = self._write(query, self._rows(query, partitions, contents, schemas), checkpoint)

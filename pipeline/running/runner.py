@@ -21,6 +21,7 @@ from contract.settings import Settings
 from contract.text import utc_text
 from pipeline.checkpoint.use import CheckpointInUse, claim, held
 from pipeline.monitoring.alerts import Alerts
+from pipeline.monitoring.consumers import Consumers
 from pipeline.monitoring.executors import ExecutorWatch, executors_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, Watches
@@ -115,7 +116,8 @@ class Runner:
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
             look = partial(self._look, Watches(self.settings, partial(self._alert, alerts)), ExecutorWatch(), alerts)
-            progress = ProgressToKafka(self.settings, self.say, self._on_progress, look)
+            consumers = Consumers(self.spark) if self.settings.real_time and not self.once else None
+            progress = ProgressToKafka(self.settings, self.say, self._on_progress, look, consumers)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
             at_end.callback(self._unless_jvm_gone, self._do_the_rest)

@@ -24,12 +24,14 @@ class KafkaTopic:
     """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`.
 
     is_table: read the topic from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: the end alone of a compacted topic is no table.
+    reader: the query whose name its consumers carry, so that they can be told apart; None: they have a name of Spark's.
     """
 
     name: str
     pattern: str | None = None
     numbers: tuple[int, ...] = ()
     is_table: bool = False
+    reader: str | None = None
 
     def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
         """The source of all topics that match a regular expression, or of these partitions of the topic."""
@@ -41,6 +43,11 @@ class KafkaTopic:
         if self.numbers:
             return {"assign": json.dumps({self.name: self.numbers})}
         return {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.name}
+
+    @property
+    def _consumers(self) -> dict[str, str]:
+        """Spark's option for the name of its consumers."""
+        return {} if self.reader is None else {"groupIdPrefix": self.reader}
 
     def partitions(self, settings: Settings) -> list[Partition]:
         """The partitions that it reads. Raises StreamgaugeError, too, for a number that the topic does not have."""
@@ -64,7 +71,7 @@ class KafkaTopic:
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""
         settings = replace(settings, starting_offsets="earliest") if self.is_table else settings
-        return stream_of_records(spark, settings, self._selection)
+        return stream_of_records(spark, settings, {**self._consumers, **self._selection})
 
     def streams(self, spark: SparkSession, settings: Settings, shares: Iterable[Sequence[Partition]]) -> list[DataFrame]:
         """A stream as `stream` for each of `shares`. A partition that is in none of them is not read."""
@@ -75,7 +82,7 @@ class KafkaTopic:
             if starts.startswith("{"):  # Spark takes those of the partitions that it reads, and no others
                 own = nested({which: offset for which, offset in offsets_of(json.loads(starts)).items() if which in share})
                 settings = replace(settings, starting_offsets=json.dumps(own))
-            streams.append(stream_of_records(spark, settings, {"assign": json.dumps(assigned)}))
+            streams.append(stream_of_records(spark, settings, {**self._consumers, "assign": json.dumps(assigned)}))
         return streams
 
     def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:

@@ -27,7 +27,7 @@ class LiveFigures:
         self._admin = settings.kafka.admin()
         self._consumer = settings.kafka.consumer()
         self._first: Counter[str] = Counter()
-        self._progress: dict[str, tuple[int, int]] = {}
+        self._progress: dict[str, tuple[int, int | None]] = {}
         self._late = 0
         self.ends: Counter[str] = Counter()
         self.is_away = False
@@ -55,8 +55,11 @@ class LiveFigures:
         if not self._progress:
             return f"events in {events:,} | Spark is starting{away}"
         lag = max(lag for lag, _ in self._progress.values())
-        batch_ms = max(batch_ms for _, batch_ms in self._progress.values())
-        return f"events in {events:,} | rows out {rows:,} | lag {lag:,} | longest batch {batch_ms:,} ms | late {self._late:,} | queries {len(self._progress)}{away}"
+        timed = [batch_ms for _, batch_ms in self._progress.values() if batch_ms is not None]
+        longest = f" | longest batch {max(timed):,} ms" if timed else ""
+        return (
+            f"events in {events:,} | rows out {rows:,} | lag {lag:,}{longest} | late {self._late:,} | queries {len(self._progress)}{away}"
+        )
 
     def _since_the_first(self, topics: tuple[str, ...]) -> int:
         return sum(self.ends[topic] - self._first[topic] for topic in topics)

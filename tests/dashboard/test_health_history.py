@@ -65,6 +65,15 @@ def test_batches_within_five_seconds_are_one_point_of_their_mean():
     assert [(point["query"], point["batch_seconds"]) for point in found] == [("archive", 0.9), ("counts", 0.2), ("counts", 0.7)]
 
 
+def test_in_real_time_mode_a_batch_has_a_lag_but_no_duration():
+    (point,) = points(Event(1, batch_ms=None, processed_rows_per_second=None))
+    unknown = {name for name, value in point.items() if value != value}  # noqa: PLR0124 - not a number
+    assert unknown == {
+        "processed_per_second", "batch_seconds", "reading_seconds", "planning_seconds", "processing_seconds", "committing_seconds",
+    }  # fmt: skip
+    assert point["lag"] == 5
+
+
 def test_the_rows_of_batches_within_five_seconds_are_added_up_and_a_sink_that_counts_none_has_none():
     found = points(Event(1), Event(4), Event(1, "archive", sink_rows=None))
     assert [(point["query"], point["sink_rows"], point["late_rows"]) for point in found] == [

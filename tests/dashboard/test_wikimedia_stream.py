@@ -42,6 +42,10 @@ def test_the_lag_comes_with_the_length_and_age_of_the_last_batch():
     assert (number, meaning) == ("1,234", "last batch 412 ms, 5 s ago")
 
 
+def test_in_real_time_mode_it_comes_with_the_age_of_the_last_checkpoint():
+    assert said("running", lag=7, batch_at=NOON - timedelta(seconds=5)) == ("7", "last checkpoint 5 s ago")
+
+
 def test_a_query_that_waits_or_has_just_started_has_a_lag_too():
     assert said("idle", lag=0) == ("0", "waits for records")
     assert said("running", lag=7) == ("7", "in its first batch")

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from plain import START, dropped, folded, one_camera, read_topic, results, write_topic
 from running import below, environment, eventually
 
+from contract.query_status import read_statuses
 from contract.storage.checkpoint_contents import Checkpoint
 
 PROGRAM = str(Path(__file__).parents[2] / "realtime" / ".venv" / "bin" / "streamgauge")
@@ -148,6 +149,21 @@ def test_an_added_partition_is_read_after_a_restart_and_nothing_twice(real_time)
         see(real_time, 2, 3)
     outcome = verified(real_time)
     assert (outcome["verdict"], sum(results(real_time).values())) == ("right", 2)
+
+
+def test_the_lag_is_as_of_now_and_there_is_no_batch_time(real_time):
+    settings = replace(real_time, real_time="1 hour")
+
+    def status():
+        (found,) = [one for one in read_statuses(settings, pytest.fail) if one.query == QUERY]
+        return found
+
+    with running(settings):
+        for hour in (1, 2, 3):
+            see(settings, hour, 0)
+            eventually(lambda: status().lag == 0, "a status that knows of the sighting")
+        assert checkpoint_of(settings).last_committed == -1, "the status was to know it before a checkpoint"
+        assert status().batch_ms is None
 
 
 def test_dead_letters_are_written_at_once_and_a_stop_takes_seconds(real_time):

@@ -54,6 +54,11 @@ def test_a_batch_is_measured():
     }
 
 
+def test_in_real_time_mode_a_batch_has_no_duration_and_no_rate_of_its_own():
+    measured = measures(progress(), NOON, {}, in_real_time=True)
+    assert (measured["batch_ms"], measured["processed_rows_per_second"], measured["input_rows_per_second"]) == (None, None, 80.0)
+
+
 @pytest.mark.parametrize(
     ("variables", "timers"),
     [({"numValueStateVars": 2}, 5), ({"numListStateVars": 2}, None), ({"numValueStateVars": 2, "numMapStateWithTTLVars": 2}, None)],

@@ -52,6 +52,16 @@ def test_a_run_is_known_to_stand_where_it_goes_on_from_before_its_first_batch():
     assert stands(states, "source_offsets") == ({"a-0": 9},)
 
 
+def test_what_a_run_has_read_since_its_last_batch_is_where_it_stands_and_it_never_goes_back():
+    states = QueryStates()
+    states.resumes_at("counts", {"a-0": 7})
+    states.started("run-1", "counts", at(0))
+    assert states.has_read_to({"counts": {"a-0": 9, "a-1": 0}, "others": {"a-0": 1}}) == ["counts"]
+    assert stands(states, "source_offsets") == ({"a-0": 9, "a-1": 0},)
+    assert states.has_read_to({"counts": {"a-0": 8, "a-1": 0}}) == []
+    assert stands(states, "source_offsets") == ({"a-0": 9, "a-1": 0},)
+
+
 def test_late_rows_add_up_since_the_start():
     states = QueryStates()
     states.started("run-1", "counts", at(0))

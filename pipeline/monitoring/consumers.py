@@ -1,0 +1,72 @@
+"""How far each query in real-time mode has read, at any time. Spark says so only when a batch ends, which is there at a checkpoint.
+
+With a local master, tasks and their consumers are in the driver's JVM, where Kafka's client publishes its figures as MBeans.
+"""
+
+import contextlib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+_CLIENTS, _FETCHES = "kafka.consumer:type=consumer-metrics", "kafka.consumer:type=consumer-fetch-manager-metrics"
+_NAME = re.compile(
+    re.escape(_FETCHES) + r",client-id=(?P<client>consumer-(?P<query>[^,]+?)-[0-9a-f]{8}-[0-9a-f]{4}-[^,]+)"
+    r",topic=(?P<topic>[^,]+),partition=(?P<number>\d+)"
+)
+STILL_READS_SECONDS = 2
+"""A consumer that has not asked for records for longer waits for its task, and what it knows of its lag is old."""
+
+
+class Consumers:
+    """The consumers of Spark's driver, each of which is named after its query (`KafkaTopic.reader`)."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context: Any = spark.sparkContext
+        self._jvm, new_array = context._jvm, context._gateway.new_array
+        lang, self._gauges = self._jvm.java.lang, dict[tuple[str, str], Any]()
+        # By reflection: py4j calls no method of the server's own class, which Java does not export.
+        types, self._every = new_array(lang.Class, 2), new_array(lang.Object, 2)
+        types[0], types[1] = map(lang.Class.forName, ("javax.management.ObjectName", "javax.management.QueryExp"))
+        self._every[0] = self._jvm.javax.management.ObjectName(f"{_FETCHES},*")
+        self._query_names = lang.Class.forName("javax.management.MBeanServer").getMethod("queryNames", types)
+        self._server = lang.management.ManagementFactory.getPlatformMBeanServer()
+
+    def lags(self, partitions: Iterable[str]) -> dict[str, dict[str, int]]:
+        """By query and partition ("topic-0"), of `partitions`, the records that it has not read. Empty if Spark's JVM has ended."""
+        with contextlib.suppress(Py4JError, ConnectionError):
+            return lags_of(self._query_names.invoke(self._server, self._every).toString(), self._value, partitions)
+        return {}
+
+    def _value(self, name: str, attribute: str) -> float | None:
+        gauge = self._gauges.get((name, attribute))
+        if gauge is None:
+            of = self._jvm.com.codahale.metrics.jvm.JmxAttributeGauge(self._jvm.javax.management.ObjectName(name), attribute)
+            gauge = self._gauges[name, attribute] = of
+        value: float | None = gauge.getValue()  # None if the consumer was closed
+        return value
+
+
+def lags_of(names: str, value: Callable[[str, str], float | None], partitions: Iterable[str]) -> dict[str, dict[str, int]]:
+    """By query and partition ("topic-0"), of `partitions`, the lag of its consumer; none of one that does not read now, or has read nothing.
+
+    names: of the MBeans of all consumers, in a text. value: gives an attribute of an MBean.
+    """
+    known = {name.replace(".", "_"): name for name in partitions}  # as Kafka's client spells them
+    found: dict[str, dict[str, int]] = {}
+    for one in _NAME.finditer(names):
+        partition = known.get(f"{one['topic']}-{one['number']}")
+        if partition is None:
+            continue
+        lag, seconds = value(one[0], "records-lag"), value(f"{_CLIENTS},client-id={one['client']}", "last-poll-seconds-ago")
+        if lag is not None and seconds is not None and not math.isnan(lag) and 0 <= seconds <= STILL_READS_SECONDS:
+            found.setdefault(one["query"], {})[partition] = round(lag)
+    return found
+
+
+def read_to(lags: Mapping[str, int], topic_ends: Mapping[str, int]) -> dict[str, int]:
+    """The next offset to read of each partition, from how far it is from the end of the topic. topic_ends: from before `lags` were read."""
+    return {name: max(topic_ends[name] - lag, 0) for name, lag in lags.items() if name in topic_ends}
