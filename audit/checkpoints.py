@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from time import sleep
 from typing import TypeVar
 
+from contract.checkpoints.contents import Batch, Checkpoint, Offsets
+from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError
-from contract.storage.checkpoint_contents import Batch, Checkpoint, Offsets
-from contract.storage.checkpoint_names import CheckpointPlace
 
 _LOOKS, _SECONDS_BETWEEN = 100, 0.02
 T = TypeVar("T")

@@ -20,10 +20,10 @@ from audit.result_topic import ends_of, held
 from audit.verdict import Lateness, Verdict
 from audit.versions import beside
 from contract import durations
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import REAL_TIME, CheckpointPlace, others_of_query
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.checkpoint_names import REAL_TIME, CheckpointPlace, others_of_query
 from contract.topics import DEAD_LETTERS
 from contract.windows import window_of
 

@@ -17,7 +17,7 @@ from contract.text import utc_text
 
 if TYPE_CHECKING:
     from audit.verdict import Verdict
-    from contract.storage.checkpoint_names import CheckpointPlace
+    from contract.checkpoints.names import CheckpointPlace
 
 Mode = Literal["append", "update", "complete"]
 
@@ -55,9 +55,9 @@ def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = Non
     from audit.catalog import audited
     from audit.verdict import Verdict, merged
     from audit.verification import verify as verified
+    from contract.checkpoints.contents import Checkpoint
+    from contract.checkpoints.names import REAL_TIME, checkpoints
     from contract.kafka.topic_ends import partitions_by_topic
-    from contract.storage.checkpoint_contents import Checkpoint
-    from contract.storage.checkpoint_names import REAL_TIME, checkpoints
 
     places = [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
     everything = list(audited(settings))
@@ -101,7 +101,7 @@ def keep_verdicts(settings: Settings, verdicts: Sequence["Verdict"]) -> None:
 
 def _place(query: str, mode: str, places: Sequence["CheckpointPlace"], settings: Settings) -> "CheckpointPlace | None":
     """The checkpoint of a query in that mode, or in real-time mode if that is set; of several versions the last. None if it has not run."""
-    from contract.storage.checkpoint_names import REAL_TIME
+    from contract.checkpoints.names import REAL_TIME
 
     modes = (REAL_TIME, mode) if settings.real_time else (mode,)
     own = [place for place in places if place.name.query == query and place.name.mode in modes]

@@ -19,13 +19,13 @@ from audit.prefix import Prefix, prefix_of
 from audit.recount import Recount
 from audit.result_topic import held
 from audit.verdict import Verdict
+from contract.checkpoints.names import CheckpointPlace
 from contract.json_text import MAX_ID_CHARACTERS
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointPlace
 from contract.storage.paths import text_of
 
 if TYPE_CHECKING:
-    from contract.storage.database import Database
+    from contract.database import Database
 
 BATCHES = "streamgauge_batches"
 """The table with the last batch of each other one."""
@@ -81,7 +81,7 @@ class DatabaseCheck:
     """The check of such a table."""
 
     def __init__(self, made: DatabaseTable, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:  # noqa: ARG002 - as others
-        from contract.storage.database import Database  # SQLAlchemy is slow to import
+        from contract.database import Database  # SQLAlchemy is slow to import
 
         self._made, self._settings = made, settings
         self.facts: Sequence[Facts] = []

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from audit.spark_logs import entries_of, path_of
+from contract.checkpoints.names import CheckpointPlace
 from contract.json_text import is_json
-from contract.storage.checkpoint_names import CheckpointPlace
 
 SCHEME = "files:"
 END = 2**31

@@ -22,11 +22,11 @@ from audit.letters import DeadLetters
 from audit.prefix import Prefix, prefix_of
 from audit.recount import Recount
 from audit.verdict import RowCounts, Verdict
+from contract.checkpoints.contents import Offsets
+from contract.checkpoints.names import CheckpointPlace
 from contract.kafka.create_topics import is_compacted
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets
-from contract.storage.checkpoint_names import CheckpointPlace
 from contract.storage.paths import names_in, text_of
 from contract.topics import Topic
 

@@ -17,9 +17,9 @@ from confluent_kafka import Message
 from audit.audited import Facts
 from audit.comparison import Kind
 from audit.prefix import Prefix
+from contract.checkpoints.contents import Offsets
 from contract.kafka.result_table import TableReader
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets
 from contract.topics import DEAD_LETTERS, MAX_VALUE_BYTES
 
 _LETTERS = f"""

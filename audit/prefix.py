@@ -11,11 +11,11 @@ from audit.comparison import MOST_SHOWN, Kind
 from audit.files import END, SourceFile, lines_of, path_of_topic, source_files
 from audit.verdict import RowCounts, Verdict
 from contract import durations
+from contract.checkpoints.contents import FILES, Batch, Checkpoint, Offsets, known_batches
+from contract.checkpoints.names import REAL_TIME, CheckpointPlace
 from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import first_and_end_offsets, partitions_by_topic
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import FILES, Batch, Checkpoint, Offsets, known_batches
-from contract.storage.checkpoint_names import REAL_TIME, CheckpointPlace
 
 T = TypeVar("T")
 

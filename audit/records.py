@@ -9,13 +9,13 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from audit.files import lines_of, path_of_topic
+from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import client_options
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import no_answer
 from contract.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets
 
 AT_ONCE = 20_000
 SILENCE_SECONDS = 30

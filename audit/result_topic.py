@@ -11,13 +11,13 @@ from confluent_kafka import Message
 
 from audit.audited import Table
 from audit.comparison import Found, Unreadable
+from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
 from contract.kafka.errors import no_topic
 from contract.kafka.result_table import TableReader
 from contract.kafka.topic_ends import METADATA_SECONDS, first_and_end_offsets, partitions_by_topic
 from contract.registry.client import SchemaRegistry, avro_rows
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets
 from contract.topics import Topic
 
 

@@ -23,10 +23,10 @@ from audit.prefix import Prefix
 from audit.records import records_between
 from audit.recount import Recount
 from audit.verdict import Verdict
+from contract.checkpoints.contents import Offsets
+from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets
-from contract.storage.checkpoint_names import CheckpointPlace
 
 ATTEMPTS = 3
 Audited = Table | DeadLetters | Archive | Ingested | DatabaseTable

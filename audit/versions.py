@@ -6,8 +6,8 @@ from audit.audited import Table
 from audit.comparison import Comparison
 from audit.result_topic import Held, ends_of, held
 from audit.verdict import Beside, RowCounts
+from contract.checkpoints.names import checkpoints
 from contract.settings import Settings
-from contract.storage.checkpoint_names import checkpoints
 from contract.windows import utc, window_of
 
 

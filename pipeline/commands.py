@@ -37,7 +37,7 @@ def run(
     from pipeline.catalog import chosen, create_own_topics
     from pipeline.running.run import batch_rows
     from pipeline.running.runner import Runner
-    from pipeline.sinks.console import on_console, print_rows
+    from pipeline.sinks.console import print_rows
     from pipeline.spark.session import running_session
 
     named = query or []
@@ -64,7 +64,7 @@ def run(
     if console or batch:
         to_run = [one for one in to_run if one.name in named]
     if console:
-        to_run = [on_console(one) for one in to_run]
+        to_run = [one.on_console() for one in to_run]
     raise_if_access_denied(settings.kafka)
     if not (console or batch):
         create_own_topics(to_run, settings)
@@ -89,8 +89,8 @@ def ingest(
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes."""
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
-    from pipeline.ingest.names import check_names_of
     from pipeline.ingest.upsert import queries_of
+    from pipeline.lake.names import check_names_of
     from pipeline.running.runner import Runner
     from pipeline.sources.kafka import source_partitions
 
@@ -151,10 +151,10 @@ def state(
     output_format: FormatOption = "table",
 ) -> None:
     """Show what a query keeps between batches, also while it runs: operators, rows, bytes; keys and values; timers; changes."""
-    from contract.storage.checkpoint_contents import Checkpoint
-    from contract.storage.checkpoint_names import CheckpointName
+    from contract.checkpoints.contents import Checkpoint
+    from contract.checkpoints.names import CheckpointName
+    from contract.row_formats import show
     from pipeline.checkpoint.state import State, readable_batches
-    from pipeline.lake.row_formats import show
     from pipeline.running.reset import named
     from pipeline.spark.session import running_session
 

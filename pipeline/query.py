@@ -1,23 +1,24 @@
 """The definition of a query. Queries are data; the runner starts all of them the same way."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from contract.checkpoints.contents import Partition
+from contract.checkpoints.names import REAL_TIME, CheckpointName
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Partition
-from contract.storage.checkpoint_names import REAL_TIME, CheckpointName
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
-from pipeline.running.watermarks import with_partition_watermarks
+from pipeline.sinks.console import Console
 from pipeline.sinks.sink import Sink
 from pipeline.sources.files import Files
 from pipeline.sources.kafka import ORIGIN, RECORD_SCHEMA
 from pipeline.sources.static_tables import StaticTable
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import with_partition_watermarks
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -71,6 +72,10 @@ class Query:
     def checkpoint_name(self) -> CheckpointName:
         """The checkpoint's name; each version and mode has its own."""
         return CheckpointName(self.name, self.version, REAL_TIME if self.real_time else self.mode)
+
+    def on_console(self) -> "Query":
+        """The query with a console sink. Its own name gives it its own checkpoint, so printing does not affect the original query."""
+        return replace(self, name=f"{self.name}-console", sink=Console(self.name))
 
     def columns(self, spark: SparkSession) -> T.StructType:
         """The columns of the result. Reads nothing."""

@@ -55,7 +55,7 @@ def report(
     output_format: RowFormatOption = "table",
 ) -> None:
     """Print a result table: the last value of each key in a query's result topic."""
-    from pipeline.lake.row_formats import show
+    from contract.row_formats import show
     from streamgauge.operations.report import report_rows, with_columns
 
     rows = report_rows(query, Settings.from_environment(), min_count, warn)
@@ -95,7 +95,7 @@ def dead_letters(
     """List the newest records that could not be used: the reason, the origin and the first bytes."""
     from contract.kafka import dead_letters as letters
 
-    found = letters.newest_letters(Settings.from_environment(), limit, reason)
+    found = letters.newest_letters(Settings.from_environment().kafka, limit, reason)
     if output_format == "json":
         sys.stdout.write(letters.as_json(found) + "\n")
     else:

@@ -28,9 +28,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from contract.checkpoints.contents import Checkpoint
 from contract.kafka.result_table import ResultTable
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.measures import measures
 from pipeline.monitoring.plan import Plan, plan_of

@@ -16,7 +16,6 @@ from contract.kafka.errors import forbidden, is_about_group, is_forbidden
 from contract.kafka.recent_records import Recent, RecentReader
 from contract.kafka.result_table import ANSWER_SECONDS, left_out, timestamp_ms_of
 from contract.rows import Row
-from contract.settings import Settings
 from contract.terminal import warn
 from contract.text import printable
 from contract.topics import DEAD_LETTERS
@@ -59,12 +58,12 @@ def readable(value: bytes | None, largest_bytes: int = MAX_SHOWN_BYTES) -> str:
     return repr(shown)
 
 
-def newest_letters(settings: Settings, limit: int, reason: str | None) -> list[Row]:
+def newest_letters(kafka: KafkaCluster, limit: int, reason: str | None) -> list[Row]:
     """The newest `limit` dead letters, newest first. reason: keeps only those whose reason contains it.
 
     Prints a warning if there are records that are no dead letters. Raises StreamgaugeError when Kafka cannot be read.
     """
-    with RecentReader(settings.kafka, DEAD_LETTERS.name, Recent(limit), letter_of).opened() as reader:
+    with RecentReader(kafka, DEAD_LETTERS.name, Recent(limit), letter_of).opened() as reader:
         reader.read_to_end()
         if reader.table.unreadable:
             warn(left_out(DEAD_LETTERS.name, reader.table.unreadable))

@@ -1,1 +1,1 @@
-"""Storage: paths on disk and in object stores, checkpoint names, data files."""
+"""Storage: paths on disk and in object stores, and data files."""

@@ -1,6 +1,6 @@
 """The journal of all batches of a query. Spark's checkpoint deletes the plan of a batch after a hundred further batches.
 
-A journal is a file next to the checkpoint (see contract/storage/checkpoint_names.py) with one line per batch: its offsets and its
+A journal is a file next to the checkpoint (see contract/checkpoints/names.py) with one line per batch: its offsets and its
 watermark. A line before them has the id of their query, which is new for each new checkpoint. The journal shows which batch read a record,
 and by which watermark that batch dropped late rows. The process that runs the query writes it: the whole file before each start, then one
 line whenever Spark reports a batch. After a missed report, it adds the lines of all plans that are still in `offsets/`. Only
@@ -15,11 +15,11 @@ import contextlib
 import json
 from collections.abc import Iterable
 
+from contract.checkpoints.contents import JOURNAL, Batch, Checkpoint, Offsets, Partition, known_batches, nested
+from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import JOURNAL, Batch, Checkpoint, Offsets, Partition, known_batches, nested
-from contract.storage.checkpoint_names import CheckpointPlace
 from contract.storage.paths import StoreUnavailable, write_whole
 
 

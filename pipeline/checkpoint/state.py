@@ -15,13 +15,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
+from contract.row_formats import Rows
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.checkpoint_names import CheckpointName
 from contract.storage.paths import names_in
 from contract.storage.removal import bytes_on_disk
-from pipeline.lake.row_formats import Rows
 from pipeline.spark.errors import spark_errors
 
 MAX_FULLEST = 3

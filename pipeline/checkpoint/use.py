@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import orjson
 from filelock import FileLock, Timeout
 
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import CheckpointPlace, remains_of
 from contract.errors import StreamgaugeError
 from contract.process.waiting import has_ended
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.checkpoint_names import CheckpointPlace, remains_of
 from contract.storage.paths import StoragePath, text_of, write_new, write_whole
 from pipeline.sources.files import SCHEME
 

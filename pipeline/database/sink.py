@@ -17,9 +17,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from contract.settings import Settings
 from contract.terminal import warn
 from pipeline.database.changes import IS_DELETED, OFFSET, UNREADABLE, changes
-from pipeline.lake.tables import table_name
 from pipeline.query import Query
-from pipeline.sinks.sink import Deletion, Sink
+from pipeline.sinks.sink import Deletion, Sink, name_in_sql
 from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic
 from pipeline.sources.topic import KafkaTopic
 
@@ -46,7 +45,7 @@ class DatabaseTable(Sink):
     def table(self, settings: Settings, changes: T.StructType) -> "KeyedTable":
         """The table in the database. changes: the columns of its changes."""
         # SQLAlchemy is slow to import, and every query's program has this module.
-        from contract.storage.database import Database
+        from contract.database import Database
         from pipeline.database.keyed_table import KeyedTable
 
         columns = T.StructType([one for one in changes if one.name not in {IS_DELETED, UNREADABLE, OFFSET}])
@@ -92,7 +91,7 @@ def in_database(writer: Query) -> Query:
         name,
         source=KafkaTopic(sink.topic.name, is_table=True),
         decode=partial(changes, writer=writer, topic=sink),
-        sink=DatabaseTable(name, table_name([sink.topic.name]), key),
+        sink=DatabaseTable(name, name_in_sql([sink.topic.name]), key),
         mode="append",
         subject=sink.subject if isinstance(sink, CompactedAvroTopic) else None,
         on_request=writer.on_request,

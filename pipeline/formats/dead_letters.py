@@ -5,7 +5,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.topics import MAX_VALUE_BYTES
 from pipeline.formats.json_format import canonical_json
-from pipeline.sources.files import PROBLEM
+
+PROBLEM = "problem"
+"""The column of records from files that says why a file or line is not a document; null otherwise."""
 
 
 def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:

@@ -11,7 +11,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, text_of, write_whole
 from pipeline.ingest.json_types import KeptAsText
-from pipeline.lake.tables import table_name as name_in_sql
+from pipeline.sinks.sink import name_in_sql
 
 SCHEMA_ENDING = ".schema.json"
 DELETIONS = "_deletions"

@@ -19,8 +19,8 @@ from pipeline.ingest.json_types import ORIGIN, RESERVED, AmbiguousNames, TooMany
 from pipeline.ingest.location import Location, TableSchema, locations, query_name, table_name
 from pipeline.ingest.records import newest, parsed, seen_type, types_of_records, unrounded_type, unusable, usable
 from pipeline.ingest.retyping import is_retyped, retyped
-from pipeline.lake.conflicts import retried
 from pipeline.query import Query, unchanged
+from pipeline.sinks.conflicts import retried
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sinks.topics import DeadLetterTopic
 from pipeline.sources.topic import KafkaTopic

@@ -25,8 +25,8 @@ def query(
     output_format: RowFormatOption = "table",
 ) -> None:
     """Query the tables of the lake and the result topics by SQL, or list them. Only queries are allowed."""
+    from contract.row_formats import Rows, show
     from pipeline.lake.ad_hoc_sql import answer
-    from pipeline.lake.row_formats import Rows, show
     from pipeline.lake.sql_tables import sql_tables
     from pipeline.spark.session import running_session
 

@@ -13,10 +13,10 @@ from contract.settings import Settings
 from contract.text import size_text
 from pipeline.catalog import known
 from pipeline.ingest.location import DELETIONS, SCHEMA_ENDING, TableSchema
-from pipeline.lake import conflicts
-from pipeline.lake.conflicts import conflict_in, retried
 from pipeline.lake.tables import LakeTable
 from pipeline.running.reset import locked_checkpoints
+from pipeline.sinks import conflicts
+from pipeline.sinks.conflicts import conflict_in, retried
 from pipeline.spark.errors import SparkFailure, spark_errors
 from pipeline.spark.session import session_config
 

@@ -12,10 +12,10 @@ from prompt_toolkit.history import FileHistory
 from pyspark.sql import SparkSession
 
 from contract.errors import StreamgaugeError
+from contract.row_formats import as_table, cut_at
 from contract.settings import Settings
 from contract.terminal import out
 from pipeline.lake.ad_hoc_sql import answer
-from pipeline.lake.row_formats import as_table, cut_at
 from pipeline.lake.sql_tables import sql_tables
 
 HELP = "a query ends with ; and Enter. Tab completes, the up arrow repeats, `tables` lists the tables, Ctrl-C stops a query, Ctrl-D ends"

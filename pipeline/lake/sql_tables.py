@@ -9,9 +9,10 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.catalog import known, queries
-from pipeline.lake.tables import LakeTable, Table, table_name, tables
+from pipeline.lake.tables import LakeTable, Table, tables
 from pipeline.query import Query
 from pipeline.sinks.archives import Archive
+from pipeline.sinks.sink import name_in_sql
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.spark.errors import spark_errors
 
@@ -60,7 +61,7 @@ def sql_tables(settings: Settings) -> list[Table]:
         if table.path in archives
     ]
     topics = {query.sink.topic.name: (query, query.sink) for query in queries(settings) if isinstance(query.sink, CompactedTopic)}
-    live = [LiveTable(table_name(["live", topic]), topic, "topic", *written, settings) for topic, written in topics.items()]
+    live = [LiveTable(name_in_sql(["live", topic]), topic, "topic", *written, settings) for topic, written in topics.items()]
     live.sort(key=attrgetter("name"))
     folders = {table.name.casefold(): table.path for table in of_lake}
     for table in (*distinct, *live):

@@ -1,8 +1,7 @@
 """The tables of the lake: finds them on disk, names them for SQL, and reads them with Spark."""
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +12,7 @@ from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.lake.folders import TableFormat, table_folders
+from pipeline.sinks.sink import name_in_sql
 from pipeline.spark.errors import spark_errors
 
 
@@ -61,17 +61,12 @@ def tables(settings: Settings) -> list[LakeTable]:
     """
     found: dict[str, LakeTable] = {}
     for below, kind in table_folders(settings.lake):
-        table = LakeTable(table_name(below), settings.lake.joinpath(*below), kind)
+        table = LakeTable(name_in_sql(below), settings.lake.joinpath(*below), kind)
         other = found.setdefault(table.name.casefold(), table)
         if other is not table:
             msg = f"{other.path} and {table.path} would both be table {table.name}; rename one of the folders"
             raise StreamgaugeError(msg)
     return sorted(found.values(), key=lambda table: table.name)
-
-
-def table_name(below_lake: Sequence[str]) -> str:
-    """The SQL name of a table, from the folder names below the lake: nest/cameras is nest_cameras."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(below_lake))
 
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:

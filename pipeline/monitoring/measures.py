@@ -9,6 +9,11 @@ from contract.text import without_credentials
 
 MAX_ERROR_CHARACTERS = 300
 MAX_DETAIL_CHARACTERS = 4_000
+# Spark 4.1's Kafka source fails this way after it has rerun and committed a batch that an earlier run planned but did not finish. It
+# computes the lag from offsets that it has not fetched yet (KafkaMicroBatchStream.metrics). A restart recovers.
+AFTER_A_BATCH_RUN_AGAIN = (
+    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
+)
 _TRACEBACK = "Traceback (most recent call last):"
 _NOT_YET = "1970-01-01T00:00:00.000Z"
 _SECRET = re.compile(
@@ -90,6 +95,11 @@ def failure_of(exception: str) -> Failure:
     if error.endswith(_TRACEBACK):
         error = error.removesuffix(_TRACEBACK) + next((line for line in kept[1:] if not line.startswith(" ")), "")
     return Failure(_shortened(error, MAX_ERROR_CHARACTERS), _shortened("\n".join(kept), MAX_DETAIL_CHARACTERS))
+
+
+def needs_no_report(text: str) -> bool:
+    """Whether the failure with Spark's `text` needs no report, because a restart fully recovers."""
+    return any(sign in text for sign in AFTER_A_BATCH_RUN_AGAIN)
 
 
 def _partitions(offsets: object) -> dict[str, int]:

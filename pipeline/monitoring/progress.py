@@ -22,19 +22,18 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from contract.checkpoints.contents import Offsets, Partition
 from contract.kafka.cluster import close_producer
 from contract.kafka.errors import forbidden, is_forbidden
 from contract.kafka.topic_ends import TopicEnds
 from contract.query_status import HEARTBEAT_SECONDS
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets, Partition
 from contract.text import utc_text
 from contract.topics import QUERY_STATES, STREAMING_METRICS
 from pipeline.monitoring.consumers import Consumers, read_to
-from pipeline.monitoring.measures import Failure, failure_of, measures
+from pipeline.monitoring.measures import Failure, failure_of, measures, needs_no_report
 from pipeline.monitoring.plan import Plan
 from pipeline.monitoring.query_states import QueryStates
-from pipeline.running.failures import needs_no_report
 
 ENDS_SECONDS = 1
 LAST_EVENTS_SECONDS = 10

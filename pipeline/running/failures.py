@@ -4,18 +4,12 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from contract.checkpoints.contents import WAYS_OUT
+from contract.checkpoints.names import CheckpointPlace
 from contract.kafka.errors import java_forbidden, java_refused
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import WAYS_OUT
-from contract.storage.checkpoint_names import CheckpointPlace
 from pipeline.checkpoint.use import records_gone
-from pipeline.monitoring.measures import failure_of
-
-# Spark 4.1's Kafka source fails this way after it has rerun and committed a batch that an earlier run planned but did not finish. It
-# computes the lag from offsets that it has not fetched yet (KafkaMicroBatchStream.metrics). A restart recovers.
-_AFTER_A_BATCH_RUN_AGAIN = (
-    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
-)
+from pipeline.monitoring.measures import AFTER_A_BATCH_RUN_AGAIN, failure_of
 
 # Spark gives a Python process 10 s to start. A query with a stateful processor in Python needs a new one for its first batch.
 PYTHON_IS_SLOW = ("Python worker failed to connect back",)
@@ -80,7 +74,7 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
-        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
+        AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
         DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
@@ -88,8 +82,3 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some, nothing is lost meanwhile"),
     }
     return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
-
-
-def needs_no_report(text: str) -> bool:
-    """Whether the failure with Spark's `text` needs no report, because a restart fully recovers."""
-    return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)

@@ -35,10 +35,10 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from contract.checkpoints.contents import Partition
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import KafkaUnavailable, TopicMissing
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Partition
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.measures import Failure, failure_of

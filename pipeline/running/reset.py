@@ -9,16 +9,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import get_args
 
+from contract.checkpoints.names import CheckpointName, remains_of
 from contract.errors import check_names
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName, remains_of
 from contract.storage.paths import write_whole
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known
 from pipeline.checkpoint.use import RESET, check_owner, held, interrupted_resets
 from pipeline.query import OutputMode, Query
-from pipeline.sinks.console import on_console
 from pipeline.sinks.sink import Deletion
 
 
@@ -26,7 +25,7 @@ def named(name: str, settings: Settings) -> Query:
     """The query of that name, or its console variant (`<name>-console`). Raises StreamgaugeError for an unknown name."""
     by_name, printed = {query.name: query for query in known(settings)}, name.removesuffix("-console")
     check_names("query", [printed], by_name)
-    return by_name[printed] if printed == name else on_console(by_name[printed])
+    return by_name[printed] if printed == name else by_name[printed].on_console()
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
+from contract.checkpoints.contents import Checkpoint, Partition, batch_of, nested, offsets_of
+from contract.checkpoints.names import CheckpointPlace, others_of_query
 from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint, Partition, batch_of, nested, offsets_of
-from contract.storage.checkpoint_names import CheckpointPlace, others_of_query
 from contract.storage.paths import names_in
 from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_reset, check_source
@@ -26,11 +26,11 @@ from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
-from pipeline.running.watermarks import shares
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import check_timestamps
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import shares
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
 

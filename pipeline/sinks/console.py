@@ -1,12 +1,11 @@
 """For teaching: prints a query's results instead of writing them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.settings import Settings
-from pipeline.query import Query
 from pipeline.sinks.sink import Sink
 
 MAX_ROWS = 200
@@ -38,8 +37,3 @@ def print_rows(title: str, rows: DataFrame) -> None:
     """Prints the rows, at most MAX_ROWS, ordered by window if they have one."""
     print(title)  # noqa: T201 - what this is for
     (rows.orderBy(*rows.columns[rows.columns.index("window") :: -1]) if "window" in rows.columns else rows).show(MAX_ROWS, truncate=False)
-
-
-def on_console(query: Query) -> Query:
-    """`query` with a console sink. Its own name gives it its own checkpoint, so printing does not affect the original query."""
-    return replace(query, name=f"{query.name}-console", sink=Console(query.name))

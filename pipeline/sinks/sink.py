@@ -1,7 +1,8 @@
 """The interface of sinks: write rows, and optionally reset and maintain them."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,11 @@ class Deletion:
 
     what: str
     do: Callable[[], object]
+
+
+def name_in_sql(below_lake: Sequence[str]) -> str:
+    """The SQL name of a table, from the folder names below the lake: nest/cameras is nest_cameras."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(below_lake))
 
 
 def deletion_of_table(folder: StoragePath) -> list[Deletion]:

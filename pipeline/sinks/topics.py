@@ -20,7 +20,8 @@ from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, enc
 from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.sinks.sink import Deletion, Sink
-from pipeline.sources.kafka import kafka_options, records_from, source_partitions
+from pipeline.sources.kafka import records_from, source_partitions
+from pipeline.spark.kafka_options import kafka_options
 
 _BROKEN = "_broken"
 ALERT = ("time", "level", "query", "what", "detail")

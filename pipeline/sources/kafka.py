@@ -7,13 +7,13 @@ from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
-from contract.kafka.client_options import VARIABLE, client_options
 from contract.kafka.errors import no_topic
 from contract.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, list_offsets, partitions_by_topic
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Offsets
 from pipeline.formats.record_clock import clock
+from pipeline.spark.kafka_options import kafka_options
 
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
 RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
@@ -22,32 +22,6 @@ ORIGIN = ("topic", "partition", "offset")
 """The columns that identify a record."""
 MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 """Spark counts microseconds in 64 bits, and its Kafka source fails at each record with a later timestamp, whichever columns are read."""
-
-
-def kafka_options(settings: Settings) -> dict[str, str]:
-    """The options common to reading from and writing to Kafka. They come last, after defaults, which the user may replace."""
-    return {**settings.kafka.spark_options(), **{f"kafka.{name}": text for name, text in client_options(settings.kafka_options).items()}}
-
-
-def check_kafka_options(spark: SparkSession, settings: Settings) -> None:
-    """Raises StreamgaugeError for an option that neither consumers nor producers have, and for a value that they do not take.
-
-    Kafka's clients themselves ignore options that they do not know.
-    """
-    options = client_options(settings.kafka_options)
-    if not options:
-        return
-    clients = spark.sparkContext._jvm.org.apache.kafka.clients  # type: ignore[union-attr]
-    definitions = [clients.consumer.ConsumerConfig.configDef(), clients.producer.ProducerConfig.configDef()]
-    unknown = [name for name in options if not any(definition.names().contains(name) for definition in definitions)]
-    if unknown:
-        msg = f"{VARIABLE} holds {', '.join(unknown)}, which Kafka's consumers and producers do not have; correct the name"
-        raise StreamgaugeError(msg)
-    for definition in definitions:
-        for found in definition.validate(options):
-            if found.name() in options and found.errorMessages():
-                msg = f"{VARIABLE}: {found.errorMessages()[0].rstrip('.')}; correct the value"
-                raise StreamgaugeError(msg)
 
 
 def stream_of_records(spark: SparkSession, settings: Settings, selection: Mapping[str, str]) -> DataFrame:

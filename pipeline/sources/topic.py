@@ -9,11 +9,11 @@ from typing import Self
 from confluent_kafka import KafkaException, TopicCollection
 from pyspark.sql import DataFrame, SparkSession
 
+from contract.checkpoints.contents import Partition, nested, offsets_of
 from contract.errors import StreamgaugeError
 from contract.kafka.errors import no_answer
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Partition, nested, offsets_of
 from pipeline.sources.kafka import records_from, source_partitions, stream_of_records
 
 ANSWER_SECONDS = 10

@@ -26,9 +26,9 @@ from contract.settings import Settings
 from contract.spark_master import LOOPBACK, is_local, path_with_own_python
 from contract.storage.temporary import temporary_folder
 from contract.topics import MAX_RECORD_BYTES
-from pipeline.sources.kafka import check_kafka_options
 from pipeline.spark.cluster import check_executors, cluster_config, refuse_folders_of_one_machine
 from pipeline.spark.jvm import start_jvm
+from pipeline.spark.kafka_options import check_kafka_options
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 
+from contract.checkpoints import names as checkpoint_names
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage import checkpoint_names
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 

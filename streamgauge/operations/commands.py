@@ -30,7 +30,7 @@ def clean(
     topics: Annotated[bool, typer.Option("--topics", help="the project's topics in a Kafka of your own too")] = False,  # noqa: FBT002
 ) -> None:
     """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Stop everything first."""
-    from contract.storage.checkpoint_names import checkpoints
+    from contract.checkpoints.names import checkpoints
     from contract.storage.removal import confirm
     from contract.text import size_text
     from streamgauge.operations import clean as cleaning

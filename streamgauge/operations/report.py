@@ -6,9 +6,9 @@ from contract.domains import DOMAINS
 from contract.domains.domain import Report
 from contract.errors import check_names
 from contract.kafka.result_table import left_out, read_to_end
+from contract.row_formats import Rows
 from contract.rows import Decode, Row, decode_json, json_decoder
 from contract.settings import Settings
-from pipeline.lake.row_formats import Rows
 
 REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import orjson
 import psutil
 
+from contract.checkpoints.names import checkpoints
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_CAMERA_STATUS, NEST_LOGS, CameraStats
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import read_to_end
 from contract.kafka.tombstones import write_rows
 from contract.rows import Row, json_decoder
 from contract.settings import Settings
-from contract.storage.checkpoint_names import checkpoints
 from streamgauge.operations.topic_deletion import delete_topics
 
 _RUBBISH = (b'{"devices": {"cameras": {"cam', b"\x00\x01\x02", b'{"thermostats": {}}')

@@ -15,10 +15,10 @@ import pytest
 from plain import one_camera, write_topic
 from running import PROCESS_SECONDS, SHORT_LIVED, environment, eventually, few_rows, streamgauge, streamgauge_process
 
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import CheckpointName
 from contract.java.jars import fetch
 from contract.java.runtime import java_home
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.checkpoint_names import CheckpointName
 from streamgauge.platform.spark_daemons import SPARK_HOME
 
 EVENTS = 900

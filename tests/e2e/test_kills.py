@@ -13,8 +13,8 @@ from kills import driver_of, kill_in_a_batch
 from plain import START, counts_of, folded, one_camera, results, sightings_of, write_topic
 from running import environment, eventually, few_rows, one_line_error, streamgauge, succeed, verify
 
+from contract.checkpoints.contents import Checkpoint
 from contract.kafka.topic_ends import TopicEnds
-from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.catalog import known
 
 

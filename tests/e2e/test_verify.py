@@ -11,8 +11,8 @@ from plain import dropped, folded
 from running import alive, below, environment, eventually, few_rows, running_queries, streamgauge
 
 from audit.commands import verdicts_of
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.checkpoint_names import CheckpointName
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import CheckpointName
 from pipeline.spark.session import session_config
 
 STATS = "nest-camera-stats"

@@ -14,8 +14,8 @@ from running import succeed
 from topic_reset import delete_subjects, empty_topics
 from verifying import run_once
 
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.database import Database
+from contract.checkpoints.contents import Checkpoint
+from contract.database import Database
 from pipeline.catalog import known
 
 

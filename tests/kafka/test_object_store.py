@@ -11,8 +11,8 @@ from plain import one_camera, results, write_topic
 from running import environment, eventually, running_queries, streamgauge
 from verifying import run_once
 
+from contract.checkpoints.contents import Checkpoint
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.catalog import queries
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,8 +16,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from plain import counts_of, one_camera, read_topic, results, write_topic
 from running import eventually, one_line_error, running_queries, streamgauge
 
+from contract.checkpoints.names import CheckpointName, remains_of
 from contract.kafka.result_table import read_to_end
-from contract.storage.checkpoint_names import CheckpointName, remains_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SIGHTINGS = [(f"cam-{number % 7}", START + timedelta(minutes=number)) for number in range(300)]

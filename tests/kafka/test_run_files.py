@@ -13,7 +13,7 @@ from kills import lose_last_batch
 from plain import counts_of, folded, one_camera, read_topic, results, sightings_of
 from running import streamgauge, succeed, verify
 
-from contract.storage.checkpoint_contents import Checkpoint
+from contract.checkpoints.contents import Checkpoint
 
 NEST = ("nest-camera-stats", "nest-archive", "nest-dead-letters")
 START = datetime(2026, 1, 1, tzinfo=UTC)

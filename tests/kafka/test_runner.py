@@ -14,10 +14,10 @@ from confluent_kafka import Producer, TopicPartition
 from plain import folded, read_topic, write_topic
 from running import eventually, kafka_client_threads
 
+from contract.checkpoints.contents import Checkpoint, known_batches
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
 from contract.process.stop_signals import Stopped, StopRequest, stop_requested
-from contract.storage.checkpoint_contents import Checkpoint, known_batches
 from contract.topics import Topic
 from pipeline.query import Query
 from pipeline.running.runner import Runner

@@ -18,8 +18,8 @@ from plain import dropped, folded, one_camera, write_topic
 from running import streamgauge
 from verifying import differences, run_once, verified, write
 
+from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
-from contract.storage.checkpoint_names import CheckpointName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATS = "nest-camera-stats"

@@ -14,9 +14,9 @@ from topic_reset import delete_subjects, empty_topics
 from verifying import differences, run_once, verified, write
 
 from audit.comparison import MOST_SHOWN
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import CheckpointName
 from contract.kafka.result_table import read_to_end
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.checkpoint_names import CheckpointName
 from pipeline.catalog import is_beside, known
 from pipeline.database.sink import DatabaseTable
 

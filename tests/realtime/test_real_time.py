@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from plain import START, dropped, folded, one_camera, read_topic, results, write_topic
 from running import below, environment, eventually
 
+from contract.checkpoints.contents import Checkpoint
 from contract.query_status import read_statuses
-from contract.storage.checkpoint_contents import Checkpoint
 
 PROGRAM = str(Path(__file__).parents[2] / "realtime" / ".venv" / "bin" / "streamgauge")
 QUERY, LETTERS = "nest-camera-stats", "nest-dead-letters"

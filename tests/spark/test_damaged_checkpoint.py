@@ -7,9 +7,9 @@ from plain import one_camera
 from pyspark.errors import StreamingQueryException
 from streaming import Record, at
 
+from contract.checkpoints.contents import Checkpoint
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.domains import nest
 from pipeline.running.failures import diagnosis
 

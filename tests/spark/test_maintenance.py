@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from running import eventually
 
 from contract.errors import StreamgaugeError
-from pipeline.lake import conflicts
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
+from pipeline.sinks import conflicts
 
 DAY = 86_400
 

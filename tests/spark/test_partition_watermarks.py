@@ -11,7 +11,7 @@ from streaming import Record, at, plan_of_stream
 
 from contract.settings import Settings
 from pipeline.domains import nest
-from pipeline.running.watermarks import with_partition_watermarks
+from pipeline.sources.watermarks import with_partition_watermarks
 
 CAMERA_STATS = nest.queries(Settings())[0]
 TEN_MINUTES = Settings(watermark="10 minutes", partition_skew="7 days")

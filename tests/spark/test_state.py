@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from streaming import Record, Stream, at
 
+from contract.checkpoints.contents import Checkpoint
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
 from pipeline.checkpoint.state import State
 from pipeline.domains import nest, taxi
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from contract.checkpoints.names import CheckpointName, checkpoints, others_of_query, remains_of
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName, checkpoints, others_of_query, remains_of
 
 
 @pytest.mark.parametrize("query", ["nest-archive", "ingest-orders.v1", "ingest-orders.v1-dead-letters"])

@@ -15,9 +15,9 @@ import pytest
 from running import free_ports, settings_on_free_ports, streamgauge
 from web_server import files
 
+from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
 from contract.java import jars
-from contract.storage.checkpoint_names import CheckpointName
 from streamgauge.operations.doctor import checkpoints, findings, machine, servers
 from streamgauge.operations.doctor.examination import run
 from streamgauge.operations.doctor.findings import Finding

@@ -3,8 +3,8 @@
 import pytest
 from running import one_line_error, streamgauge
 
+from contract.checkpoints.names import CheckpointName
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName
 from pipeline.checkpoint.use import held
 from pipeline.lake.maintenance import maintain_table
 from pipeline.lake.tables import LakeTable

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Callable
 
+from contract.checkpoints import names as checkpoint_names
+from contract.checkpoints.names import CheckpointName, CheckpointPlace
 from contract.settings import Settings
-from contract.storage import checkpoint_names
-from contract.storage.checkpoint_names import CheckpointName, CheckpointPlace
 from streamgauge.operations.doctor.findings import Finding
 
 _CONSOLE = "-console"

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from auditing import result
 
 from audit.database_table import DatabaseTable, Held, compared, flat, read
+from contract.database import Database
 from contract.settings import Settings
-from contract.storage.database import Database
 
 MADE = DatabaseTable(result("nest-camera-stats"))
 WINDOW = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}

@@ -11,9 +11,9 @@ from audit import files
 from audit.checkpoints import stretches
 from audit.prefix import prefix_of
 from audit.records import records_between
+from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName
 from pipeline.sources import documents
 
 CONTENTS = [

@@ -9,8 +9,8 @@ from audit.audited import Facts, Table
 from audit.checkpoints import Stretch, stretches
 from audit.lateness import IN_TIME, LATE, UNKNOWN, WRONGLY_LATE
 from audit.recount import Recount
+from contract.checkpoints.contents import Batch
 from contract.errors import StreamgaugeError
-from contract.storage.checkpoint_contents import Batch
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B, C = ("topic", 0), ("topic", 1), ("topic", 2)

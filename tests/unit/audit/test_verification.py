@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 from audit.commands import verdicts_of
+from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName
 
 STATS, LETTERS = "nest-camera-stats", "nest-dead-letters"
 WINDOW = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}

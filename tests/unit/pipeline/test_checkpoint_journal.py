@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from contract.checkpoints.contents import Batch, Checkpoint, batch_of, known_batches
+from contract.checkpoints.names import CheckpointName, CheckpointPlace
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Batch, Checkpoint, batch_of, known_batches
-from contract.storage.checkpoint_names import CheckpointName, CheckpointPlace
 from contract.storage.paths import StoreUnavailable
 from pipeline.checkpoint.journal import BatchJournal
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from contract.checkpoints.names import CheckpointName
 from contract.settings import Settings
-from contract.storage.checkpoint_names import CheckpointName
 from pipeline.running.failures import Remedy, diagnosis
 
 

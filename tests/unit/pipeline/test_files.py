@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from contract.storage.checkpoint_contents import FILES, Checkpoint
+from contract.checkpoints.contents import FILES, Checkpoint
 from pipeline.sources.documents import MAX_DOCUMENT_BYTES, Line, lines_of
 from pipeline.sources.files import path_of
 

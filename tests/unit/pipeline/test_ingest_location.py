@@ -9,8 +9,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.settings import Settings
 from pipeline.ingest.location import Location, TableSchema, locations, table_name
-from pipeline.ingest.names import check_names_of
 from pipeline.ingest.upsert import ingests
+from pipeline.lake.names import check_names_of
 
 COLUMNS = T.StructType([T.StructField("x.y", T.ArrayType(T.StructType([T.StructField("a b", T.LongType())])))])
 

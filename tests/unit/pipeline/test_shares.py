@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import CheckpointName
 from contract.settings import Settings
-from contract.storage.checkpoint_contents import Checkpoint
-from contract.storage.checkpoint_names import CheckpointName
-from pipeline.running.watermarks import MAX_BRANCHES, shares
+from pipeline.sources.watermarks import MAX_BRANCHES, shares
 
 
 def of(*numbers):

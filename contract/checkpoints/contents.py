@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError
-from contract.storage.checkpoint_names import CheckpointPlace
 from contract.storage.paths import StoragePath, names_in, text_of
 
 Partition = tuple[str, int]

@@ -15,7 +15,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 
-from contract.storage.checkpoint_contents import Partition
+from contract.checkpoints.contents import Partition
 
 MAX_BRANCHES = 32
 """The maximum number of branches. More make planning too slow; beyond this, several partitions share a branch."""

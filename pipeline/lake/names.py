@@ -8,8 +8,8 @@ from pipeline.ingest.location import Location, locations
 from pipeline.ingest.upsert import queries_of
 from pipeline.lake.derived_tables import FOLDER
 from pipeline.lake.sql_tables import sql_tables
-from pipeline.lake.tables import table_name
 from pipeline.sinks.archives import Archive
+from pipeline.sinks.sink import name_in_sql
 
 
 def check_names_of(location: Location, settings: Settings) -> None:
@@ -40,7 +40,7 @@ def _reserved(location: Location, settings: Settings) -> dict[str, str]:
     found = {table.name.casefold(): f"{table.format} {table.path}" for table in sql_tables(settings) if table.path != location.table}
     for query in known(settings):
         if isinstance(query.sink, Archive):
-            name = table_name(query.sink.path.split("/"))
+            name = name_in_sql(query.sink.path.split("/"))
             found |= {name: f"the table of query {query.name}", f"{name}_distinct": f"a view of query {query.name}"}
     if location.name.casefold().startswith(f"{FOLDER}_"):
         found.setdefault(location.name.casefold(), "a derived table, as all that begin so")

@@ -1,0 +1,1 @@
+"""The checkpoints of queries: their names, and what is in them."""
