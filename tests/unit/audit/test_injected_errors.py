@@ -1,6 +1,7 @@
 """The audit finds what it claims: errors of every kind, injected at random places into tables, letters and records that are right."""
 
 import hashlib
+import os
 import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,8 +15,8 @@ from audit.checkpoints import Stretch
 from audit.comparison import Comparison
 from audit.letters import Letter, Letters, expected_letters, kinds_of_letters
 
-TIMES = 25
-"""How often each kind of error is injected, each time elsewhere."""
+TIMES = int(os.environ.get("INJECTIONS", "25"))
+"""How often each kind of error is injected, each time at a random place."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LATE_MS = round((START + timedelta(hours=10)).timestamp() * 1000)
 TABLE = result("taxi-borough-stats")
