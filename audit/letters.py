@@ -24,7 +24,7 @@ from contract.topics import DEAD_LETTERS, MAX_VALUE_BYTES
 
 _LETTERS = f"""
     SELECT
-        topic, partition, "offset", any_value(epoch_ms("timestamp")) AS timestamp_ms,
+        topic, partition, "offset", any_value(epoch_ms(CAST("timestamp" AS TIMESTAMP))) AS timestamp_ms,
         any_value(strftime(CAST("timestamp" AS TIMESTAMP), '%Y-%m-%dT%H:%M:%S.%g') || 'Z') AS "timestamp",
         any_value(sha256(value[1:{MAX_VALUE_BYTES}])) AS digest,
         list(DISTINCT reason || CASE WHEN octet_length(value) > {MAX_VALUE_BYTES} THEN '; only its first {MAX_VALUE_BYTES:,} bytes are kept' ELSE '' END)

@@ -26,7 +26,7 @@ REPORTS = """
 """A camera is heard of when a document contains it, at the time of the document. It is online unless it says `is_online` false."""
 
 IN_ORDER = """
-    SELECT device_id, coalesce(zip_code, 'unknown') AS zip_code, epoch_ms(reported_at) AS at_ms, is_online, sighting_ms
+    SELECT device_id, coalesce(zip_code, 'unknown') AS zip_code, epoch_ms(CAST(reported_at AS TIMESTAMP)) AS at_ms, is_online, sighting_ms
     FROM counted LEFT JOIN device_locations USING (device_id)
     WHERE reported_at <= {until}
     ORDER BY device_id, at_ms, is_online, sighting_ms DESC NULLS LAST
