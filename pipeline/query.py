@@ -1,24 +1,20 @@
 """The definition of a query. Queries are data; the runner starts all of them the same way."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from contract.checkpoints.contents import Partition
 from contract.checkpoints.names import REAL_TIME, CheckpointName
-from contract.settings import Settings
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.sinks.console import Console
 from pipeline.sinks.sink import Sink
 from pipeline.sources.files import Files
-from pipeline.sources.kafka import ORIGIN, RECORD_SCHEMA
+from pipeline.sources.kafka import RECORD_SCHEMA
 from pipeline.sources.static_tables import StaticTable
 from pipeline.sources.topic import KafkaTopic
-from pipeline.sources.watermarks import with_partition_watermarks
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -85,31 +81,6 @@ class Query:
     def result(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
         """The result rows of a batch of `records`; of a query with timers, their columns only. schemas: for a query with a subject."""
         return self.transformed(self.decoded(records, schemas), 0 if self.has_timers else None)
-
-    def streamed(
-        self,
-        records: DataFrame,
-        settings: Settings,
-        partitions: Sequence[Partition],
-        branches: int | None,
-        schemas: WriterSchemas | None,
-    ) -> DataFrame:
-        """The result rows of a stream of `records`: like `result`, with the watermark of the query or of `settings`.
-
-        partitions: the partitions of the source.
-        branches: the number of sources in the checkpoint, see `with_partition_watermarks`; None for a new checkpoint.
-        """
-        rows = self.decoded(records, schemas)
-        if self.event_time is not None:
-            delay, skew = self.watermark or settings.watermark, self.skew or settings.partition_skew
-            rows = with_partition_watermarks(rows, self.event_time, delay=delay, skew=skew, partitions=partitions, branches=branches)
-        return self.transformed(rows)
-
-    def united(self, streams: Sequence[DataFrame], settings: Settings, schemas: WriterSchemas | None) -> DataFrame:
-        """As `streamed`, in real-time mode: each of `streams`, of records, has a watermark of its own, and the last one is the query's."""
-        event_time, delay = str(self.event_time), self.watermark or settings.watermark
-        rows = [self.decoded(records, schemas).withWatermark(event_time, delay).drop(*ORIGIN) for records in streams]
-        return self.transformed(reduce(DataFrame.union, rows))
 
     def decoded(self, records: DataFrame, schemas: WriterSchemas | None) -> DataFrame:
         """The first half of `result`: `records` decoded into rows."""

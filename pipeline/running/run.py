@@ -5,16 +5,15 @@ import json
 import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.checkpoints.contents import Checkpoint, Partition, batch_of, nested, offsets_of
-from contract.checkpoints.names import CheckpointPlace, others_of_query
+from contract.checkpoints.names import others_of_query
 from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
@@ -26,13 +25,13 @@ from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
+from pipeline.running.stream import sources_of_partitions, started
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import check_timestamps
 from pipeline.sources.topic import KafkaTopic
-from pipeline.sources.watermarks import shares
 from pipeline.spark.errors import SparkFailure, first_line
-from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, is_alive, session_config
+from pipeline.spark.session import is_alive
 
 
 class Run:
@@ -151,22 +150,14 @@ class Starter:
         self._progress.resumes_at(query.name, ends, partitions if in_real_time else ())
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
-        running = self._write(query, self._rows(query, partitions, contents, schemas), checkpoint)
+        running = started(query, self._spark, self._settings, partitions, schemas, once=self._once)
         if kept:
             how = f"as version {query.version}" if older else f"in mode {checkpoint.name.mode}"
             names = ", ".join(map(str, kept))
             what_is_kept = f"checkpoint {names} is kept" if len(kept) == 1 else f"checkpoints {names} are kept"
             self._say(f"{query.name} recounts from the start {how}; {what_is_kept}")
-        assigned = partitions if _has_sources_of_partitions(query) else None
+        assigned = partitions if sources_of_partitions(query) else None
         return Run(running, journal, lambda: self._publish_plan(query, running), schemas, assigned)
-
-    def _rows(self, query: Query, partitions: Sequence[Partition], contents: Checkpoint, schemas: WriterSchemas | None) -> DataFrame:
-        source = query.source
-        if _has_sources_of_partitions(query):
-            streams = cast("KafkaTopic", source).streams(self._spark, self._settings, shares(partitions, contents.partitions))
-            return query.united(streams, self._settings, schemas)
-        records = source.stream(self._spark, self._settings)
-        return query.streamed(records, self._settings, partitions, contents.sources, schemas)
 
     def check_source(self, query: Query) -> list[Partition]:
         """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
@@ -199,25 +190,6 @@ class Starter:
                 ways_out = f"leave them and count into a topic of its own (`streamgauge run {query.name}.v{query.version}`), or {ways_out}"
             msg = f"topic {source.name} no longer has its first {gone} records, and {sink.place} has rows that counted them: a recount would replace these by rows that lack them; {ways_out}"
             raise StreamgaugeError(msg)
-
-    def _write(self, query: Query, rows: DataFrame, checkpoint: CheckpointPlace) -> StreamingQuery:
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
-        writer = query.sink.writer(rows, self._settings)
-        writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(checkpoint.folder))
-        config = REAL_TIME_STATE if query.real_time else TIMER_STATE if query.has_timers else {}
-        pause_ms = round(max(query.trigger_seconds, self._settings.trigger_seconds) * 1000)
-        if self._once:
-            writer = writer.trigger(availableNow=True)
-        elif query.real_time:
-            writer = writer.trigger(realTime=query.real_time)  # type: ignore[call-overload] # of Spark 4.3
-        else:
-            writer = writer.trigger(processingTime=f"{pause_ms} milliseconds")
-        try:
-            with session_config(self._spark, config):
-                return writer.start()
-        except AnalysisException as error:
-            msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
-            raise StreamgaugeError(msg) from error
 
     def _publish_plan(self, query: Query, running: StreamingQuery) -> bool:
         try:
@@ -253,11 +225,6 @@ class Starter:
     def is_alive(self) -> bool:
         """Whether Spark's JVM is running."""
         return is_alive(self._spark)
-
-
-def _has_sources_of_partitions(query: Query) -> bool:
-    """Whether each partition is a source of its own, for its watermark. In real-time mode, Spark takes no source twice in a union."""
-    return query.real_time is not None and query.event_time is not None and isinstance(query.source, KafkaTopic)
 
 
 def _offsets(of_sources: str) -> str | None:

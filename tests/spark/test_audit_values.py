@@ -141,7 +141,9 @@ def test_of_nest_documents(records):
     read = collected(nest_devices.readings(frame, FUTURE), "structure_id", "cast(ambient_temperature_c * 100 as bigint)")
     assert_same(values, facts("nest-temperatures", values, "structure_id, CAST(ambient_temperature_c * 100 AS BIGINT)"), read)
     heard = collected(nest.reports(frame, FUTURE), "device_id", "unix_millis(at)", "is_online", "unix_millis(sighting)")
-    assert_same(values, facts("nest-camera-status", values, "device_id, epoch_ms(CAST(reported_at AS TIMESTAMP)), is_online, sighting_ms"), heard)
+    assert_same(
+        values, facts("nest-camera-status", values, "device_id, epoch_ms(CAST(reported_at AS TIMESTAMP)), is_online, sighting_ms"), heard
+    )
     assert_same_letters("nest-dead-letters", values, nest.unusable(frame, FUTURE))
 
 
