@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+_SHORT_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 _CREDENTIALS_IN_URL = re.compile(r"(?i)\b(?!abfss:)([a-z][a-z0-9+.-]*://)[^\s\"'<>]*@")
@@ -21,6 +22,21 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else " " if character in "\t\n\r" else "\N{REPLACEMENT CHARACTER}" for character in text
     )
+
+
+def escaped(text: str) -> str:
+    """The text on one line, with JSON's escapes for unprintable characters. Of JSON text without line breaks, the same JSON.
+
+    Nothing is lost, other than by `printable`.
+    """
+    return text if text.isprintable() else "".join(one if one.isprintable() else _escape(one) for one in text)
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 def utc_text(moment: datetime) -> str:

@@ -1,10 +1,11 @@
 """How lengths of time, sizes and texts of topics read."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
-from contract.text import behind, duration, printable, size_text
+from contract.text import behind, duration, escaped, printable, size_text
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,10 @@ def test_what_a_terminal_would_obey_is_replaced():
         printable("a\x1b[2Jb\tc\r\nd\u202e \N{LATIN SMALL LETTER E WITH ACUTE}")
         == "a\ufffd[2Jb c  d\ufffd \N{LATIN SMALL LETTER E WITH ACUTE}"
     )
+
+
+def test_what_a_terminal_would_obey_is_escaped_and_nothing_is_lost():
+    text = "a\x1b[2Jb\tc\r\nd\x7f\x9b\u202e é\U000e0001\\"
+    safe = escaped(text)
+    assert safe == r"a\u001b[2Jb\tc\r\nd\u007f\u009b\u202e é\udb40\udc01" + "\\"
+    assert json.loads(f'"{safe[:-1]}"') == text[:-1]
