@@ -8,13 +8,13 @@ from typing import Any
 
 from fastavro.schema import expand_schema
 
+from contract.registry.nesting import PRIMITIVE, branches_of, is_record, parts_of
+
 Schema = Any
 """A parsed JSON schema: a name, a list (a union), or an object."""
 
 _WIDER = ("int", "long", "float", "double")
 """In Avro, each type can read values written as an earlier one."""
-_PRIMITIVE = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
-MOST_LEVELS = 500
 _TIMES = {f"{local}timestamp-{unit}" for local in ("", "local-") for unit in ("millis", "micros", "nanos")}
 _LOGICAL = {"date", "time-millis", "time-micros", "decimal", "duration", *_TIMES}
 """The logical types of numbers and bytes. Avro ignores others."""
@@ -54,51 +54,6 @@ def with_marker(schema: str, name: str) -> str:
     return json.dumps({**record, "fields": [*record["fields"], {"name": name, "type": "boolean", "default": True}]})
 
 
-def most_bytes(text: str) -> int | None:
-    """How long a value may be that nests at most MOST_LEVELS deep. None for a schema that does not contain its own type.
-
-    Java's Avro skips what a reader does not want level by level on its stack: a deeper value would end the JVM.
-    """
-    schema: Schema = expand_schema(json.loads(text))
-    least = [_least_bytes(record) for record in _records(schema) if record["name"] in _references(schema)]
-    return MOST_LEVELS * min(least) if least else None
-
-
-def _records(schema: Schema) -> Iterator[Schema]:
-    """All records in an expanded schema."""
-    for branch in _branches(schema):
-        if isinstance(branch, dict):
-            if _is_record(branch):
-                yield branch
-            for inner in _parts(branch):
-                yield from _records(inner)
-
-
-def _references(schema: Schema) -> set[str]:
-    """The names in an expanded schema by which types contain themselves."""
-    found = {branch for branch in _branches(schema) if isinstance(branch, str)} - _PRIMITIVE
-    return found.union(*(_references(inner) for branch in _branches(schema) if isinstance(branch, dict) for inner in _parts(branch)))
-
-
-def _least_bytes(schema: Schema) -> int:
-    """The least number of bytes of a value, without what a reference by name would add."""
-    if isinstance(schema, list):
-        return 1 + min(map(_least_bytes, schema), default=0)
-    kind = schema if isinstance(schema, str) else schema["type"]
-    if kind == "record":
-        return sum(_least_bytes(field["type"]) for field in schema["fields"])
-    return (
-        schema["size"]
-        if kind == "fixed"
-        else {"null": 0, "float": 4, "double": 8}.get(kind, int(kind in {*_PRIMITIVE, "enum", "array", "map"}))
-    )
-
-
-def _parts(schema: dict[str, Any]) -> list[Schema]:
-    """The types in a record, an array or a map."""
-    return [*(field["type"] for field in schema.get("fields", [])), *(schema[name] for name in ("items", "values") if name in schema)]
-
-
 def _record(text: str) -> Schema:
     """The schema with all type names expanded, reduced to what columns can hold."""
     try:
@@ -106,7 +61,7 @@ def _record(text: str) -> Schema:
     except Exception as error:  # fastavro raises many types
         msg = f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
         raise UnusableSchemaError(msg) from error
-    if not _is_record(schema):
+    if not is_record(schema):
         msg = "it is not a record"
         raise UnusableSchemaError(msg)
     fields = [{**field, "type": kept} for field in schema["fields"] if (kept := _tabular(field["type"]))]
@@ -119,8 +74,8 @@ def _tabular(schema: Schema) -> Schema | None:
         branches = [branch if branch == "null" else _tabular(branch) for branch in schema]
         return None if None in branches or set(map(str, branches)) <= {"null"} else branches
     if isinstance(schema, str):  # expanded, so another name is that of an enclosing type
-        return schema if schema in _PRIMITIVE - {"null"} else None
-    if _is_record(schema):
+        return schema if schema in PRIMITIVE - {"null"} else None
+    if is_record(schema):
         fields = [{**field, "type": kept} for field in schema["fields"] if (kept := _tabular(field["type"]))]
         return {**schema, "fields": fields} if fields else None
     inner = {name: _tabular(schema[name]) for name in ("items", "values") if name in schema}
@@ -129,14 +84,14 @@ def _tabular(schema: Schema) -> Schema | None:
 
 def _twins(schema: Schema) -> Iterator[str]:
     """Says which fields of a record differ by case only: Spark's columns do not."""
-    for branch in _branches(schema):
+    for branch in branches_of(schema):
         if not isinstance(branch, dict):
             continue
         fields = branch.get("fields", [])
         counts = Counter(field["name"].lower() for field in fields)
         for name in (name for name, count in counts.items() if count > 1):
             yield f"the names of its fields {' and '.join(field['name'] for field in fields if field['name'].lower() == name)} differ by case only"
-        for inner in _parts(branch):
+        for inner in parts_of(branch):
             yield from _twins(inner)
 
 
@@ -145,22 +100,22 @@ def _misread(reader: Schema, writer: Schema, name: str = "") -> Iterator[str]:
     meant, written = _meanings(reader), _meanings(writer)
     if meant and not written <= meant:
         yield f"the logical type of its field {name} is {_listed(written)}; expected {_listed(meant)}"
-    for one in filter(_is_record, _branches(writer)):
-        for other in filter(_is_record, _branches(reader)):
+    for one in filter(is_record, branches_of(writer)):
+        for other in filter(is_record, branches_of(reader)):
             types = {field["name"]: field["type"] for field in other["fields"]}
             for field in one["fields"]:
                 if field["name"] in types:
                     yield from _misread(types[field["name"]], field["type"], f"{name}.{field['name']}".removeprefix("."))
     for inner in ("items", "values"):
-        for one in _branches(writer):
-            for other in _branches(reader):
+        for one in branches_of(writer):
+            for other in branches_of(reader):
                 if isinstance(one, dict) and isinstance(other, dict) and inner in one and inner in other:
                     yield from _misread(other[inner], one[inner], name)
 
 
 def _meanings(schema: Schema) -> set[tuple[Any, ...]]:
     """The logical types, with their parameters, of the branches that are numbers or bytes; an empty one stands for a plain branch."""
-    kinds = [branch if isinstance(branch, dict) else {"type": branch} for branch in _branches(schema)]
+    kinds = [branch if isinstance(branch, dict) else {"type": branch} for branch in branches_of(schema)]
     return {
         (kind["logicalType"], *(kind[name] for name in ("precision", "scale") if name in kind))
         if kind.get("logicalType") in _LOGICAL
@@ -174,18 +129,14 @@ def _listed(meanings: set[tuple[Any, ...]]) -> str:
     return " or ".join(sorted(" ".join(map(str, meaning)) or "none" for meaning in meanings))
 
 
-def _is_record(schema: Schema) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "record"
-
-
 def _merged(one: Schema, other: Schema) -> Schema:
     """`one` plus the fields that only `other` has, at every level, with the wider of two number types."""
     if isinstance(one, list):
         return [_merged(branch, other) for branch in one]
     if one in _WIDER:
-        return max([one, *(branch for branch in _branches(other) if branch in _WIDER)], key=_WIDER.index)
-    record = next(filter(_is_record, _branches(other)), None)
-    if record is None or not _is_record(one):
+        return max([one, *(branch for branch in branches_of(other) if branch in _WIDER)], key=_WIDER.index)
+    record = next(filter(is_record, branches_of(other)), None)
+    if record is None or not is_record(one):
         return one
     others = {field["name"]: field for field in record["fields"]}
     fields = [
@@ -199,13 +150,13 @@ def _optional_fields(schema: Schema) -> Schema:
     """`schema` with every record field, at every level, nullable and with a default: its own, or else null."""
     if isinstance(schema, list):
         return [_optional_fields(one) for one in schema]
-    if not _is_record(schema):
+    if not is_record(schema):
         return schema
     return {**schema, "fields": [_optional(field) for field in schema["fields"]]}
 
 
 def _optional(field: dict[str, Any]) -> dict[str, Any]:
-    branches = [_optional_fields(branch) for branch in _branches(field["type"]) if branch != "null"]
+    branches = [_optional_fields(branch) for branch in branches_of(field["type"]) if branch != "null"]
     # Avro requires a default to match the first branch of a union.
     if field.get("default") is None:
         return {**field, "type": ["null", *branches], "default": None}
@@ -227,7 +178,3 @@ def _defined_once(schema: Schema, defined: set[str]) -> Schema:
     if "fields" in plain:
         nested["fields"] = [{**field, "type": _defined_once(field["type"], defined)} for field in plain["fields"]]
     return {**plain, **nested}
-
-
-def _branches(schema: Schema) -> list[Schema]:
-    return schema if isinstance(schema, list) else [schema]

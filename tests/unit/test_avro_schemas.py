@@ -6,7 +6,8 @@ import json
 import fastavro
 import pytest
 
-from pipeline.formats.avro_schemas import MOST_LEVELS, UnusableSchemaError, most_bytes, reader_schema, with_marker
+from contract.registry.nesting import MOST_LEVELS, most_bytes
+from pipeline.formats.avro_schemas import UnusableSchemaError, reader_schema, with_marker
 
 
 def record(*fields, name="R"):

@@ -1,0 +1,98 @@
+"""Avro values in the Confluent wire format, each read by the schema that wrote it, with fastavro."""
+
+import io
+import json
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import fastavro
+
+from contract.registry.nesting import most_bytes
+
+if TYPE_CHECKING:  # slow to import, and many topics hold no Avro
+    from contract.registry.client import SchemaRegistry
+
+_PREFIX = Struct(">bI")
+"""A zero byte and the schema's id."""
+
+
+class Read(NamedTuple):
+    """What a value says, with fastavro's types, and how many bytes follow it."""
+
+    data: Any
+    left: int
+
+
+class _Schema(NamedTuple):
+    """parsed: as fastavro has it. most_bytes: how long a value may be; None without a limit."""
+
+    parsed: Any
+    most_bytes: int | None
+
+
+def schema_id_of(value: bytes) -> int | None:
+    """The id of the schema in the value's prefix. None without such a prefix: the value is not in the wire format."""
+    return int(_PREFIX.unpack_from(value)[1]) if value[:1] == b"\0" and len(value) >= _PREFIX.size else None
+
+
+def payload_of(value: bytes) -> bytes:
+    """What follows the prefix."""
+    return value[_PREFIX.size :]
+
+
+class AvroReader:
+    """Reads values. Asks the registry once for each schema; its methods raise RegistryUnavailable when it does not answer."""
+
+    def __init__(self, registry: "SchemaRegistry") -> None:
+        self._registry = registry
+        self._texts: dict[int, str | None] = {}
+        self._schemas: dict[int, _Schema] = {}
+
+    def schema(self, schema_id: int) -> str:
+        """The schema in JSON. Raises ValueError if the registry does not have it, or if it is no Avro schema."""
+        if schema_id not in self._texts:
+            self._texts[schema_id] = self._registry.schema(schema_id) if schema_id < 2**31 else None
+        if (text := self._texts[schema_id]) is None:
+            msg = f"the registry has no Avro schema of id {schema_id}"
+            raise ValueError(msg)
+        return text
+
+    def read(self, value: bytes) -> Read:
+        """What the value says. Raises ValueError with the reason if it cannot be read."""
+        if not value:
+            msg = "empty"
+            raise ValueError(msg)
+        if (schema_id := schema_id_of(value)) is None:
+            msg = "not in the Confluent wire format"
+            raise ValueError(msg)
+        schema = self._schema(schema_id)
+        if schema.most_bytes is not None and len(value) > schema.most_bytes:  # fastavro's stack would end, and the process with it
+            msg = (
+                f"longer than {schema.most_bytes:,} bytes, so that it may nest too deep: the schema of id {schema_id} contains its own type"
+            )
+            raise ValueError(msg)
+        if (found := _read(value, schema)) is not None:
+            return found
+        is_text_broken = _read(value, schema, handle_unicode_errors="replace") is not None
+        msg = f"{'a text in it is not UTF-8' if is_text_broken else 'broken, or not what its schema says'}, id {schema_id}"
+        raise ValueError(msg)
+
+    def _schema(self, schema_id: int) -> _Schema:
+        if schema_id not in self._schemas:
+            text = self.schema(schema_id)
+            try:
+                limit = most_bytes(text)
+                self._schemas[schema_id] = _Schema(fastavro.parse_schema(json.loads(text)), limit)
+            except Exception as error:  # fastavro raises many types
+                why = f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
+                msg = f"the schema of id {schema_id} cannot be used: {why}"
+                raise ValueError(msg) from error
+        return self._schemas[schema_id]
+
+
+def _read(value: bytes, schema: _Schema, **options: Any) -> Read | None:  # noqa: ANN401 - fastavro's
+    payload = io.BytesIO(payload_of(value))
+    try:
+        return Read(fastavro.schemaless_reader(payload, schema.parsed, None, **options), len(payload.read()))
+    except Exception:  # a broken value raises many types
+        return None

@@ -1,0 +1,82 @@
+"""Avro in the wire format: bytes in, what they say or the reason why they cannot be read out."""
+
+import pytest
+from schema_server import schemas_served
+
+from audit.avro_values import AvroReader as AuditReader
+from contract.registry.avro_reader import AvroReader
+from contract.registry.client import SchemaRegistry
+from contract.registry.nesting import MOST_LEVELS
+from contract.registry.server import RegistryServer
+
+SCHEMAS = {
+    7: '{"type": "record", "name": "order", "fields": [{"name": "text", "type": "string"}]}',
+    8: '"string"',
+    9: '{"type": "record", "name": "chain", "fields": [{"name": "next", "type": ["null", "chain"]}]}',
+    10: '{"type": "record", "name": "order", "fields": [{"name": "x", "type": "of.another.Schema"}]}',
+}
+PREFIX = b"\0\0\0\0"
+
+
+@pytest.fixture
+def registry():
+    with schemas_served(SCHEMAS) as (address, asked):
+        made = SchemaRegistry(RegistryServer(address))
+        made.asked = asked
+        yield made
+
+
+def chain(levels):
+    return PREFIX + b"\x09" + b"\x02" * levels + b"\0"
+
+
+def test_a_value_is_read_by_its_schema_and_what_follows_it_is_counted(registry):
+    reader = AvroReader(registry)
+    assert reader.read(PREFIX + b"\x07\x02a") == ({"text": "a"}, 0)
+    assert reader.read(PREFIX + b"\x08\x02amore") == ("a", 4)
+    assert AuditReader(registry).read(PREFIX + b"\x07\x02a") == {"text": "a"}
+
+
+def test_the_registry_is_asked_once_for_each_schema(registry):
+    reader = AvroReader(registry)
+    for _ in range(3):
+        reader.read(PREFIX + b"\x07\x02a")
+        with pytest.raises(ValueError, match="99"):
+            reader.read(PREFIX + b"\x63")
+    assert len(registry.asked) == 2, registry.asked
+
+
+def test_a_value_may_nest_as_deep_as_the_pipeline_reads(registry):
+    found, _ = AvroReader(registry).read(chain(MOST_LEVELS - 10))
+    levels = 0
+    while found := found["next"]:
+        levels += 1
+    assert levels == MOST_LEVELS - 10
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"", "empty"),
+        (b"\0\0\0\7", "not in the Confluent wire format"),
+        (b"\1\0\0\0\7\2a", "not in the Confluent wire format"),
+        (PREFIX + b"\x63\2a", "the registry has no Avro schema of id 99"),
+        (b"\0\xff\xff\xff\xff", "the registry has no Avro schema of id 4294967295"),
+        (PREFIX + b"\7\4a", "broken, or not what its schema says, id 7"),
+        (PREFIX + b"\7\2\xff", "a text in it is not UTF-8, id 7"),
+        (chain(100_000), "longer than 500 bytes, so that it may nest too deep: the schema of id 9 contains its own type"),
+        (
+            PREFIX + b"\x0a\2a",
+            "the schema of id 10 cannot be used: it is not valid, or refers to other schemas (UnknownType: of.another.Schema)",
+        ),
+    ],
+)
+def test_what_cannot_be_read_has_the_reason_of_a_dead_letter(registry, value, reason):
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the text is compared below
+        AvroReader(registry).read(value)
+    assert str(raised.value) == AuditReader(registry).read(value) == reason
+
+
+def test_what_is_no_record_is_nothing_that_the_audit_takes(registry):
+    assert AuditReader(registry).read(PREFIX + b"\x08\x02a") == "the schema of id 8 cannot be used: it is not a record"
+    assert AuditReader(registry).read(None) == "empty"
