@@ -54,7 +54,7 @@ def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     if twice:
         msg = f"two columns are named {', '.join(twice)}, which JSON cannot represent; rename one with `as`, or use --format csv"
         raise StreamgaugeError(msg)
-    return _json([dict(zip(columns, row, strict=True)) for row in rows])
+    return json_text([dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -84,10 +84,11 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a column holds
     plain = _plain(value)
     if isinstance(plain, str):
         return plain
-    return str(plain) if isinstance(plain, int | float) and not isinstance(plain, bool) else _json(plain)
+    return str(plain) if isinstance(plain, int | float) and not isinstance(plain, bool) else json_text(plain)
 
 
-def _json(value: Any) -> str:  # noqa: ANN401 - rows, or what a column holds
+def json_text(value: Any) -> str:  # noqa: ANN401 - rows, or what a column holds
+    """A value as JSON, with the types of `as_json`."""
     return orjson.dumps(_plain(value)).decode()
 
 

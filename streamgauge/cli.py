@@ -21,6 +21,7 @@ from pipeline.lake import commands as table_commands
 from producers.commands import produce
 from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
+from streamgauge.records.commands import records
 from streamgauge.system_errors import as_line
 from streamgauge.workshop.commands import workshop
 
@@ -129,6 +130,7 @@ app.add_typer(produce, name="produce")
 app.command()(pipeline_commands.run)
 app.command()(pipeline_commands.ingest)
 app.command()(report)
+app.command()(records)
 app.command()(table_commands.query)
 app.command()(table_commands.sql)
 app.command()(table_commands.derive)

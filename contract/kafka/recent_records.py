@@ -11,10 +11,10 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import Message, TopicPartition
 
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.result_table import ANSWER_SECONDS, TableReader, timestamp_ms_of
+from contract.kafka.result_table import TableReader, timestamp_ms_of
 from contract.rows import Decode
 
 DecodeMessage = Callable[[Message], Any]
@@ -85,21 +85,12 @@ class RecentReader(TableReader):
         self.table.apply(message)
 
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
-        by_time = self._offsets_by_time(offsets) if self._recent.within is not None else {}
+        within = self._recent.within
+        by_time = {} if within is None else self._offsets_at(round((time.time() - within.total_seconds()) * 1000), offsets)
         return [
             TopicPartition(self._topic, partition, max(first, end - self._recent.records, by_time.get(partition, first)))
             for partition, (first, end) in offsets.items()
         ]
-
-    def _offsets_by_time(self, offsets: Mapping[int, tuple[int, int]]) -> dict[int, int]:
-        """The offset of the first record that is new enough, by partition. The partition's end if there is none."""
-        within = self._recent.within or timedelta()
-        since_ms = round((time.time() - within.total_seconds()) * 1000)
-        try:
-            found = self._consumer.offsets_for_times([TopicPartition(self._topic, number, since_ms) for number in offsets], ANSWER_SECONDS)
-        except KafkaException as error:
-            raise self._unreachable(error.args[0]) from error
-        return {of.partition: of.offset if of.offset >= 0 else offsets[of.partition][1] for of in found}
 
 
 def last_records(kafka: KafkaCluster, topic: str, count: int, keep: DecodeMessage = lambda message: message) -> list[Any]:

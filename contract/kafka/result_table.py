@@ -4,11 +4,11 @@
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -98,6 +98,9 @@ class ResultTable:
 class TableReader:
     """Reads a topic from its beginning into `table`, then follows it. Joins no consumer group and commits nothing."""
 
+    _client_options: ClassVar[Mapping[str, Any]] = {}
+    """More of librdkafka's options."""
+
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> None:
         self.table = ResultTable(decode)
         self._kafka, self._topic = kafka, topic
@@ -115,6 +118,7 @@ class TableReader:
                 # By default, a consumer reads 64 MB ahead, more than the memory that a small container has left.
                 "queued.max.messages.kbytes": 8192,
                 "error_cb": self._note,
+                **self._client_options,
             }
         )
 
@@ -156,8 +160,11 @@ class TableReader:
 
         Raises StreamgaugeError as `poll`, and when no record arrives within SILENCE_SECONDS.
         """
+        self._read_until(lambda: self.is_caught_up)
+
+    def _read_until(self, is_enough: Callable[[], bool]) -> None:
         heard_at = time.monotonic()
-        while not self.is_caught_up:
+        while not is_enough():
             if self.poll(timeout_seconds=0.5):
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
@@ -210,6 +217,14 @@ class TableReader:
             return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
+
+    def _offsets_at(self, time_ms: int, offsets: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """By partition, the offset of the first record with a timestamp of `time_ms` or later, since 1970. The partition's end if there is none."""
+        try:
+            found = self._consumer.offsets_for_times([TopicPartition(self._topic, number, time_ms) for number in offsets], ANSWER_SECONDS)
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from error
+        return {of.partition: of.offset if of.offset >= 0 else offsets[of.partition][1] for of in found}
 
     def _take(self, message: Message) -> bool:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0

@@ -15,6 +15,7 @@ ROWS, REPORT = "'table', 'csv', 'json'", "'table', 'json'"
         (("query",), ROWS),
         (("status",), REPORT),
         (("dead-letters",), REPORT),
+        (("records", "nest-logs"), REPORT),
         (("verify",), REPORT),
         (("doctor",), REPORT),
     ],

@@ -1,0 +1,90 @@
+"""The command records."""
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contract.errors import StreamgaugeError
+from contract.output_format import FormatOption
+from contract.settings import Settings
+from contract.terminal import err
+
+if TYPE_CHECKING:  # importing Kafka's client takes a while
+    from confluent_kafka import Message
+
+    from streamgauge.records.decoding import Decoded, Decoder
+    from streamgauge.records.reader import TopicRecords
+
+
+def records(
+    topic: Annotated[str, typer.Argument(help="any topic")],
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="WHERE", help="beginning, end, an offset, a time in ISO 8601, or -10 for the last 10 of each partition"
+        ),
+    ] = "beginning",
+    limit: Annotated[int | None, typer.Option(min=1, help="how many records to print at most")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="go on with records that arrive; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
+    partition: Annotated[list[int] | None, typer.Option(help="only of this partition; can be repeated", show_default=False)] = None,
+    key: Annotated[str | None, typer.Option(metavar="TEXT", help="only with the key TEXT, or TEXT in a field of the key")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="print the schema of the values in Spark, instead of the records")] = False,  # noqa: FBT002
+    output_format: FormatOption = "table",
+) -> None:
+    """Print the records of a topic, decoded. In order of time: offset, time, key, headers, and the value in JSON, text or hex."""
+    from streamgauge.records.decoding import Decoder
+    from streamgauge.records.reader import TopicRecords
+    from streamgauge.records.start import Start
+
+    if follow and schema:
+        msg = "--schema reads the records that are there and ends; leave out --follow"
+        raise StreamgaugeError(msg)
+    if start == "end" and not follow:
+        msg = "--from end begins after the last record; add --follow, or use --from -10 for the last 10 records of each partition"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    decoder = Decoder(settings.registry)
+    with TopicRecords(settings.kafka, topic, Start.of(start), partition or []).opened() as reader:
+        found = islice(_chosen(reader, decoder, key, follow=follow), limit)
+        if schema:
+            _print_schema(found, decoder, output_format)
+        elif follow:
+            # Ending it is not a failure, so it sets no exit code.
+            with contextlib.suppress(KeyboardInterrupt):
+                _print(found, decoder, output_format)
+        elif not _print(found, decoder, output_format):
+            err.print(f"no such record; topic {topic} has {reader.extent}")
+
+
+def _chosen(reader: "TopicRecords", decoder: "Decoder", key: str | None, *, follow: bool) -> Iterator["tuple[Message, Decoded]"]:
+    """The records, each with its key."""
+    for message in chain(reader.present(), reader.arriving() if follow else ()):
+        its_key = decoder.decoded(message.key())
+        if key is None or its_key.has(key):
+            yield message, its_key
+
+
+def _print(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", output_format: str) -> int:
+    """Prints each record as it comes. Returns how many there were."""
+    from streamgauge.records.showing import Shown
+
+    count = 0
+    for message, key in found:
+        shown = Shown(message, key, decoder)
+        sys.stdout.write((shown.as_json() if output_format == "json" else shown.as_text()) + "\n")
+        sys.stdout.flush()
+        count += 1
+    return count
+
+
+def _print_schema(found: Iterable["tuple[Message, Decoded]"], decoder: "Decoder", output_format: str) -> None:
+    from streamgauge.records.schemas import Schemas
+
+    schemas = Schemas(decoder)
+    for message, _ in found:
+        schemas.add(message.value())
+    sys.stdout.write((schemas.as_json() if output_format == "json" else schemas.as_text()) + "\n")

@@ -1,0 +1,69 @@
+"""A record as it is printed: in a few lines for a person, or as a line of JSON for a program. Both are safe to print."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from confluent_kafka import Message
+
+from contract.kafka.result_table import timestamp_ms_of
+from contract.text import escaped, utc_text
+from streamgauge.records.decoding import Decoded, Decoder, without_schema
+
+
+class Shown:
+    """A record with its key, headers and value decoded."""
+
+    def __init__(self, message: Message, key: Decoded, decoder: Decoder) -> None:
+        self._topic, self._partition, self._offset = message.topic(), message.partition(), message.offset()
+        self._timestamp_ms = timestamp_ms_of(message)
+        self._key, self._value = key, decoder.decoded(message.value())
+        headers: Any = message.headers() or []
+        self._headers = [(name, without_schema(value)) for name, value in headers]
+
+    def as_text(self) -> str:
+        """Position, time and schema; then the key, each header and the value on a line of its own."""
+        ids = (("schema", self._value.schema_id), ("key schema", self._key.schema_id))
+        head = [
+            f"{self._topic}-{self._partition} @ {self._offset}",
+            self._time or "no time",
+            *(f"{name} {of}" for name, of in ids if of is not None),
+        ]
+        lines = [("key", self._key), *((f"header   {escaped(name)}:", one) for name, one in self._headers), ("value", self._value)]
+        return "\n".join([", ".join(head), *(_line(name, one) for name, one in lines)])
+
+    def as_json(self) -> str:
+        """An object with topic, partition, offset, timestamp, key, headers and value.
+
+        JSON and Avro are JSON; other text, and hex, are strings. key_form and value_form tell which. key_note and value_note: as `Decoded.note`.
+        """
+        row = {
+            "topic": self._topic,
+            "partition": self._partition,
+            "offset": self._offset,
+            "timestamp": self._time,
+            **_fields("key", self._key),
+            "headers": [{"name": name, "value": _json(one)} for name, one in self._headers],
+            **_fields("value", self._value),
+        }
+        return escaped(orjson.dumps(row).decode())
+
+    @property
+    def _time(self) -> str | None:
+        return None if self._timestamp_ms is None else utc_text(datetime.fromtimestamp(self._timestamp_ms / 1000, UTC))
+
+
+def _line(name: str, one: Decoded) -> str:
+    text = {None: "(null)", "hex": f"hex {one.text}"}.get(one.form, one.text or "(empty)")
+    return f"  {name:<8} {text}" + (f"\n  {'':<8} ({one.note})" if one.note else "")
+
+
+def _fields(name: str, one: Decoded) -> dict[str, Any]:
+    more = {f"{name}_schema_id": one.schema_id, f"{name}_note": one.note}
+    return {name: _json(one), f"{name}_form": one.form, **{field: of for field, of in more.items() if of is not None}}
+
+
+def _json(one: Decoded) -> Any:  # noqa: ANN401 - any JSON value
+    if one.form in {"json", "avro"}:
+        return orjson.Fragment(one.text)
+    return one.data if one.form == "text" else one.text if one.form == "hex" else None
