@@ -19,6 +19,7 @@ from contract.web.proxies import prepare_proxies
 from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce
+from streamgauge.dead_letters.commands import dead_letters
 from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
 from streamgauge.records.commands import records
@@ -88,21 +89,6 @@ def status(
         console.print(status_table.as_table(found, datetime.now(UTC), console.width, alerts))
 
 
-def dead_letters(
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="how many of the newest to read")] = 20,
-    reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
-    output_format: FormatOption = "table",
-) -> None:
-    """List the newest records that could not be used: the reason, the origin and the first bytes."""
-    from contract.kafka import dead_letters as letters
-
-    found = letters.newest_letters(Settings.from_environment().kafka, limit, reason)
-    if output_format == "json":
-        sys.stdout.write(letters.as_json(found) + "\n")
-    else:
-        out.print(letters.as_table(found, out.width))
-
-
 def dashboard() -> None:
     """Serve the dashboard on STREAMGAUGE_DASHBOARD_HOST, by default on loopback."""
     from dashboard.server import dashboard_command
@@ -136,7 +122,7 @@ app.command()(table_commands.sql)
 app.command()(table_commands.derive)
 app.command()(dashboard)
 app.command()(audit_commands.verify)
-app.command()(dead_letters)
+app.add_typer(dead_letters, name="dead-letters")
 app.command()(status)
 app.command()(operations.doctor)
 app.command()(pipeline_commands.state)

@@ -1,0 +1,79 @@
+"""The commands dead-letters, dead-letters export and dead-letters replay."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contract.output_format import FormatOption
+from contract.settings import Settings
+from contract.terminal import err, out
+
+if TYPE_CHECKING:  # importing Kafka's client takes a while
+    from streamgauge.dead_letters.letters import Choice
+
+dead_letters = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="only those whose reason contains TEXT")]
+TopicOption = Annotated[str | None, typer.Option(help="only those of records of this topic")]
+SinceOption = Annotated[str, typer.Option(metavar="WHERE", help="only those written since then, as --from of records: a time in ISO 8601")]
+
+
+@dead_letters.callback()
+def newest(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="how many of the newest to read")] = 20,
+    reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
+    output_format: FormatOption = "table",
+) -> None:
+    """List the newest records that could not be used: the reason, the origin and the first bytes."""
+    if context.invoked_subcommand is not None:
+        return
+    from contract.kafka import dead_letters as letters
+
+    found = letters.newest_letters(Settings.from_environment().kafka, limit, reason)
+    if output_format == "json":
+        sys.stdout.write(letters.as_json(found) + "\n")
+    else:
+        out.print(letters.as_table(found, out.width))
+
+
+@dead_letters.command()
+def export(reason: ReasonOption = "", topic: TopicOption = None, since: SinceOption = "beginning") -> None:
+    """Print dead letters whole. Oldest first, a line of JSON for each, with the record's bytes as Base64."""
+    for letter in _choice(reason, topic, since).letters(Settings.from_environment().kafka):
+        sys.stdout.write(letter.as_json() + "\n")
+
+
+@dead_letters.command()
+def replay(
+    reason: ReasonOption = "",
+    topic: TopicOption = None,
+    since: SinceOption = "beginning",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be sent")] = False,  # noqa: FBT002 - an option
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002
+) -> None:
+    """Send records to their topics again, after a mend. Those that were sent before are not sent again."""
+    from contract.storage.removal import confirm
+    from streamgauge.dead_letters.replay import plan_of
+    from streamgauge.dead_letters.replay import replay as send
+
+    kafka = Settings.from_environment().kafka
+    plan = plan_of(kafka, _choice(reason, topic, since).letters(kafka))
+    for why, count in plan.others.items():
+        err.print(f"not sent, because {why}: {count:,}")
+    if not plan.counts:
+        out.print("nothing to send")
+        return
+    what = ", ".join(f"{count:,} to topic {name}" for name, count in plan.counts.items())
+    if dry_run:
+        out.print(f"would send {what}")
+        return
+    confirm(f"send {what}, again?", yes=yes)
+    out.print(f"sent {send(kafka, plan):,}")
+
+
+def _choice(reason: str, topic: str | None, since: str) -> "Choice":
+    from streamgauge.dead_letters.letters import Choice
+    from streamgauge.records.start import Start
+
+    return Choice(reason, topic, Start.of(since, option="--since"))

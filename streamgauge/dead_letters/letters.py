@@ -1,0 +1,84 @@
+"""The letters in topic dead-letters, each with the place of its record."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from confluent_kafka import Message
+
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.result_table import timestamp_ms_of
+from contract.text import escaped, utc_text
+from contract.topics import DEAD_LETTERS
+from streamgauge.records.reader import TopicRecords
+from streamgauge.records.start import Start
+
+_HEADERS = ("timestamp", "reason")
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A dead letter. key: its own, canonical JSON. at_ms: when it was written, since 1970. topic, partition, offset: of its record.
+
+    reader: what could not use the record; empty for a domain. offset: None for input that never was a record.
+    """
+
+    key: bytes
+    value: bytes | None
+    at_ms: int | None
+    topic: str
+    partition: int
+    offset: int | None
+    reader: str
+    timestamp: str | None
+    reason: str
+
+    @classmethod
+    def of(cls, message: Message) -> "Letter | None":
+        """The letter in a record; None if it holds none."""
+        try:
+            key: dict[str, Any] = json.loads(message.key() or b"")
+            topic, partition, offset = str(key["topic"]), int(key["partition"]), int(key["offset"])
+        except (ValueError, KeyError, TypeError):
+            return None
+        headers: Any = message.headers() or []
+        texts = {name: (value or b"").decode(errors="replace") for name, value in headers if name in _HEADERS}
+        was_record = offset >= 0
+        return cls(
+            message.key() or b"",
+            message.value(),
+            timestamp_ms_of(message),
+            topic,
+            partition,
+            offset if was_record else None,
+            str(key.get("reader", "")),
+            texts.get("timestamp"),
+            texts.get("reason", ""),
+        )
+
+    def as_json(self) -> str:
+        """A line of JSON, safe to print. value: its bytes as Base64; null for a null value."""
+        at = None if self.at_ms is None else utc_text(datetime.fromtimestamp(self.at_ms / 1000, UTC))
+        value = None if self.value is None else base64.b64encode(self.value).decode()
+        origin = {"topic": self.topic, "partition": self.partition, "offset": self.offset, "timestamp": self.timestamp}
+        return escaped(json.dumps({"at": at, **origin, "reader": self.reader, "reason": self.reason, "value": value}, ensure_ascii=False))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which letters: those whose reason contains `reason`, of records of `topic`, written from `since` on."""
+
+    reason: str = ""
+    topic: str | None = None
+    since: Start = Start(offset=0)
+
+    def letters(self, kafka: KafkaCluster) -> Iterator[Letter]:
+        """The letters in the topic now, oldest first; one of a batch that ran twice is there twice. Raises StreamgaugeError as TopicRecords."""
+        with TopicRecords(kafka, DEAD_LETTERS.name, self.since).opened() as reader:
+            for message in reader.present():
+                letter = Letter.of(message)
+                if letter is not None and self.reason in letter.reason and self.topic in {None, letter.topic}:
+                    yield letter

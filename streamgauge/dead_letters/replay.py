@@ -1,0 +1,195 @@
+"""Sends the records of dead letters to their topics again, each once.
+
+A copy has the key, value, headers and timestamp of the record that its letter names, in the same partition, and a header that says of which
+record it is the copy. So whether one was replayed before is known from the topic itself, also after a kill between two records. A topic
+loses its oldest records first: as long as it has the record, it has the copy, too. A record that is gone is not replayed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster, close_producer
+from contract.kafka.topic_ends import partitions_by_topic
+from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
+from streamgauge.dead_letters.letters import Letter
+from streamgauge.records.reader import TopicRecords
+from streamgauge.records.start import Start
+
+REPLAY_OF = "replay_of"
+"""The header of a copy. The value is the place of the record, as in the key of its letter: {"offset","partition","topic"}."""
+DELIVERY_SECONDS = 60
+_SENDS_AT_ONCE = 1000
+NO_RECORD, GONE, BEFORE, SUPERSEDED = (
+    "never a record of a topic",
+    "no longer in the topic",
+    "sent before",
+    "of a key that has a newer record",
+)
+"""Why records are not sent."""
+
+Partition = tuple[str, int]
+
+
+@dataclass
+class Plan:
+    """The offsets of the records to send, by topic and partition. others: how many records are not sent, by reason."""
+
+    offsets: dict[Partition, set[int]] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many records are sent to each topic."""
+        found: Counter[str] = Counter()
+        for (topic, _), offsets in self.offsets.items():
+            found[topic] += len(offsets)
+        return +found
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A record with a letter. digest: of its value. is_row: of an ingested topic, where an older record would replace the newer one of its key."""
+
+    digest: bytes | None
+    is_row: bool
+
+
+def plan_of(kafka: KafkaCluster, letters: Iterable[Letter]) -> Plan:
+    """Decides on the record of each letter. Reads their partitions, from the first of these records on.
+
+    Raises StreamgaugeError when Kafka does not answer.
+    """
+    plan, never, wanted = Plan(), set[bytes](), dict[Partition, dict[int, _Wanted]]()
+    for letter in letters:
+        if letter.offset is None:
+            never.add(letter.key)
+            continue
+        records = wanted.setdefault((letter.topic, letter.partition), {})
+        before = records.get(letter.offset)
+        records[letter.offset] = _Wanted(_digest(letter.value), bool(letter.reader) or (before is not None and before.is_row))
+    plan.others.update({NO_RECORD: len(never)} if never else {})
+    there = partitions_by_topic(kafka)
+    for which, records in sorted(wanted.items()):
+        topic, partition = which
+        decided = _decided(kafka, which, records) if partition in there.get(topic, ()) else dict.fromkeys(records, GONE)
+        if records.keys() - decided.keys():
+            plan.offsets[which] = records.keys() - decided.keys()
+        plan.others.update(decided.values())
+    return plan
+
+
+def _decided(kafka: KafkaCluster, which: Partition, wanted: Mapping[int, _Wanted]) -> dict[int, str]:
+    """Why records of a partition are not sent, by offset."""
+    keys: dict[int, bytes | None] = {}
+    newest: dict[bytes | None, int] = {}
+    copied: set[bytes | None] = set()
+    for message in _records(kafka, which, min(wanted)):
+        offset, key = message.offset() or 0, message.key()
+        # Another record is there if the topic was created anew.
+        if offset in wanted and wanted[offset].digest == _digest(message.value()):
+            keys[offset] = key
+            newest[key] = offset
+        elif key in newest:
+            newest[key] = offset
+        copied |= {value for name, value in _headers(message) if name == REPLAY_OF}
+
+    def why(offset: int) -> str | None:
+        if offset not in keys:
+            return GONE
+        if _place(which, offset) in copied:
+            return BEFORE
+        return SUPERSEDED if wanted[offset].is_row and newest[keys[offset]] > offset else None
+
+    return {offset: reason for offset in wanted if (reason := why(offset)) is not None}
+
+
+def replay(kafka: KafkaCluster, plan: Plan) -> int:
+    """Sends the records of the plan, and returns how many. Raises StreamgaugeError when Kafka does not accept them all; a retry sends the rest."""
+    sending = _Sending(kafka)
+    try:
+        for which, offsets in plan.offsets.items():
+            for message in _records(kafka, which, min(offsets), max(offsets)):
+                if (message.offset() or 0) in offsets:
+                    sending.send(which, message)
+        sending.wait()
+    finally:
+        sending.close()
+    return sending.count
+
+
+class _Sending:
+    """A producer that waits for its records."""
+
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self.count = 0
+        self._kafka = kafka
+        self._failures: list[str] = []
+        self._producer = kafka.producer({"acks": "all", "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES})
+
+    def send(self, which: Partition, message: Message) -> None:
+        """Sends a copy of the record to its partition."""
+        topic, partition = which
+        kind, timestamp_ms = message.timestamp()
+        headers = [header for header in _headers(message) if header[0] != REPLAY_OF]
+        try:
+            self._producer.produce(
+                topic,
+                message.value(),
+                message.key(),
+                partition=partition,
+                timestamp=timestamp_ms if kind == TIMESTAMP_CREATE_TIME else 0,
+                headers=[*headers, (REPLAY_OF, _place(which, message.offset() or 0))],
+                on_delivery=self._note,
+            )
+        except KafkaException as error:
+            self._failures.append(error.args[0].str())
+        self.count += 1
+        if self.count % _SENDS_AT_ONCE == 0 or self._failures:
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits until Kafka has all. Raises StreamgaugeError if it does not accept one."""
+        if self._producer.flush(DELIVERY_SECONDS):
+            self._failures.append(f"no answer within {DELIVERY_SECONDS} s")
+        if self._failures:
+            msg = f"Kafka at {self._kafka} did not accept a record ({self._failures[0]}); replay again, which sends the rest"
+            raise StreamgaugeError(msg)
+
+    def close(self) -> None:
+        """Ends the producer."""
+        close_producer(self._producer, 0)
+
+    def _note(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._failures.append(error.str())
+
+
+def _records(kafka: KafkaCluster, which: Partition, first: int, last: int | None = None) -> Iterator[Message]:
+    """The records of a partition from an offset on, to its end now, or to the offset `last`."""
+    topic, partition = which
+    with TopicRecords(kafka, topic, Start(offset=first), [partition]).opened() as reader:
+        for message in reader.present():
+            if last is not None and (message.offset() or 0) > last:
+                return
+            yield message
+
+
+def _digest(value: bytes | None) -> bytes | None:
+    """Of the part that a letter keeps."""
+    return None if value is None else sha256(value[:MAX_VALUE_BYTES]).digest()
+
+
+def _place(which: Partition, offset: int) -> bytes:
+    return orjson.dumps({"offset": offset, "partition": which[1], "topic": which[0]})
+
+
+def _headers(message: Message) -> list[tuple[str, Any]]:
+    found: Any = message.headers() or []
+    return found
