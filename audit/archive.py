@@ -68,10 +68,10 @@ class Archive:
 class Files:
     """The files of an archive, of which some may be gone or damaged. Reads the others in `database`."""
 
-    def __init__(self, archive: Archive, paths: Sequence[StoragePath], database: duckdb.DuckDBPyConnection) -> None:
-        self._archive, self._database = archive, database
+    def __init__(self, archive: Archive, prefix: Prefix[Sequence[StoragePath]], database: duckdb.DuckDBPyConnection) -> None:
+        self._archive, self._database, self._prefix, paths = archive, database, prefix, prefix.seen
         gone = [path for path in paths if not _exists(path)]
-        damaged = [path for path in paths if path not in gone and not _is_readable(path, database)]
+        damaged = [path for path in paths if path not in gone and not self._is_readable(path)]
         self._left = [str(path) for path in paths if path not in {*gone, *damaged}]
         self.faults = [
             f"files of the table that are {what}, {len(bad)}: {', '.join(map(str, bad[:MOST_SHOWN]))}"
@@ -91,7 +91,7 @@ class Files:
         hashed = f"SELECT {origin}, hash(expected) AS content FROM ({rows.sql}) AS expected"
         return replace(rows, sql=f"FROM ({rows.sql}) LIMIT 0"), replace(rows, name=f"{rows.name}_hashed", sql=hashed)
 
-    def compare(self, prefix: Prefix[Any]) -> tuple[Counter[Kind], list[tuple[Kind, Origin]]]:
+    def compare(self) -> tuple[Counter[Kind], list[tuple[Kind, Origin]]]:
         """The rows by kind, and the first records of which some are wrong. The facts are in the database."""
         found = self._database.execute(
             _KINDS.format(expected=self.facts[1].name, origin=_origin(self._archive), found=self._found())
@@ -99,7 +99,9 @@ class Files:
         counts: Counter[Kind] = Counter()
         wrong: list[tuple[Kind, Origin]] = []
         for topic, partition, offset, *numbers in found:
-            kinds = _kinds((topic, partition), offset, *numbers, prefix=prefix)
+            if self._prefix.leaves_out((topic, partition), offset):
+                continue
+            kinds = _kinds((topic, partition), offset, *numbers, prefix=self._prefix)
             counts.update(kinds)
             if len(wrong) < MOST_SHOWN and (bad := [kind for kind in kinds if kind in WRONG]):
                 wrong.append((bad[0], (topic, partition, offset)))
@@ -116,7 +118,23 @@ class Files:
             return f"SELECT * FROM {expected} LIMIT 0"
         columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {expected})").fetchall()
         selected = ", ".join(f'CAST({self._value(name)} AS {kind}) AS "{name}"' for name, kind in columns)
-        return f"SELECT {selected} FROM {self._read()} AS rows"
+        return f"SELECT {selected} FROM {self._read()} AS rows WHERE {self._bounds}"
+
+    @property
+    def _bounds(self) -> str:
+        """SQL: whether a row of files may be of the records that are compared. Parquet's statistics keep other parts of files from being read."""
+        prefix, name = self._prefix, f'rows."{self._archive.origin_prefix}offset"'
+        if not (prefix.is_part and prefix.ends):
+            return "true"
+        return f"{name} >= {min(prefix.first.get(which, 0) for which in prefix.ends)} AND {name} < {max(prefix.ends.values())}"
+
+    def _is_readable(self, path: StoragePath) -> bool:
+        """Whether the file has a footer, and its pages their checksums."""
+        try:
+            self._database.execute(f"SELECT hash(rows) FROM read_parquet(?) AS rows WHERE {self._bounds}", [str(path)]).fetchall()
+        except duckdb.Error:
+            return False
+        return True
 
     def _value(self, name: str) -> str:
         if name not in self._names:
@@ -154,12 +172,3 @@ def _kinds(which: tuple[str, int], offset: int, equal: int, lacking: int, more: 
 def _exists(path: StoragePath) -> bool:
     with asking(path):
         return path.exists()
-
-
-def _is_readable(path: StoragePath, database: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the file has a footer, and its pages their checksums."""
-    try:
-        database.execute("SELECT hash(rows) FROM read_parquet(?) AS rows", [str(path)]).fetchall()
-    except duckdb.Error:
-        return False
-    return True

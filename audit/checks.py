@@ -3,9 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
-from functools import partial
-from typing import Any, Protocol
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeVar
 
 from audit.archive import Archive, Files, Origin, rows_of
 from audit.audited import Facts, Row, Table
@@ -16,7 +16,8 @@ from audit.letters import DeadLetters, expected_letters, kinds_of_letters, lette
 from audit.prefix import Prefix, prefix_of
 from audit.records import records_between
 from audit.recount import Recount
-from audit.result_topic import ends_of, held
+from audit.result_topic import Held, ends_of, held
+from audit.time_range import TimeRange, ms_of
 from audit.verdict import Lateness, Verdict
 from audit.versions import beside
 from contract import durations
@@ -27,6 +28,7 @@ from contract.settings import Settings
 from contract.topics import DEAD_LETTERS
 from contract.windows import window_of
 
+T = TypeVar("T")
 Written = Mapping[bytes, Sequence[Row | None]]
 """Rows by key, in the order in which they are written."""
 
@@ -45,12 +47,24 @@ class Check(Protocol):
 
 
 class TableCheck:
-    """The check of a result topic."""
+    """The check of a result topic. span: only of rows whose windows lie within it, from the records that matter for them."""
 
-    def __init__(self, table: Table, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:
+    def __init__(self, table: Table, place: CheckpointPlace, recount: Recount, settings: Settings, span: TimeRange | None = None) -> None:
         self._table, self._recount, self._settings = table, recount, settings
+        self._gap = timedelta(microseconds=table.session_gap_us)
+        self._skew = table.skew or settings.partition_skew
         self.facts: Sequence[Facts] = [table.facts]
         self.prefix: Prefix[Any] = prefix_of(place, partial(ends_of, table.topic, settings), settings)
+        self.narrow(span or TimeRange())
+
+    def narrow(self, span: TimeRange, *, to_the_end: bool = False) -> None:
+        """Leaves the rows of this time, and the records that matter for them. to_the_end: and all later ones, of which some may be late."""
+        self._span, self.needed, first = span, span.needed_by(self._table), self.prefix.first
+        if self.needed.start is not None:
+            self.prefix = self.prefix.since(ms_of(self.needed.start), self._table.watermark, self._skew)
+        if self.needed.end is not None and not to_the_end:
+            self.prefix = self.prefix.until(ms_of(self.needed.end))
+        self._starts_later = self.prefix.first != first
 
     def has_grown(self) -> bool:
         """Whether the topic has grown: Kafka may have compacted away a record because of a newer one."""
@@ -58,62 +72,94 @@ class TableCheck:
 
     def verdict(self) -> Verdict:
         """The rows compared, by key."""
-        table, prefix, recount = self._table, self.prefix, self._recount
-        cut_ms = prefix.newest_cut_ms(table.watermark, table.skew or self._settings.partition_skew)
-        recount.judge(table, stretches(prefix.first, prefix.known, prefix.committed), cut_ms)
-        totals = Lateness(**recount.totals(table))
-        if totals.unknown_rows and table.session_gap_us:
-            msg = f"the journal lacks batches, so it is not known which of their rows came too late, and where sessions begin; `streamgauge reset {table.query}` recounts from the start"
-            raise StreamgaugeError(msg)
-        until_ms = prefix.watermark_ms(prefix.planned)
-        before = recount.written(table, prefix.watermark_ms(prefix.committed), "NOT is_ahead")
-        after = recount.written(table, until_ms) if prefix.planned > prefix.committed else before
-        expected = {key: rows[-1] for key, rows in before.items() if rows[-1] is not None}
-        of_topic = held(table, prefix.seen, self._settings)
-        excuses = Excuses(
-            unknown_lateness=frozenset(recount.written(table, until_ms, f"lateness = {UNKNOWN}") if totals.unknown_rows else ()),
-            newest_cut_ms=cut_ms,
-            growing=table.growing,
-            session_gap=timedelta(microseconds=table.session_gap_us) if table.session_gap_us else None,
-            kept_for=timedelta(seconds=durations.seconds(self._settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
-            lost_before=of_topic.lost_before,
-            is_real_time=prefix.place.name.mode == REAL_TIME,
-        )
-        found = dict(of_topic.rows)
-        faults = ["the topic has a record without a key, which belongs to no row"] if found.pop(b"", None) is not None else []
+        comparison, totals = self.compared()
+        faults = ["the topic has a record without a key, which belongs to no row"] if b"" in self.held.rows else []
         if totals.wrongly_late_events:
             faults.append(
-                f"{totals.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {table.query}`"
+                f"{totals.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {self._table.query}`"
             )
-        comparison = Comparison(_own(found, expected, table.key) if table.value else found, expected, _under_way(before, after), excuses)
-        return prefix.verdict(
-            table,
+        return self.prefix.verdict(
+            self._table,
             comparison.counts,
             self._notes(totals.unknown_rows),
             lateness=totals,
             differences=comparison.differences(),
             faults=faults,
-            beside=None if table.current is None else beside(table, of_topic, self._settings),
+            beside=beside(self._table, self.held, self._settings) if self._table.current is not None and self._is_whole else None,
         )
+
+    @cached_property
+    def held(self) -> Held:
+        """What the topic has."""
+        return held(self._table, self.prefix.seen, self._settings)
+
+    def compared(self) -> tuple[Comparison, Lateness]:
+        """The rows within the span, and how late their events were. The facts are in the database."""
+        table, prefix, recount = self._table, self.prefix, self._recount
+        cut_ms = prefix.newest_cut_ms(table.watermark, self._skew)
+        recount.judge(table, stretches(prefix.first, prefix.known, prefix.committed), cut_ms, ms_of(self.needed.start))
+        condition = self.needed.condition(table)
+        totals = Lateness(**recount.totals(table, condition))
+        if totals.unknown_rows and table.session_gap_us:
+            msg = f"the journal lacks batches, so it is not known which of their rows came too late, and where sessions begin; `streamgauge reset {table.query}` recounts from the start"
+            raise StreamgaugeError(msg)
+
+        def written(number: int, which: str) -> Written:
+            return self._within(recount.written(table, prefix.watermark_ms(number), f"{which} AND {condition}"))
+
+        before = written(prefix.committed, "NOT is_ahead")
+        after = written(prefix.planned, "true") if prefix.planned > prefix.committed else before
+        expected = {key: rows[-1] for key, rows in before.items() if rows[-1] is not None}
+        excuses = Excuses(
+            unknown_lateness=frozenset(written(prefix.planned, f"lateness = {UNKNOWN}") if totals.unknown_rows else ()),
+            newest_cut_ms=cut_ms,
+            growing=table.growing,
+            session_gap=self._gap or None,
+            kept_for=timedelta(seconds=durations.seconds(self._settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
+            lost_before=self.held.lost_before,
+            is_real_time=prefix.place.name.mode == REAL_TIME,
+            newest_end=None if self._is_whole else max((window.end for key in self.held.rows if (window := window_of(key))), default=None),
+        )
+        found = self._within({key: row for key, row in self.held.rows.items() if key})
+        first = (
+            self._span.start if self._starts_later else min((window.start for key in expected if (window := window_of(key))), default=None)
+        )
+        own = _own(found, first, table.key) if table.value else found
+        return Comparison(own, expected, _under_way(before, after), excuses), totals
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._span == TimeRange()
+
+    def _within(self, rows: Mapping[bytes, T]) -> dict[bytes, T]:
+        """The rows whose windows lie within the span."""
+        return dict(rows) if self._is_whole else {key: row for key, row in rows.items() if self._span.has(key)}
 
     def _notes(self, unknown_rows: int) -> list[str]:
         others = [
             str(one.name) for one in others_of_query(self.prefix.place.name, self._settings) if Checkpoint(one.folder).last_committed >= 0
         ]
         unknown = f"some batches are not in the journal: of {unknown_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
+        unbounded = (
+            "no batch is known to have only events before --from, less the margin of docs/verify-range.md: read from the first record on"
+        )
         return [
             *([unknown] if unknown_rows else []),
+            *([unbounded] if self._span.start is not None and not self._starts_later else []),
             *([f"it has also run as {', '.join(others)}, into the same topic"] if others else []),
         ]
 
 
 class LettersCheck:
-    """The check of dead letters."""
+    """The check of dead letters. span: only of those of records with Kafka timestamps within it."""
 
-    def __init__(self, letters: DeadLetters, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:
+    def __init__(
+        self, letters: DeadLetters, place: CheckpointPlace, recount: Recount, settings: Settings, span: TimeRange | None = None
+    ) -> None:
         self._letters, self._recount, self._settings = letters, recount, settings
         self.facts: Sequence[Facts] = [letters.facts]
-        self.prefix: Prefix[Any] = prefix_of(place, partial(ends_of, DEAD_LETTERS, settings), settings)
+        whole: Prefix[Any] = prefix_of(place, partial(ends_of, DEAD_LETTERS, settings), settings)
+        self.prefix = whole if span is None else whole.at_times(span, settings.kafka)
 
     def has_grown(self) -> bool:
         """No letter replaces another."""
@@ -134,12 +180,15 @@ class LettersCheck:
 
 
 class ArchiveCheck:
-    """The check of an archive."""
+    """The check of an archive. span: only of the rows of records with Kafka timestamps within it."""
 
-    def __init__(self, archive: Archive, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:
+    def __init__(
+        self, archive: Archive, place: CheckpointPlace, recount: Recount, settings: Settings, span: TimeRange | None = None
+    ) -> None:
         self._archive, self._settings = archive, settings
-        self.prefix: Prefix[Any] = prefix_of(place, lambda: archive.files(settings), settings)
-        self._files = Files(archive, self.prefix.seen, recount.database)
+        whole: Prefix[Any] = prefix_of(place, lambda: archive.files(settings), settings)
+        self.prefix = whole if span is None else whole.at_times(span, settings.kafka)
+        self._files = Files(archive, self.prefix, recount.database)
         self.facts: Sequence[Facts] = self._files.facts
 
     def has_grown(self) -> bool:
@@ -149,7 +198,7 @@ class ArchiveCheck:
     def verdict(self) -> Verdict:
         """The rows compared, by their records."""
         prefix = self.prefix
-        counts, records = self._files.compare(prefix)
+        counts, records = self._files.compare()
         wrong = [
             Difference(kind, record_named(record), _shown(self._expected(record)), _shown(self._files.rows_of(record)))
             for kind, record in records
@@ -176,9 +225,8 @@ def record_named(origin: Origin) -> str:
     return "{}-{} offset {}".format(*origin)
 
 
-def _own(found: Mapping[bytes, Found], expected: Mapping[bytes, Row], key: Collection[str]) -> dict[bytes, Found]:
+def _own(found: Mapping[bytes, Found], first: datetime | None, key: Collection[str]) -> dict[bytes, Found]:
     """The rows with such a key, from the first expected window on: a recount gives none before it."""
-    first = min((window.start for one in expected if (window := window_of(one))), default=None)
 
     def is_own(one: bytes) -> bool:
         window = window_of(one)

@@ -16,7 +16,9 @@ from contract.terminal import err, out
 from contract.text import utc_text
 
 if TYPE_CHECKING:
+    from audit.time_range import TimeRange
     from audit.verdict import Verdict
+    from audit.verification import Audited
     from contract.checkpoints.names import CheckpointPlace
 
 Mode = Literal["append", "update", "complete"]
@@ -25,60 +27,75 @@ Mode = Literal["append", "update", "complete"]
 def verify(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
     mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="only windows that begin at this time, UTC, or later", show_default=False)
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="only windows that end at this time, UTC, or earlier", show_default=False)
+    ] = None,
     output_format: FormatOption = "table",
 ) -> None:
     """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
     from audit.show import as_json, show
+    from audit.time_range import TimeRange
 
     if mode is not None and not query:
         msg = "--mode requires the names of queries: streamgauge verify nest-camera-stats --mode complete"
         raise StreamgaugeError(msg)
-    settings = Settings.from_environment()
-    verdicts = verdicts_of(query or [], settings, mode)
+    settings, span = Settings.from_environment(), TimeRange.of(start, end)
+    verdicts = verdicts_of(query or [], settings, mode, span)
     if output_format == "json":
         sys.stdout.write(as_json(verdicts) + "\n")
     else:
         show(verdicts, out)
-    try:
-        keep_verdicts(settings, verdicts)
-    except StreamgaugeError as error:
-        err.print(f"warning: the verdicts are not in topic verdicts: {error}")
+    if span is None:
+        try:
+            keep_verdicts(settings, verdicts)
+        except StreamgaugeError as error:
+            err.print(f"warning: the verdicts are not in topic verdicts: {error}")
     words = {one.verdict for one in verdicts}
     raise typer.Exit(1 if "wrong" in words else 2 if "not checked" in words else 0)
 
 
-def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = None) -> list["Verdict"]:
+def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = None, span: "TimeRange | None" = None) -> list["Verdict"]:
     """The verdicts on the queries of these names, or on all that have run here. mode: that they have run in, if not their own.
 
+    span: only of the rows of that time; without names, results without times are left out, with a warning.
     Raises StreamgaugeError for an unknown name, and when none of the queries has run here, or one of the names has not.
     """
     from audit.catalog import audited
     from audit.verdict import Verdict, merged
+    from audit.verification import has_times
     from audit.verification import verify as verified
-    from contract.checkpoints.contents import Checkpoint
-    from contract.checkpoints.names import REAL_TIME, checkpoints
     from contract.kafka.topic_ends import partitions_by_topic
 
-    places = [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
+    places = places_in(settings)
     everything = list(audited(settings))
     others = {place.name.query for place in places} - {one.query for one in everything}
     check_names("query", names, [*dict.fromkeys(one.query for one in everything), *others])
-    known = [replace(one, mode=mode or one.mode) for one in everything if not names or one.query in names]
-    by_source = defaultdict(list)
-    for one in known:
-        if place := _place(one.query, one.mode, places, settings):
+    by_source, without_times = defaultdict(list), []
+    for one in (replace(one, mode=mode or one.mode) for one in everything if not names or one.query in names):
+        place = placed(one, places, settings)
+        if place is None and names:
+            raise has_not_run(one, settings)
+        if place is not None and span is not None and not has_times(one):
+            without_times.append(one)
+        elif place is not None:
             by_source[one.facts.source.name].append((one, place))
-        elif names:
-            msg = f"{one.query} has not run with STREAMGAUGE_HOME {settings.home}{'' if mode is None else f' in mode {mode}'}: there is nothing to compare. Run it first, with `streamgauge run`"
-            raise StreamgaugeError(msg)
     if not places:
         msg = f"no query has run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run one first, with `streamgauge run`"
         raise StreamgaugeError(msg)
+    if without_times:
+        listed = ", ".join(one.sink for one in without_times)
+        msg = f"rows without a time of their own, which --from and --to cannot select: {listed}; verify them without a range"
+        if names:
+            raise StreamgaugeError(msg)
+        err.print(f"not verified: {msg}")
     partitions_by_topic(settings.kafka)  # fail at once if Kafka cannot be reached
     found: list[Verdict] = []
     for source, of_source in by_source.items():
-        with err.status(f"{source}: recounting from the start"):
-            found += verified(of_source, settings)
+        with err.status(f"{source}: recounting{' from the start' if span is None else ''}"):
+            found += verified(of_source, settings, span)
     found += [Verdict(name, "", problem="what it writes is not audited") for name in sorted(others) if not names or name in names]
     return [merged([one for one in found if one.query == query]) for query in dict.fromkeys(one.query for one in found)]
 
@@ -99,10 +116,24 @@ def keep_verdicts(settings: Settings, verdicts: Sequence["Verdict"]) -> None:
     write_rows(settings.kafka, VERDICTS.name, {row["query"].encode(): orjson.dumps(row) for row in rows})
 
 
-def _place(query: str, mode: str, places: Sequence["CheckpointPlace"], settings: Settings) -> "CheckpointPlace | None":
-    """The checkpoint of a query in that mode, or in real-time mode if that is set; of several versions the last. None if it has not run."""
+def places_in(settings: Settings) -> list["CheckpointPlace"]:
+    """The checkpoints of all queries that have run here."""
+    from contract.checkpoints.contents import Checkpoint
+    from contract.checkpoints.names import REAL_TIME, checkpoints
+
+    return [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
+
+
+def placed(one: "Audited", places: Sequence["CheckpointPlace"], settings: Settings) -> "CheckpointPlace | None":
+    """The checkpoint of a result's query in its mode, or in real-time mode if that is set; of several versions the last. None if it has not run."""
     from contract.checkpoints.names import REAL_TIME
 
-    modes = (REAL_TIME, mode) if settings.real_time else (mode,)
-    own = [place for place in places if place.name.query == query and place.name.mode in modes]
+    modes = (REAL_TIME, one.mode) if settings.real_time else (one.mode,)
+    own = [place for place in places if place.name.query == one.query and place.name.mode in modes]
     return max(own, key=lambda place: (-modes.index(place.name.mode), place.name.version), default=None)
+
+
+def has_not_run(one: "Audited", settings: Settings) -> StreamgaugeError:
+    """The error for a result whose query has not run."""
+    msg = f"{one.query} has not run with STREAMGAUGE_HOME {settings.home} in mode {one.mode}: there is nothing to compare. Run it first, with `streamgauge run`"
+    return StreamgaugeError(msg)

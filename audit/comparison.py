@@ -53,6 +53,7 @@ class Excuses:
     kept_for: rows of windows that ended at least this long before the newest one may have been deleted.
     lost_before: rows all of whose times are before it may have been deleted with the oldest records of the topic.
     is_real_time: whether a row may be ahead of the last committed batch by any part of the next one.
+    newest_end: the end of the newest window, if it is not among those compared.
     """
 
     unknown_lateness: AbstractSet[bytes] = frozenset()
@@ -62,6 +63,7 @@ class Excuses:
     kept_for: timedelta | None = None
     lost_before: datetime | None = None
     is_real_time: bool = False
+    newest_end: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ class Comparison:
     @cached_property
     def _newest_end(self) -> datetime | None:
         """The end of the newest window that should be there: one that was written by mistake excuses no other."""
+        if self.excuses.newest_end is not None:
+            return self.excuses.newest_end
         cut = (key for key, found in self.found.items() if self._may_be_cut(key, found, self.expected.get(key)))
         keys = {*self.expected, *self.under_way, *cut}
         return max((window.end for key in keys if (window := window_of(key))), default=None)

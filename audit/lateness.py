@@ -38,7 +38,7 @@ JUDGED = f"""
 WATERMARKS_AHEAD = """
     SELECT late_until, late_until > max(newest) OVER () AS is_beyond_all
     FROM (SELECT late_until, max({time}) AS newest FROM judged GROUP BY late_until)
-    QUALIFY late_until > coalesce(
+    QUALIFY late_until >= {since} AND late_until > coalesce(
         max(newest) OVER (ORDER BY late_until ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), TIMESTAMP '1970-01-01')
 """
 
@@ -68,5 +68,5 @@ TOTALS = f"""
         SELECT
             count(*) AS found, count(*) FILTER (lateness = {LATE}) AS late, count(*) FILTER (lateness = {UNKNOWN}) AS unknown,
             count(*) FILTER (lateness = {WRONGLY_LATE}) AS wrongly
-        FROM judged WHERE NOT is_ahead GROUP BY {{key}})
+        FROM judged WHERE NOT is_ahead AND {{condition}} GROUP BY {{key}})
 """

@@ -145,7 +145,8 @@ def kinds_of_letters(
 ) -> dict[Origin, Kind]:
     """What the letters of each record are. Those of a batch under way may be there or not; those of records that are gone are not checkable."""
     own = {one for one in expected if prefix.starts.get(one[:2], 0) <= one[2] < prefix.ends.get(one[:2], 0)}
-    return {origin: _kind(origin, expected, timestamps, found, prefix) for origin in own | found.by_origin.keys()}
+    there = {origin for origin in found.by_origin if not prefix.leaves_out(origin[:2], origin[2])}
+    return {origin: _kind(origin, expected, timestamps, found, prefix) for origin in own | there}
 
 
 def _kind(

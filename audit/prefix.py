@@ -2,19 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from audit.checkpoints import between_batches
 from audit.comparison import MOST_SHOWN, Kind
 from audit.files import END, SourceFile, lines_of, path_of_topic, source_files
+from audit.time_range import TimeRange, ms_of
 from audit.verdict import RowCounts, Verdict
 from contract import durations
 from contract.checkpoints.contents import FILES, Batch, Checkpoint, Offsets, known_batches
 from contract.checkpoints.names import REAL_TIME, CheckpointPlace
 from contract.errors import StreamgaugeError
-from contract.kafka.topic_ends import first_and_end_offsets, partitions_by_topic
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.topic_ends import first_and_end_offsets, offsets_at, partitions_by_topic
 from contract.settings import Settings
 
 T = TypeVar("T")
@@ -38,7 +42,8 @@ class Prefix(Generic[T]):
 
     committed, planned: the last batches. seen: what was found of what it writes, as its end. known: the batches, in order. first: where the
     query began. kept: the first offsets of what its source has. committed_ends: where the last committed batch ends. ends: where the batch
-    under way ends, or else the last committed one. modified_ms: of files that it has read, by the topic of their records.
+    under way ends, or else the last committed one. modified_ms: of files that it has read, by the topic of their records. is_part: whether
+    `first` and `ends` are those of a part of these records.
     """
 
     place: CheckpointPlace
@@ -52,6 +57,7 @@ class Prefix(Generic[T]):
     ends: Offsets
     modified_ms: Mapping[str, int] = field(default_factory=dict)
     of_files: Sequence[str] = ()
+    is_part: bool = False
 
     @property
     def topics(self) -> set[str]:
@@ -79,6 +85,60 @@ class Prefix(Generic[T]):
     def watermark_ms(self, number: int) -> int:
         """The watermark by which batch `number` finalizes windows; 0 if there is no such batch."""
         return next((batch.watermark_ms for batch in reversed(self.known) if batch.number == number), 0)
+
+    def since(self, time_ms: int, delay: str, skew: str) -> "Prefix[T]":
+        """Without the first batches, all of whose events are before that time.
+
+        The watermark after a batch is at least the latest event time so far, minus its delay. With a watermark for each partition, an idle one
+        can hold it back by the partition skew; in real-time mode, by any time, so that all batches stay.
+        """
+        if self.place.name.mode == REAL_TIME:
+            return self
+        skew_s = durations.seconds(skew, "STREAMGAUGE_PARTITION_SKEW") if Checkpoint(self.place.folder).sources != 1 else 0
+        margin_ms = round((durations.seconds(delay, "watermark") + skew_s) * 1000)
+        first = dict(self.first)
+        for batch, after in pairwise(self.known):
+            if after.watermark_ms + margin_ms >= time_ms:
+                break
+            first |= batch.ends
+        return replace(self, first=first)
+
+    def until(self, time_ms: int) -> "Prefix[T]":
+        """Without the last batches, in which all events up to that time are late."""
+        reached, watermark_ms = dict(self.first), 0
+        for batch in self.known:
+            if watermark_ms >= time_ms:
+                break
+            reached |= batch.ends
+            watermark_ms = batch.watermark_ms
+
+        def cut(ends: Offsets) -> Offsets:
+            return {which: min(end, reached.get(which, 0)) for which, end in ends.items()}
+
+        return replace(self, ends=cut(self.ends), committed_ends=cut(self.committed_ends))
+
+    def at_times(self, span: TimeRange, kafka: KafkaCluster) -> "Prefix[T]":
+        """From the first record that Kafka's timestamps have at the start of the span, up to the first at its end. Of files, those changed within it."""
+
+        def at(time: datetime | None) -> Mapping[tuple[str, int], int | None]:
+            if time is None:
+                return {}
+            if self.modified_ms:
+                return {which: 0 if self.modified_ms[which[0]] >= ms_of(time) else END for which in self.ends}
+            return offsets_at(kafka, self.ends, ms_of(time))
+
+        starts, ends = at(span.start), at(span.end)
+        later = {which: self.ends[which] if start is None else start for which, start in starts.items()}
+        first = {**self.first, **{which: start for which, start in later.items() if start > self.starts[which]}}
+
+        def cut(own: Offsets) -> Offsets:
+            return {which: end if (found := ends.get(which)) is None else min(end, found) for which, end in own.items()}
+
+        return replace(self, first=first, ends=cut(self.ends), committed_ends=cut(self.committed_ends), is_part=True)
+
+    def leaves_out(self, which: tuple[str, int], offset: int) -> bool:
+        """Whether the record is outside the part that this is."""
+        return self.is_part and not self.first.get(which, 0) <= offset < self.ends.get(which, 0)
 
     @property
     def notes(self) -> list[str]:

@@ -63,10 +63,11 @@ class Recount:
             if pending is not None:
                 pending.result()
 
-    def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None) -> None:
+    def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None, since_ms: int = 0) -> None:
         """Tells of each fact of `table` whether it was late. Facts outside `stretches` are left out.
 
         newest_cut_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
+        since_ms: the event time before which facts do not matter, and may be left out.
         Raises StreamgaugeError when a watermark is ahead of all facts that are left, and lost records may explain it.
         """
         rows = [
@@ -80,7 +81,7 @@ class Recount:
         self.database.register("stretches", pa.Table.from_pylist(rows, lateness.STRETCHES))
         names = {"facts": table.facts.name, "time": table.event_time}
         self.database.execute(lateness.JUDGED.format(**names))
-        ahead = self.database.execute(lateness.WATERMARKS_AHEAD.format(**names)).fetchall()
+        ahead = self.database.execute(lateness.WATERMARKS_AHEAD.format(**names, since=_timestamp(since_ms))).fetchall()
         cut_until = None if newest_cut_ms is None else timedelta(milliseconds=newest_cut_ms) + _EPOCH
         if any(is_beyond_all and (cut_until is None or late_until <= cut_until) for late_until, is_beyond_all in ahead):
             msg = "Kafka has deleted the records that moved the watermark, so it is not known whether the dropped rows were late; `streamgauge reset` recounts what is left"
@@ -94,12 +95,11 @@ class Recount:
 
         None is a deletion. until_ms: the watermark up to which windows are final, and timers have fired.
         """
-        until = timedelta(milliseconds=until_ms) + _EPOCH
         key = ", ".join(table.distinct or table.event_key)
         self.database.execute(lateness.COUNTED.format(key=key, condition=condition))
-        sql = table.sql.format(**table.parameters, until=f"TIMESTAMP '{until}'")
-        rows: Iterable[Row] = self.database.sql(sql).to_arrow_table().to_pylist()
+        rows: Iterable[Row] = self._rows(table, until_ms)
         if table.mode == "append":
+            until = timedelta(milliseconds=until_ms) + _EPOCH
             rows = [row for row in rows if _end(row) <= until]
         if table.fold is not None:
             rows = table.fold(list(rows), until_ms)
@@ -110,9 +110,15 @@ class Recount:
             found.setdefault(canonical_key(row, table.key), []).append(None if is_deletion else own)
         return found
 
-    def totals(self, table: Table) -> Mapping[str, int]:
-        """How many rows and events of the committed batches there were, and were late."""
-        (totals,) = self.database.sql(lateness.TOTALS.format(key=", ".join(table.event_key))).to_arrow_table().to_pylist()
+    def _rows(self, table: Table, until_ms: int) -> list[Row]:
+        sql = table.sql.format(**table.parameters, until=_timestamp(until_ms))
+        rows: list[Row] = self.database.sql(sql).to_arrow_table().to_pylist()
+        return rows
+
+    def totals(self, table: Table, condition: str = "true") -> Mapping[str, int]:
+        """How many rows and events of the committed batches there were that meet the condition, and were late."""
+        sql = lateness.TOTALS.format(key=", ".join(table.event_key), condition=condition)
+        (totals,) = self.database.sql(sql).to_arrow_table().to_pylist()
         return totals
 
     def _add(self, facts: Sequence[tuple[pa.Table, Sequence[Facts]]]) -> None:
@@ -124,6 +130,11 @@ class Recount:
             for one in chosen:
                 sql = one.sql.format(**one.parameters)
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {one.name} AS FROM ({sql}) LIMIT 0; INSERT INTO {one.name} {sql}")
+
+
+def _timestamp(time_ms: int) -> str:
+    """SQL: a moment in ms since 1970."""
+    return f"TIMESTAMP '{timedelta(milliseconds=time_ms) + _EPOCH}'"
 
 
 def _end(row: Row) -> datetime:

@@ -22,6 +22,7 @@ from audit.letters import DeadLetters
 from audit.prefix import Prefix
 from audit.records import records_between
 from audit.recount import Recount
+from audit.time_range import TimeRange
 from audit.verdict import Verdict
 from contract.checkpoints.contents import Offsets
 from contract.checkpoints.names import CheckpointPlace
@@ -40,14 +41,23 @@ CHECKS: Mapping[type, Callable[..., Check]] = {
 }
 
 
-def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Settings) -> list[Verdict]:
-    """The verdict on each result, which has the checkpoint of its query. All are of one source, whose records are read once."""
+def has_times(one: Audited) -> bool:
+    """Whether a result can be verified of a time range: its rows have windows, or are those of single records."""
+    return isinstance(one, DeadLetters | Archive) or (isinstance(one, Table) and not {"window", "started"}.isdisjoint(one.key))
+
+
+def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Settings, span: TimeRange | None = None) -> list[Verdict]:
+    """The verdict on each result, which has the checkpoint of its query. All are of one source, whose records are read once.
+
+    span: of the rows of that time alone; each result `has_times`.
+    """
+    of_span = {} if span is None else {"span": span}
     left, found = dict(enumerate(audited)), dict[int, Verdict]()
     for _ in range(ATTEMPTS):
         recount, checks = Recount.of(settings), dict[int, Check]()
         for number, (one, place) in left.items():
             with _noted(one, found, number):
-                checks[number] = CHECKS[type(one)](one, place, recount, settings)
+                checks[number] = CHECKS[type(one)](one, place, recount, settings, **of_span)
         try:
             records = records_between(settings, *_joined([check.prefix for check in checks.values()]))
             recount.load([facts for check in checks.values() for facts in check.facts], records)

@@ -1,16 +1,25 @@
-"""Records for the audit's recount, and what it takes from them."""
+"""Records for the audit's recount, and what it takes from them; and a broker with such records, without Java."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+import orjson
 import pyarrow as pa
+from confluent_kafka import Producer
 
 from audit.catalog import audited
+from audit.commands import verdicts_of
+from audit.prefix import Prefix
 from audit.records import SCHEMA
 from audit.recount import Recount
+from audit.time_range import TimeRange
+from contract.checkpoints.names import CheckpointName
 from contract.settings import Settings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+STATS = "nest-camera-stats"
 
 
 def result(query, topic=None, **settings):
@@ -36,3 +45,57 @@ def loaded(facts, *values, clock=NOON):
 def facts_of(query):
     """The facts from which the results of that query are made."""
     return result(query).facts
+
+
+def prefix(topic, end, seen=None):
+    """The prefix of a query that has committed all records of partition 0 up to `end`. seen: what was found of what it writes."""
+    ends = {(topic, 0): end}
+    return Prefix(None, 0, 0, seen, [], {}, {(topic, 0): 0}, ends, ends)
+
+
+def seen(camera, time="10:00:00"):
+    return orjson.dumps({"devices": {"cameras": {camera: {"last_event": {"has_person": True, "start_time": f"2026-01-01T{time}Z"}}}}})
+
+
+TEN_MS = 1_767_261_600_000
+
+
+class Kafka:
+    """A broker with empty topics, and the checkpoints of queries that have read from it. settings: of programs that use both."""
+
+    def __init__(self, home: Path) -> None:
+        self._producer = Producer({"test.mock.num.brokers": 1})
+        for topic in (STATS, "nest-logs", "dead-letters"):
+            metadata = self._producer.list_topics(topic, timeout=10)
+        (broker,) = metadata.brokers.values()
+        self.settings = replace(Settings(), kafka_bootstrap_servers=f"{broker.host}:{broker.port}", home=home)
+
+    def write(self, topic, *values, key=None, partition=0, headers=None):
+        for value in values:
+            self._producer.produce(topic, value, key, partition=partition, timestamp=TEN_MS + 5 * 3_600_000, headers=headers)
+        assert self._producer.flush(10) == 0
+
+    def write_count(self, zip_code, count, hour=10):
+        """A row of the result. count: None deletes it."""
+        window = {"end": f"2026-01-01T{hour + 1:02}:00:00Z", "start": f"2026-01-01T{hour:02}:00:00Z"}
+        key = json.dumps({"window": window, "zip_code": zip_code}, separators=(",", ":"))
+        row = None if count is None else orjson.dumps({"zip_code": zip_code, "window": window, "count": count})
+        self.write(STATS, row, key=key)
+
+    def has_run(self, query, *ends, mode, committed, watermarks=None, source="nest-logs"):
+        """The query has planned a batch up to each of these offsets, and committed so many of them. watermarks: of the plans, as hours of the day."""
+        folder = Path(str(CheckpointName(query, 1, mode).folder(self.settings)))
+        for name in ("offsets", "commits", "sources/0"):
+            (folder / name).mkdir(parents=True)
+        (folder / "metadata").write_text('{"id":"of this query"}')
+        (folder / "sources" / "0" / "0").write_text(f'v1\n{{"{source}":{{"0":0}}}}')
+        for number, (end, hour) in enumerate(zip(ends, watermarks or [0] * len(ends), strict=True)):
+            watermark_ms = hour and TEN_MS + round((hour - 10) * 3_600_000)
+            plan = ("v1", json.dumps({"batchWatermarkMs": watermark_ms}), json.dumps({source: {"0": end}}))
+            (folder / "offsets" / str(number)).write_text("\n".join(plan))
+        for number in range(committed):
+            (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+    def verdict(self, query, *span):
+        (verdict,) = verdicts_of([query], self.settings, span=TimeRange.of(*span or (None, None)))
+        return verdict

@@ -46,6 +46,20 @@ def first_and_end_offsets(kafka: KafkaCluster, partitions: Iterable[tuple[str, i
     return {which: (first[which].offset, end[which].offset) for which in first}
 
 
+def offsets_at(kafka: KafkaCluster, partitions: Iterable[tuple[str, int]], time_ms: int) -> dict[tuple[str, int], int | None]:
+    """The offset of the first record of each partition whose timestamp is `time_ms` or later; None if there is none.
+
+    Raises KafkaUnavailable when Kafka does not answer.
+    """
+    at = OffsetSpec.for_timestamp(time_ms)
+    try:
+        found = list_offsets(kafka.admin(), partitions, at, METADATA_SECONDS)
+    except (KafkaException, TimeoutError) as error:
+        msg = f"Kafka at {kafka} did not return the offsets of a time: {reason(error, METADATA_SECONDS)}"
+        raise KafkaUnavailable(msg) from error
+    return {which: one.offset if one.offset >= 0 else None for which, one in found.items()}
+
+
 def list_offsets(
     admin: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, seconds: float
 ) -> Mapping[tuple[str, int], ListOffsetsResultInfo]:

@@ -5,10 +5,9 @@ Where they differ, a test says so, and who is right by docs/values.md.
 
 import json
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
-from auditing import facts_of, loaded, result
+from auditing import facts_of, loaded, prefix, result
 from auditing import records as records_of
 from avro import V1
 from letters import reasons as told
@@ -176,10 +175,9 @@ def assert_same_archive(query, values, frame, lake):
     (folder / "_spark_metadata").mkdir()
     written = "\n".join(json.dumps({"path": path.as_uri(), "action": "add"}) for path in folder.glob("*.parquet"))
     (folder / "_spark_metadata" / "0").write_text(f"v1\n{written}")
-    files = Files(archive, archive.files(settings), recount.database)
+    files = Files(archive, prefix(archive.facts.source.name, len(values), archive.files(settings)), recount.database)
     recount.load(files.facts, [records_of(archive.facts.source.name, *values)])
-    ends = {(archive.facts.source.name, 0): len(values)}
-    counts, wrong = files.compare(SimpleNamespace(starts={}, committed_ends=ends, ends=ends))
+    counts, wrong = files.compare()
     expected = loaded(archive.facts, *values).database
     different = [(values[one[2]], files.rows_of(one), rows_of(archive, archive.facts.name, one, expected)) for _, one in wrong]
     assert not different, "\n".join(

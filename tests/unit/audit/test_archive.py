@@ -2,15 +2,15 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from types import SimpleNamespace
 
 import deltalake
 import orjson
 import pyarrow as pa
 import pytest
-from auditing import loaded, records, result
+from auditing import loaded, prefix, records, result
 from pyarrow import parquet
 
 from audit.archive import Files
@@ -37,18 +37,15 @@ def expected(query, *values):
     return loaded(rows, *map(orjson.dumps, values)).database.sql(f"FROM {rows.name}").to_arrow_table()
 
 
-def prefix(seen, end):
-    which = ("nest-logs", 0)
-    return SimpleNamespace(seen=seen, starts={which: 0}, committed_ends={which: end}, ends={which: end})
-
-
-def compared(query, lake, *values, end=None):
-    """What is found of an archive: rows by kind, the first wrong records, faults; and what reads its files."""
+def compared(query, lake, *values, end=None, since=None):
+    """What is found of an archive: rows by kind, the first wrong records, faults; and what reads its files. since: the first offset of a part."""
     settings, archive, recount = Settings(lake_uri="", home=lake.parent), result(query), Recount()
-    seen = archive.files(settings)
-    files = Files(archive, seen, recount.database)
+    committed = prefix("nest-logs", len(values) if end is None else end, archive.files(settings))
+    if since is not None:
+        committed = replace(committed, first={("nest-logs", 0): since}, is_part=True)
+    files = Files(archive, committed, recount.database)
     recount.load(files.facts, [records("nest-logs", *map(orjson.dumps, values))])
-    counts, wrong = files.compare(prefix(seen, len(values) if end is None else end))
+    counts, wrong = files.compare()
     return counts, wrong, files.faults, files
 
 
@@ -102,6 +99,14 @@ def test_what_an_archive_holds_lacks_and_has_too_much_is_told_by_record(query, w
     assert (dict(counts), faults) == ({"missing": 1, "equal": 1, "different": 1}, [])
     assert wrong == [("missing", ("nest-logs", 0, 0)), ("different", ("nest-logs", 0, 2))]
     assert ([row["name"] for row in files.rows_of(wrong[1][1])], files.rows_of(wrong[0][1])) == (["at 3"], [])
+
+
+@pytest.mark.parametrize(("query", "write"), [("nest-archive", write_parquet), ("nest-archive-delta", write_delta)])
+def test_of_a_part_of_the_records_no_other_row_is_compared(query, write, tmp_path):
+    lake = tmp_path / "lake"
+    write(lake, expected("nest-archive", *cameras(1, 2, 3, 4)))
+    found = [dict(compared(query, lake, *cameras(*names), since=1, end=3)[0]) for names in ((0, 2, 3, 0), (1, 0, 3, 4))]
+    assert found == [{"equal": 2}, {"equal": 1, "different": 1}]
 
 
 def test_a_delta_table_holds_what_its_log_has_not_removed_after_a_checkpoint_too(tmp_path):

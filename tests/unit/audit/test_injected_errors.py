@@ -3,13 +3,14 @@
 import hashlib
 import os
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from types import SimpleNamespace
 
 import orjson
 import pytest
-from auditing import loaded, result
+from auditing import loaded, prefix, result
 
 from audit.checkpoints import Stretch
 from audit.comparison import Comparison
@@ -129,16 +130,18 @@ def test_a_lost_letter_one_too_many_one_with_another_reason_and_one_with_other_b
     rng = random.Random(2)
     values = [orjson.dumps(trip(rng, number)) if number % 3 else b"broken %d" % number for number in range(NUMBER)]
     expected, timestamps = expected_letters(loaded(letters.facts, *values, clock=START + timedelta(days=2)).database, letters)
-    ends = {("nyc-taxi", 0): NUMBER}
-    prefix = SimpleNamespace(starts={}, committed_ends=ends, ends=ends)
     right = {origin: [Letter(one.headers, one.digest, one.reasons[:1])] for origin, one in expected.items()}
     assert len(right) == NUMBER // 3
 
     def kinds(by_origin):
-        found = kinds_of_letters(expected, timestamps, Letters(by_origin, None), prefix)
+        found = kinds_of_letters(expected, timestamps, Letters(by_origin, None), prefix("nyc-taxi", NUMBER))
         return {origin: kind for origin, kind in found.items() if kind != "equal"}
 
     assert kinds(right) == {}
+    part = replace(prefix("nyc-taxi", 60), first={("nyc-taxi", 0): 30}, is_part=True)
+    assert set(kinds_of_letters(expected, timestamps, Letters(right, None), part)) == {
+        ("nyc-taxi", 0, offset) for offset in range(30, 60, 3)
+    }
     for origin in rng.choices(sorted(right), k=TIMES):
         (own,), other = right[origin], ("nyc-taxi", 0, rng.randrange(NUMBER // 3) * 3 + 1)
         assert kinds({one: letter for one, letter in right.items() if one != origin}) == {origin: "missing"}

@@ -1,69 +1,18 @@
 """Verdicts on what is in Kafka: topics and checkpoints in, verdicts out. The broker is the one that librdkafka has for tests, without Java."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
-import orjson
 import pytest
-from confluent_kafka import Producer
+from auditing import STATS, Kafka, seen
 
-from audit.commands import verdicts_of
-from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
-from contract.settings import Settings
 
-STATS, LETTERS = "nest-camera-stats", "nest-dead-letters"
-WINDOW = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}
-TEN_MS = 1_767_261_600_000
-
-
-class Kafka:
-    """A broker with empty topics, and the checkpoints of queries that have read from it. settings: of programs that use both."""
-
-    def __init__(self, home: Path) -> None:
-        self._producer = Producer({"test.mock.num.brokers": 1})
-        for topic in (STATS, "nest-logs", "dead-letters"):
-            metadata = self._producer.list_topics(topic, timeout=10)
-        (broker,) = metadata.brokers.values()
-        self.settings = replace(Settings(), kafka_bootstrap_servers=f"{broker.host}:{broker.port}", home=home)
-
-    def write(self, topic, *values, key=None, partition=0):
-        for value in values:
-            self._producer.produce(topic, value, key, partition=partition, timestamp=TEN_MS + 3_600_000)
-        assert self._producer.flush(10) == 0
-
-    def write_count(self, zip_code, count):
-        """A row of the result. count: None deletes it."""
-        key = json.dumps({"window": dict(sorted(WINDOW.items())), "zip_code": zip_code}, separators=(",", ":"))
-        row = None if count is None else orjson.dumps({"zip_code": zip_code, "window": WINDOW, "count": count})
-        self.write(STATS, row, key=key)
-
-    def has_run(self, query, *ends, mode, committed):
-        """The query has planned a batch up to each of these offsets, and committed so many of them."""
-        folder = Path(str(CheckpointName(query, 1, mode).folder(self.settings)))
-        for name in ("offsets", "commits", "sources/0"):
-            (folder / name).mkdir(parents=True)
-        (folder / "metadata").write_text('{"id":"of this query"}')
-        (folder / "sources" / "0" / "0").write_text('v1\n{"nest-logs":{"0":0}}')
-        for number, end in enumerate(ends):
-            plan = ("v1", '{"batchWatermarkMs":0}', json.dumps({"nest-logs": {"0": end}}))
-            (folder / "offsets" / str(number)).write_text("\n".join(plan))
-        for number in range(committed):
-            (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
-
-    def verdict(self, query):
-        (verdict,) = verdicts_of([query], self.settings)
-        return verdict
+LETTERS = "nest-dead-letters"
 
 
 @pytest.fixture
 def kafka(tmp_path):
     return Kafka(tmp_path)
-
-
-def seen(camera, time="10:00:00"):
-    return orjson.dumps({"devices": {"cameras": {camera: {"last_event": {"has_person": True, "start_time": f"2026-01-01T{time}Z"}}}}})
 
 
 def test_a_table_is_right_if_it_holds_what_its_records_give_and_else_the_row_is_named(kafka):
@@ -120,3 +69,22 @@ def test_a_query_that_nobody_audits_is_not_checked_and_one_that_has_not_run_is_a
     assert kafka.verdict("somebodys-query").problem == "what it writes is not audited"
     with pytest.raises(StreamgaugeError, match="nest-camera-stats has not run with STREAMGAUGE_HOME"):
         kafka.verdict(STATS)
+
+
+def test_of_a_time_range_its_windows_are_compared_and_the_records_read_that_matter_for_them(kafka):
+    times = ["10:30:00", "11:30:00", "12:30:00", "11:59:59", "13:30:00", "11:10:00", "14:30:00"]
+    kafka.write("nest-logs", *(seen(f"camera-{number}", time) for number, time in enumerate(times)))
+    # Each batch but the last has one record; its watermark is 10 minutes behind the newest record before it. A batch drops by that of the one before.
+    kafka.has_run(
+        STATS, 1, 2, 3, 4, 5, 7, mode="update", committed=5, watermarks=[0, 10 + 1 / 3, 11 + 1 / 3, 12 + 1 / 3, 12 + 1 / 3, 13 + 1 / 3]
+    )
+    for hour, count in ((10, 9), (11, 2), (12, 9), (13, 9)):
+        kafka.write_count("unknown", count, hour)
+    found = kafka.verdict(STATS, "2026-01-01T11:00", "2026-01-01T12:00")
+    assert (found.verdict, found.rows.by_kind["compared"], found.records) == ("right", 1, 3), "the second to the fourth"
+    assert kafka.verdict(STATS, "2026-01-01T10:59", "2026-01-01T12:59").rows.by_kind["compared"] == 1, "windows within it"
+    assert [one.found["count"] for one in kafka.verdict(STATS, "2026-01-01T12:00", None).differences] == [9, 9]
+    assert kafka.verdict(STATS, None, "2026-01-01T11:00").rows.different == 1
+    kafka.write_count("unknown", 3, 11)
+    (different,) = kafka.verdict(STATS, "2026-01-01T11:00", "2026-01-01T12:00").differences
+    assert different.expected["count"] == 2, "the last but one is late"
