@@ -36,7 +36,8 @@ class Table:
     query: the query that writes it. facts: those that count. event_time: their column by which lateness is told. event_key: their columns that
     tell two events apart, of which each counts once.
     sql: over `counted`, the facts that were in time, each event once. Returns the columns of a row, times as text; and `ends`, if windows do not
-    end with whole seconds. {name} is a parameter, {until} the watermark up to which timers have fired.
+    end with whole seconds. {name} is a parameter, {until} the watermark up to which timers have fired. {facts} follows the columns where facts
+    become a row: for `streamgauge why`, it adds column `facts`, those that the row is made of.
     distinct: the columns of facts that tell two of them apart, if that is not the event key.
     fold: makes the rows of those of `sql`, up to the watermark `until_ms`: in the order in which they are written, the last of a key counts, and one
     of key columns only deletes.

@@ -1,4 +1,4 @@
-"""The command `streamgauge verify`."""
+"""The commands `streamgauge verify` and `streamgauge why`."""
 
 import sys
 from collections import defaultdict
@@ -16,6 +16,7 @@ from contract.terminal import err, out
 from contract.text import utc_text
 
 if TYPE_CHECKING:
+    from audit.audited import Table
     from audit.time_range import TimeRange
     from audit.verdict import Verdict
     from audit.verification import Audited
@@ -55,6 +56,55 @@ def verify(
             err.print(f"warning: the verdicts are not in topic verdicts: {error}")
     words = {one.verdict for one in verdicts}
     raise typer.Exit(1 if "wrong" in words else 2 if "not checked" in words else 0)
+
+
+def why(
+    table: Annotated[str, typer.Argument(help="a result topic, or the query that writes it")],
+    key: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="the row's key: columns as zip_code=94016, values alone, or JSON; as much of it as names one row", show_default=False
+        ),
+    ] = None,
+    mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="how many records of each kind to list")] = 10,
+    with_late: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--late/--no-late", help="read on after the row was final, for late records; or not, which is faster")
+    ] = True,
+    output_format: FormatOption = "table",
+) -> None:
+    """Show the records behind a row of a result table: counted, repeated and late ones. Exit code 1 if the row is wrong."""
+    from audit.show_why import as_json, show, show_keys
+    from audit.why import SeveralRows
+    from audit.why import why as explained
+
+    settings = Settings.from_environment()
+    chosen = table_named(table, settings, mode)
+    if (place := placed(chosen, places_in(settings), settings)) is None:
+        raise has_not_run(chosen, settings)
+    try:
+        with err.status(f"{chosen.topic.name}: reading the records behind the row"):
+            found = explained(chosen, place, key or [], settings, limit=limit, with_late=with_late)
+    except SeveralRows as several:
+        if output_format == "table":
+            show_keys(several.keys, out)
+        raise
+    if output_format == "json":
+        sys.stdout.write(as_json(found) + "\n")
+    else:
+        show(found, out)
+    raise typer.Exit(1 if found.is_wrong else 0)
+
+
+def table_named(name: str, settings: Settings, mode: str | None = None) -> "Table":
+    """The result table of that topic, or that query. Raises StreamgaugeError if there is none."""
+    from audit.audited import Table
+    from audit.catalog import audited
+
+    tables = [one for one in audited(settings) if isinstance(one, Table)]
+    by_name = {one.query: one for one in reversed(tables)} | {one.topic.name: one for one in tables}
+    check_names("audited result table", [name], sorted(by_name))
+    return replace(by_name[name], mode=mode or by_name[name].mode)
 
 
 def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = None, span: "TimeRange | None" = None) -> list["Verdict"]:

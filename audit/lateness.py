@@ -26,7 +26,7 @@ STRETCHES = pa.schema(
 JUDGED = f"""
     CREATE OR REPLACE TEMP TABLE judged AS
     SELECT
-        facts.*, is_ahead, late_until,
+        facts.*, facts.rowid AS fact, is_ahead, late_until,
         CASE WHEN {{time}} <= late_until THEN {LATE} WHEN {{time}} > in_time_after THEN {IN_TIME} ELSE {UNKNOWN} END AS lateness
     FROM {{facts}} AS facts
     ASOF JOIN stretches ON
@@ -58,6 +58,12 @@ COUNTED = f"""
     CREATE OR REPLACE TEMP VIEW counted AS
     SELECT DISTINCT ON ({{key}}) * FROM judged WHERE lateness <> {LATE} AND {{condition}}
 """
+
+ALL = """
+    CREATE OR REPLACE TEMP VIEW counted AS
+    SELECT * FROM judged WHERE {condition}
+"""
+"""As COUNTED, with late facts and repeated ones."""
 
 TOTALS = f"""
     SELECT

@@ -110,8 +110,13 @@ class Recount:
             found.setdefault(canonical_key(row, table.key), []).append(None if is_deletion else own)
         return found
 
-    def _rows(self, table: Table, until_ms: int) -> list[Row]:
-        sql = table.sql.format(**table.parameters, until=_timestamp(until_ms))
+    def with_facts(self, table: Table, until_ms: int, condition: str, view: str = lateness.COUNTED) -> list[Row]:
+        """The rows of a table's SQL, each with the facts that it is made of: their numbers in `judged`. view: makes `counted`."""
+        self.database.execute(view.format(key=", ".join(table.distinct or table.event_key), condition=condition))
+        return self._rows(table, until_ms, ", list(fact) AS facts")
+
+    def _rows(self, table: Table, until_ms: int, facts: str = "") -> list[Row]:
+        sql = table.sql.format(**table.parameters, until=_timestamp(until_ms), facts=facts)
         rows: list[Row] = self.database.sql(sql).to_arrow_table().to_pylist()
         return rows
 

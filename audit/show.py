@@ -26,7 +26,7 @@ _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}
 def as_json(verdicts: Sequence[Verdict]) -> str:
     """A JSON array with one object per query."""
     found = [{**asdict(one), "verdict": one.verdict, "rows": one.rows.by_kind} for one in verdicts]
-    return orjson.dumps(found, default=_plain).decode()
+    return orjson.dumps(found, default=plain).decode()
 
 
 def show(verdicts: Sequence[Verdict], console: Console) -> None:
@@ -75,8 +75,8 @@ def _differences(differences: Sequence[Difference], rows: RowCounts, expected_in
     for difference in differences:
         lines.append(f"{difference.kind} {difference.where}")
         expected, found = _what_differs(difference.expected, difference.found)
-        lines.append(f"    {expected_in:15}  {_row(expected)}")
-        lines.append(f"    {found_in:15}  {_row(found)}")
+        lines.append(f"    {expected_in:15}  {row_text(expected)}")
+        lines.append(f"    {found_in:15}  {row_text(found)}")
     if rows.wrong > len(differences):
         lines.append(f"... and {rows.wrong - len(differences):,} more")
     return lines
@@ -112,12 +112,14 @@ def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401
     return {name: expected.get(name) for name in names}, {name: found.get(name) for name in names}
 
 
-def _row(row: Any) -> str:  # noqa: ANN401 - a row, or nothing
+def row_text(row: Any) -> str:  # noqa: ANN401 - a row, or nothing
+    """A row, or a part of one, on one line."""
     if row is None:
         return "no such row"
-    text = f"not readable: {row.reason}" if isinstance(row, Unreadable) else orjson.dumps(row, default=_plain).decode()
+    text = f"not readable: {row.reason}" if isinstance(row, Unreadable) else orjson.dumps(row, default=plain).decode()
     return text if len(text) <= MAX_ROW_CHARACTERS else f"{text[:MAX_ROW_CHARACTERS]} ..."
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """What JSON has for a value that is no JSON."""
     return float(value) if isinstance(value, Decimal) else str(value)

@@ -61,15 +61,15 @@ SIGHTINGS = """
 """
 
 CAMERA_STATS = """
-    SELECT coalesce(zip_code, 'unknown') AS zip_code, hour_of(start_time) AS "window", count(*) AS count
+    SELECT coalesce(zip_code, 'unknown') AS zip_code, hour_of(start_time) AS "window", count(*) AS count{facts}
     FROM counted LEFT JOIN device_locations USING (device_id)
     GROUP BY ALL
 """
 
 CROWDS = """
-    SELECT zip_code, "window", {crowd} AS crowd, utc(times[{crowd}]) AS reached_at
+    SELECT * EXCLUDE (times), {crowd} AS crowd, utc(times[{crowd}]) AS reached_at
     FROM (
-        SELECT coalesce(zip_code, 'unknown') AS zip_code, hour_of(start_time) AS "window", list(start_time ORDER BY start_time) AS times
+        SELECT coalesce(zip_code, 'unknown') AS zip_code, hour_of(start_time) AS "window", list(start_time ORDER BY start_time) AS times{facts}
         FROM counted LEFT JOIN device_locations USING (device_id)
         GROUP BY ALL)
     WHERE len(times) >= {crowd}
@@ -77,10 +77,9 @@ CROWDS = """
 
 ACTIVITY = """
     SELECT
-        device_id, coalesce(zip_code, 'unknown') AS zip_code, utc(first_activity) AS first_activity, utc(last_activity) AS last_activity,
-        sightings
+        * REPLACE (coalesce(zip_code, 'unknown') AS zip_code, utc(first_activity) AS first_activity, utc(last_activity) AS last_activity)
     FROM (
-        SELECT device_id, min(seen_at) AS first_activity, max(seen_at) AS last_activity, count(*) AS sightings
+        SELECT device_id, min(seen_at) AS first_activity, max(seen_at) AS last_activity, count(*) AS sightings{facts}
         FROM (
             SELECT *, count_if(is_first) OVER (PARTITION BY device_id ORDER BY seen_at DESC) AS session
             FROM (

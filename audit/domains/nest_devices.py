@@ -59,7 +59,7 @@ TEMPERATURES = """
     SELECT
         structure_id, hour_of(last_connection) AS "window", count(*) AS readings,
         mean(sum(ambient_temperature_c), count(*), 2) AS ambient_temperature_c_avg,
-        min(ambient_temperature_c) AS ambient_temperature_c_min, max(ambient_temperature_c) AS ambient_temperature_c_max
+        min(ambient_temperature_c) AS ambient_temperature_c_min, max(ambient_temperature_c) AS ambient_temperature_c_max{facts}
     FROM counted
     GROUP BY ALL
 """
@@ -78,7 +78,7 @@ ALARM_ALERTS = """
     SELECT
         device_id, structure_id, alarm, state, hour_of(last_connection) AS "window", hour_of(last_connection).start AS time,
         CASE WHEN state = 'emergency' THEN 'error' ELSE 'warning' END AS level, 'nest-alarms' AS query,
-        format('{{}}: {{}}, {{}} of {{}}', alarm, state, device_id, structure_id) AS what, '' AS detail
+        format('{{}}: {{}}, {{}} of {{}}', alarm, state, device_id, structure_id) AS what, '' AS detail{facts}
     FROM counted
     GROUP BY ALL
 """

@@ -42,7 +42,7 @@ BOROUGH_STATS = f"""
     SELECT
         coalesce(Borough, 'Unknown') AS borough, hour_from(start) AS "window", count(*) AS trips,
         CAST(sum(passengers) AS DOUBLE) / count(passengers) AS passenger_count_avg,
-        {", ".join(f"sum({name}) AS {name}_sum, mean(sum({name}), count({name}), 6) AS {name}_avg" for name in MEASURES)}
+        {", ".join(f"sum({name}) AS {name}_sum, mean(sum({name}), count({name}), 6) AS {name}_avg" for name in MEASURES)}{{facts}}
     FROM (SELECT *, unnest(windows(dropoff, 3600000000, {{slide_us}})) AS start FROM counted)
     LEFT JOIN taxi_zone_lookup ON LocationID = pickup_id
     GROUP BY ALL
@@ -51,7 +51,7 @@ BOROUGH_STATS = f"""
 FLOWS = """
     SELECT
         coalesce(pickup.Borough, 'Unknown') AS pickup_borough, coalesce(dropoff.Borough, 'Unknown') AS dropoff_borough,
-        hour_of(counted.dropoff) AS "window", count(*) AS trips
+        hour_of(counted.dropoff) AS "window", count(*) AS trips{facts}
     FROM counted
     LEFT JOIN taxi_zone_lookup AS pickup ON pickup.LocationID = pickup_id
     LEFT JOIN taxi_zone_lookup AS dropoff ON dropoff.LocationID = dropoff_id
@@ -66,7 +66,7 @@ SESSIONS = f"""
         zone_id, coalesce(Borough, 'Unknown') AS borough, coalesce("Zone", 'Unknown') AS zone,
         window_from(min(dropoff), epoch_us(max(dropoff)) - epoch_us(min(dropoff)) + {SESSION_GAP_US}) AS "window", count(*) AS trips,
         sum(fare_amount) AS fare_amount_sum, sum(total_amount) AS total_amount_sum,
-        max(dropoff) + to_microseconds({SESSION_GAP_US}) AS ends
+        max(dropoff) + to_microseconds({SESSION_GAP_US}) AS ends{{facts}}
     FROM (
         SELECT *, count_if(is_first) OVER (PARTITION BY zone_id ORDER BY dropoff) AS session
         FROM (

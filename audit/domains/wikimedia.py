@@ -53,15 +53,15 @@ EDITS = f"""
 """
 
 EDIT_STATS = """
-    SELECT window_from(start, {length_us}) AS "window", requested_by, count(*) AS counts
-    FROM (SELECT requested_by, unnest(windows(edited_at, {length_us}, {slide_us})) AS start FROM counted)
+    SELECT window_from(start, {length_us}) AS "window", requested_by, count(*) AS counts{facts}
+    FROM (SELECT *, unnest(windows(edited_at, {length_us}, {slide_us})) AS start FROM counted)
     GROUP BY ALL
 """
 
 WIKI_STATS = """
     SELECT
         wiki, namespace, window_from(date_trunc('minute', edited_at), 60000000) AS "window", count(*) AS edits,
-        sum(greatest(bytes, 0)) AS bytes_added, sum(greatest(-bytes, 0)) AS bytes_removed
+        sum(greatest(bytes, 0)) AS bytes_added, sum(greatest(-bytes, 0)) AS bytes_removed{facts}
     FROM counted
     GROUP BY ALL
 """
@@ -73,7 +73,7 @@ EDITOR_SESSIONS = f"""
     SELECT
         "user", window_from(min(edited_at), epoch_us(max(edited_at)) - epoch_us(min(edited_at)) + {SESSION_GAP_US}) AS "window",
         count(*) AS edits, sum(greatest(bytes, 0)) AS bytes_added, sum(greatest(-bytes, 0)) AS bytes_removed,
-        max(edited_at) + to_microseconds({SESSION_GAP_US}) AS ends
+        max(edited_at) + to_microseconds({SESSION_GAP_US}) AS ends{{facts}}
     FROM (
         SELECT *, count_if(is_first) OVER (PARTITION BY "user" ORDER BY edited_at) AS session
         FROM (

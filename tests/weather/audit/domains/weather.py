@@ -25,7 +25,7 @@ REASONS = f"""
 """
 
 STATS = """
-    SELECT coalesce(city, 'unknown') AS city, hour_of(time) AS "window", count(*) AS readings, mean(sum(celsius), count(celsius), 5) AS celsius_avg
+    SELECT coalesce(city, 'unknown') AS city, hour_of(time) AS "window", count(*) AS readings, mean(sum(celsius), count(celsius), 5) AS celsius_avg{facts}
     FROM counted LEFT JOIN weather_stations USING (station)
     GROUP BY ALL
 """
