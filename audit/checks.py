@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from audit.archive import Archive, Files, Origin, rows_of
@@ -16,7 +16,7 @@ from audit.letters import DeadLetters, expected_letters, kinds_of_letters, lette
 from audit.prefix import Prefix, prefix_of
 from audit.records import records_between
 from audit.recount import Recount
-from audit.result_topic import Held, ends_of, held
+from audit.result_topic import ends_of, held
 from audit.time_range import TimeRange, ms_of
 from audit.verdict import Lateness, Verdict
 from audit.versions import beside
@@ -55,6 +55,8 @@ class TableCheck:
         self._skew = table.skew or settings.partition_skew
         self.facts: Sequence[Facts] = [table.facts]
         self.prefix: Prefix[Any] = prefix_of(place, partial(ends_of, table.topic, settings), settings)
+        # At once: until the source is read, Kafka may have compacted away many rows because of newer ones.
+        self.held = held(table, self.prefix.seen, settings)
         self.narrow(span or TimeRange())
 
     def narrow(self, span: TimeRange, *, to_the_end: bool = False) -> None:
@@ -87,11 +89,6 @@ class TableCheck:
             faults=faults,
             beside=beside(self._table, self.held, self._settings) if self._table.current is not None and self._is_whole else None,
         )
-
-    @cached_property
-    def held(self) -> Held:
-        """What the topic has."""
-        return held(self._table, self.prefix.seen, self._settings)
 
     def compared(self) -> tuple[Comparison, Lateness]:
         """The rows within the span, and how late their events were. The facts are in the database."""

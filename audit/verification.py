@@ -5,8 +5,8 @@ committed batch N therefore fixes a prefix of the source topic. A result topic h
 the batch under way gives, if there is one: then each key has its row of E(N) or its row of E(N + 1), where "no row" is a row as any other. Both
 are recounted, as the plan of batch N + 1 fixes its offsets.
 
-**The topic** is read up to its end L, which is asked for between N and the plan of N + 1. Kafka may compact away a record below L because of
-a newer one above: if a row is wrong and the topic has grown, the comparison starts over.
+**The topic** is read at once, up to its end L, which is asked for between N and the plan of N + 1. Kafka may compact away a record below L because
+of a newer one above: if a row is wrong and the topic has grown, the comparison starts over.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
