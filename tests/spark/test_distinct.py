@@ -1,5 +1,7 @@
 """The archives with each event once: which rows are the same event, and which of them stays."""
 
+import re
+
 import orjson
 import pytest
 from avro import V1, change, in_wire_format
@@ -95,6 +97,13 @@ class TestChanges:
     def test_changes_without_an_id_stay_apart(self, distinct):
         values = [avro(1, meta={"id": text, "dt": "", "domain": "", "offset": 0}) for text in ("", "")]
         assert offsets(distinct("wikimedia-archive", *values), "kafka_offset") == [0, 1]
+
+    def test_no_filter_names_every_text_of_a_change(self, distinct, capsys):
+        """Spark's constraint propagation doubles such a filter for each text that is a column."""
+        distinct("wikimedia-archive", avro(1)).explain()
+        conditions = re.findall(r"Filter (.*)", capsys.readouterr().out)
+        assert conditions
+        assert not [one for one in conditions if "concat_ws" in one]
 
 
 @pytest.mark.parametrize("archive", ["taxi-archive-delta", "wikimedia-archive-delta"])
