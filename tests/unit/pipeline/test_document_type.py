@@ -1,4 +1,4 @@
-"""Documents in, the columns of a new table out."""
+"""Documents in, the columns of a new table out. tests/spark/test_document_type.py compares them with those that Spark finds."""
 
 import json
 
