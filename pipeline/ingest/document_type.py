@@ -41,7 +41,7 @@ class DocumentType:
             document = json.loads(value, parse_int=_Number, parse_float=_Number, object_pairs_hook=_object)
         except (ValueError, RecursionError):
             return False
-        if not isinstance(document, dict) or _levels(document) > MAX_LEVELS:
+        if not isinstance(document, dict) or _is_deeper(document, MAX_LEVELS):
             return False
         self._seen = _merged(self._seen, _kind(document, rounded=None))
         self._unrounded = _merged(self._unrounded, _kind(document, rounded=_STRING))
@@ -63,9 +63,13 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _levels(value: Any) -> int:  # noqa: ANN401 - any JSON value
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if inner is None else 1 + max(map(_levels, inner), default=0)
+def _is_deeper(document: dict[str, Any], levels: int) -> bool:
+    """Whether its objects and arrays are nested deeper; Python's own stack may not reach so far."""
+    of_level: list[Any] = [document]
+    for _ in range(levels):
+        inner = (value for outer in of_level for value in (outer.values() if isinstance(outer, dict) else outer))
+        of_level = [value for value in inner if isinstance(value, dict | list)]
+    return bool(of_level)
 
 
 def _kind(value: Any, *, rounded: _Kind) -> _Kind:  # noqa: ANN401 - any JSON value

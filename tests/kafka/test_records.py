@@ -6,7 +6,6 @@ import uuid
 import pytest
 from avro import V1, V2, change, serialized
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from plain import write_topic
 from running import one_line_error, streamgauge, succeed
 
@@ -60,10 +59,10 @@ def test_it_begins_at_a_time(settings, topic):
 def test_a_topic_that_is_deleted_while_it_is_followed_is_one_line(settings, topic, monkeypatch):
     monkeypatch.setattr(reader, "CHECK_SECONDS", 0)
     write_topic(settings, topic, [b"there"], to=0)
-    followed = TopicRecords(settings.kafka, topic, Start.of("beginning"))
+    followed, admin = TopicRecords(settings.kafka, topic, Start.of("beginning")), settings.kafka.admin()
     with followed.opened():
         assert [message.value() for message in followed.present()] == [b"there"]
-        AdminClient({"bootstrap.servers": settings.bootstrap_servers}).delete_topics([topic])[topic].result(60)
+        admin.delete_topics([topic])[topic].result(60)
         with pytest.raises(StreamgaugeError, match=topic):
             next(followed.arriving())
 
