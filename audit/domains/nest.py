@@ -87,7 +87,7 @@ ACTIVITY = """
                 FROM (SELECT *, date_trunc('millisecond', start_time) AS seen_at FROM counted)))
         WHERE session = 1
         GROUP BY device_id)
-    LEFT JOIN device_locations USING (device_id)
+    LEFT JOIN (SELECT device_id, zip_code FROM device_locations) USING (device_id)
     WHERE epoch_us(last_activity) + {timeout_us} >= epoch_us({until})
 """
 
