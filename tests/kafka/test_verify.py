@@ -18,10 +18,13 @@ from plain import dropped, folded, one_camera, write_topic
 from running import streamgauge
 from verifying import differences, run_once, verified, write
 
+from audit.commands import verdicts_of
 from audit.records import records_between
+from audit.time_range import TimeRange, ms_of
 from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import first_and_end_offsets
+from contract.windows import utc
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATS = "nest-camera-stats"
@@ -208,6 +211,37 @@ def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(fresh
     assert "v1-append" in found.notes[0]
 
 
+def test_of_a_time_range_windows_are_compared_by_their_times_and_letters_and_archives_by_those_of_records(fresh):
+    # Kafka would delete what is older than the retention.
+    begun = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=8)
+    for hour in range(5):
+        for value in (one_camera("cam", begun + timedelta(hours=hour, minutes=30)), b"broken"):
+            write(fresh, "nest-logs", None, value, partition=0, timestamp=ms_of(begun + timedelta(hours=hour, minutes=40)))
+    names = (STATS, "nest-archive", "nest-dead-letters")
+    run_once(fresh, *names, max_offsets_per_trigger=1)
+    write(
+        fresh,
+        STATS,
+        f'{{"window":{{"end":"{utc(begun + timedelta(hours=5))}","start":"{utc(begun + timedelta(hours=4))}"}},"zip_code":"x"}}',
+        b"{}",
+    )
+    write(fresh, "dead-letters", orjson.dumps({"offset": 8, "partition": 0, "topic": "nest-logs"}), b"by hand")
+    span = TimeRange(begun + timedelta(hours=1), begun + timedelta(hours=3))
+    found = {one.query: one for one in verdicts_of(names, fresh, span=span)}
+    assert {name: (one.verdict, one.rows.equal) for name, one in found.items()} == {
+        STATS: ("right", 2),
+        "nest-archive": ("right", 2),
+        "nest-dead-letters": ("right", 2),
+    }, found
+    assert found["nest-archive"].records == 4
+    later = TimeRange(begun + timedelta(hours=4))
+    assert {one.query: one.verdict for one in verdicts_of(names, fresh, span=later)} == {
+        STATS: "wrong",
+        "nest-archive": "right",
+        "nest-dead-letters": "wrong",
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -215,6 +249,7 @@ def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(fresh
         (("--mode", "complete"), "--mode requires the names of queries"),
         ((STATS, "--mode", "often"), "'often' is not one of 'append', 'update', 'complete'"),
         ((STATS,), "nest-camera-stats has not run"),
+        (("--from", "yesterday"), "--from is 'yesterday'; expected a date and time"),
         ((), "no query has run"),
     ],
 )
