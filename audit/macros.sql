@@ -33,7 +33,7 @@ CREATE MACRO as_texts(json) AS CASE WHEN json LIKE '[%' THEN json ->> '$[*]' END
 
 CREATE MACRO as_object(json) AS CASE WHEN is_object(json) THEN json END;
 
--- A text; if it is JSON, without blanks, without zeros at the end of a fraction, and numbers that are strings as numbers.
+-- A text. If it is JSON: without white space and trailing zeros, and with numbers for strings that hold a number.
 CREATE MACRO canonical(text) AS CASE WHEN json_valid(text) THEN
     regexp_replace(regexp_replace(regexp_replace(CAST(json(text) AS VARCHAR),
         '"(-?\d+(\.\d+)?([eE][-+]?\d+)?)"', '\1', 'g'), '(\d)\.0+\b', '\1', 'g'), '(\.\d*[1-9])0+\b', '\1', 'g')

@@ -6,8 +6,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 _MAY_BE_LOST = r"[0-9][0-9.]{15}|[eE][+-]?[0-9]{3}"
-_NUMBER, _WHOLE = r"\A-?[0-9]", r"\A-?[0-9]{1,38}\z"
 _MOST_DIGITS = 38
+_NUMBER, _WHOLE = r"\A-?[0-9]", rf"\A-?[0-9]{{1,{_MOST_DIGITS}}}\z"
 _BETWEEN_TOKENS = r"(?<=[\s,:\[\]{}])|(?=[\s,:\[\]{}])"
 _BACKSLASH, _QUOTE = (r"\\", "\x01"), (r"\"", "\x02")
 """Escapes within strings, and characters that no JSON text has."""
@@ -24,8 +24,8 @@ def is_lost(number: Column) -> Column:
 
 
 def is_long(number: Column) -> Column:
-    """Whether the number has more digits than a decimal has, be they zeros."""
-    return F.length(F.regexp_replace(number, r"[eE].*|[-.]", "")) > _MOST_DIGITS
+    """Whether the number has more digits than a decimal holds, zeros included."""
+    return F.length(_all_digits(number)) > _MOST_DIGITS
 
 
 def as_text(document: Column, condition: Callable[[Column], Column]) -> Column:
@@ -56,4 +56,8 @@ def may_be_lost(document: Column) -> Column:
 
 def _digits(number: Column) -> Column:
     """Its significant digits, without sign, point, exponent and the zeros at both ends."""
-    return F.regexp_replace(F.regexp_replace(number, r"[eE].*|[-.]", ""), r"\A0+|0+\z", "")
+    return F.regexp_replace(_all_digits(number), r"\A0+|0+\z", "")
+
+
+def _all_digits(number: Column) -> Column:
+    return F.regexp_replace(number, r"[eE].*|[-.]", "")
