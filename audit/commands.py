@@ -73,7 +73,7 @@ def why(
     ] = True,
     output_format: FormatOption = "table",
 ) -> None:
-    """Show the records behind a row of a result table: counted, repeated and late ones. Exit code 1 if the row is wrong."""
+    """Show the records behind a row of a result table. These are counted, repeated and late ones. Exit code 1 if the row is wrong."""
     from audit.show_why import as_json, show, show_keys
     from audit.why import SeveralRows
     from audit.why import why as explained

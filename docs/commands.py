@@ -37,8 +37,15 @@ def _parameters(command: Any) -> Iterator[str]:  # noqa: ANN401 - typer's own
     for one in command.params:
         if one.help and one.name != "help":
             names = [one.name.upper()] if one.param_type_name == "argument" else [*one.opts, *one.secondary_opts]
-            default = f" (default: {one.default})" if one.default and one.default is not True and not callable(one.default) else ""
-            yield f"{', '.join(f'`{name}`' for name in names)}: {' '.join(one.help.split())}{default}"
+            text, _, in_words = " ".join(one.help.split()).removesuffix("]").partition(" [default: ")
+            default = in_words or ("" if one.default is True or callable(one.default) else one.default)
+            yield f"{', '.join(f'`{name}`' for name in names)}: {_sentence(text, default)}"
+
+
+def _sentence(text: str, default: Any) -> str:  # noqa: ANN401 - of any option
+    first = text.split(maxsplit=1)[0]
+    capital = first.capitalize() if first.strip(",").isalpha() and first.islower() else first
+    return f"{capital}{text.removeprefix(first).rstrip('.')}{f' (default: {default})' if default else ''}."
 
 
 if __name__ == "__main__":

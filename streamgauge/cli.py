@@ -35,7 +35,7 @@ app = typer.Typer(
 
 
 def up() -> None:
-    """Start the embedded Kafka and schema registry in the background, and create the topics."""
+    """Start the embedded Kafka and schema registry. They run in the background. Topics that are missing are created, in your own Kafka too."""
     from streamgauge.platform.platform import Platform
 
     platform = Platform(Settings.from_environment(), say=err.print)
@@ -56,7 +56,7 @@ def report(
     min_count: Annotated[int, typer.Option(help="keep rows that count this many or more (>=)")] = 0,
     output_format: RowFormatOption = "table",
 ) -> None:
-    """Print a result table: the last value of each key in a query's result topic."""
+    """Print a result table. It holds the last value of each key in the query's result topic."""
     from contract.row_formats import show
     from streamgauge.operations.report import report_rows, with_columns
 
@@ -68,7 +68,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
     output_format: FormatOption = "table",
 ) -> None:
-    """Show the status of each query: state, rates, lag, watermark, late rows, last error, and the last alerts."""
+    """Show the status of each query, and the last alerts. For each query: state, rates, lag, watermark, late rows and last error."""
     from datetime import UTC, datetime
 
     from contract.query_status import read_statuses
@@ -90,7 +90,7 @@ def status(
 
 
 def dashboard() -> None:
-    """Serve the dashboard on STREAMGAUGE_DASHBOARD_HOST, by default on loopback."""
+    """Serve the dashboard. It listens on STREAMGAUGE_DASHBOARD_HOST, by default on loopback."""
     from dashboard.server import dashboard_command
 
     command = dashboard_command(Settings.from_environment())
@@ -101,7 +101,7 @@ def demo(
     with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
 ) -> None:
-    """Run everything in the foreground: Kafka, producers, pipeline, dashboard. Ctrl-C stops it; the next start continues."""
+    """Run everything in the foreground. This starts Kafka, the producers, the pipeline and the dashboard. Ctrl-C stops it; the next start continues."""
     from streamgauge.demo.demo import Demo
     from streamgauge.demo.ports import on_free_ports
 
@@ -113,8 +113,8 @@ app.command()(demo)
 app.command()(up)
 app.command()(down)
 app.add_typer(produce, name="produce")
-app.command()(pipeline_commands.run)
-app.command()(pipeline_commands.ingest)
+app.command(short_help="Run queries, continuously or once.")(pipeline_commands.run)
+app.command(short_help="Merge a topic into a Delta table, one row per key.")(pipeline_commands.ingest)
 app.command()(report)
 app.command()(records)
 app.command()(table_commands.query)
@@ -126,8 +126,8 @@ app.command()(audit_commands.why)
 app.add_typer(dead_letters, name="dead-letters")
 app.command()(status)
 app.command()(operations.doctor)
-app.command()(pipeline_commands.state)
-app.command()(pipeline_commands.reset)
+app.command(short_help="Show what a query keeps between batches.")(pipeline_commands.state)
+app.command(short_help="Delete the checkpoints and results of a stopped query.")(pipeline_commands.reset)
 app.command()(table_commands.maintain)
 app.command()(operations.expire)
 app.command()(operations.clean)

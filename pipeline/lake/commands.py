@@ -24,7 +24,7 @@ def query(
     limit: LimitOption = 1000,
     output_format: RowFormatOption = "table",
 ) -> None:
-    """Query the tables of the lake and the result topics by SQL, or list them. Only queries are allowed."""
+    """Query tables and result topics by SQL, or list them. Only queries are allowed."""
     from contract.row_formats import Rows, show
     from pipeline.lake.ad_hoc_sql import answer
     from pipeline.lake.sql_tables import sql_tables
@@ -41,7 +41,7 @@ def query(
 
 
 def sql(limit: LimitOption = 1000) -> None:
-    """Open a shell for queries by SQL, with history and completion, on one Spark session."""
+    """Open a shell for SQL, with history and completion. All queries run on one Spark session."""
     from pipeline.lake.shell import Shell
     from pipeline.spark.session import running_session
 
@@ -58,7 +58,7 @@ def derive(
     name: Annotated[list[str] | None, typer.Argument(help="derived tables by name; all without one", show_default=False)] = None,
     check: Annotated[bool, typer.Option("--check", help="only compare each table with its query")] = False,  # noqa: FBT002 - an option
 ) -> None:
-    """Write the tables that data/tables/*.sql derives from other tables. Exit code 1 if --check finds a difference."""
+    """Write the tables that SQL files derive from other tables. The files are data/tables/*.sql. Exit code 1 if --check finds a difference."""
     from pipeline.lake import derived_tables
     from pipeline.spark.session import running_session
 
@@ -75,7 +75,7 @@ def maintain(
     retain: Annotated[str, typer.Option(metavar="DURATION", help="keep files that no longer belong to a table for so long")] = "7 days",
     allow_short_retention: Annotated[bool, typer.Option("--allow-short-retention", help="allow a --retain below 7 days")] = False,  # noqa: FBT002
 ) -> None:
-    """Compact many small files of Delta tables and delete unused ones. Safe while queries run."""
+    """Compact Delta tables, and delete their unused files. This is safe while queries run."""
     from contract import durations
 
     retain_seconds = durations.seconds(retain, "--retain")

@@ -25,7 +25,7 @@ def newest(
     reason: Annotated[str | None, typer.Option(help="of these, the ones whose reason holds this text")] = None,
     output_format: FormatOption = "table",
 ) -> None:
-    """List the newest records that could not be used: the reason, the origin and the first bytes."""
+    """List the newest records that could not be used. For each: the reason, the origin and the first bytes."""
     if context.invoked_subcommand is not None:
         return
     from contract.kafka import dead_letters as letters

@@ -12,7 +12,7 @@ from contract.terminal import out
 
 
 def doctor(output_format: FormatOption = "table") -> None:
-    """Check the machine, the platform, topics and checkpoints, and say what to do. Exit code 1 for a problem."""
+    """Check the machine, the servers, topics and checkpoints. Each problem is one line that says what to do. Exit code 1 if there is one."""
     from streamgauge.operations.doctor.examination import examine
     from streamgauge.operations.doctor.findings import as_json, as_text
 
@@ -29,7 +29,7 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
     topics: Annotated[bool, typer.Option("--topics", help="the project's topics in a Kafka of your own too")] = False,  # noqa: FBT002
 ) -> None:
-    """Delete everything in STREAMGAUGE_HOME: topics, schemas, checkpoints, tables, logs. Stop everything first."""
+    """Delete all data in STREAMGAUGE_HOME. These are topics, schemas, checkpoints, tables and logs. Stop everything first."""
     from contract.checkpoints.names import checkpoints
     from contract.storage.removal import confirm
     from contract.text import size_text
@@ -68,7 +68,7 @@ def clean(
 def expire(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be deleted")] = False,  # noqa: FBT002
 ) -> None:
-    """Delete rows older than STREAMGAUGE_RESULT_RETENTION from result topics, measured from each table's newest window."""
+    """Delete old rows from result topics. Old is more than STREAMGAUGE_RESULT_RETENTION before the newest window of the table."""
     from streamgauge.operations import expiry
 
     settings = Settings.from_environment()

@@ -15,7 +15,7 @@ WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web pa
 def fetch(
     download: Annotated[bool, typer.Option(help="Without it, only save the classes.")] = True,  # noqa: FBT002 - an option
 ) -> None:
-    """Download the jars of Spark, S3, Kafka and the schema registry, so that later starts need no network. Save the classes that they load, so that they start faster."""
+    """Download the jars, so that later starts need no network. Also saves the classes that Spark and the servers load, so that they start faster."""
     from contract.java import jars
     from contract.java.runtime import java_home
     from pipeline.spark.classes import save_classes

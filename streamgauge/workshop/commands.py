@@ -14,7 +14,7 @@ from streamgauge.workshop import labs
 from streamgauge.workshop.grading import Verdict
 from streamgauge.workshop.labs import Lab
 
-workshop = typer.Typer(help="Learn by doing: labs, and checks that say what came and what was expected.", rich_markup_mode=None)
+workshop = typer.Typer(help="Learn by doing, with labs that tests check.", rich_markup_mode=None)
 Number = Annotated[int, typer.Argument(metavar="N", help="the number of the lab", show_default=False)]
 
 
@@ -32,7 +32,7 @@ def listed(context: typer.Context) -> None:
 
 @workshop.command()
 def start(number: Number) -> None:
-    """Copy the exercise of a lab to my-workshop/, where you edit it."""
+    """Copy the exercise of a lab to my-workshop/. Edit it there."""
     from streamgauge.workshop import grader
 
     lab = labs.lab_of(number)
@@ -76,7 +76,7 @@ def solution(number: Number) -> None:
 
 @workshop.command()
 def reset(number: Number) -> None:
-    """Put the original exercise of a lab in place of yours, which is kept next to it."""
+    """Put the original exercise of a lab in place of yours. Yours is kept next to it."""
     lab = labs.lab_of(number)
     kept = lab.reset()
     out.print(f"{lab.exercise} is as at the start" + (f"; your version is in {kept}" if kept else ""))

@@ -20,6 +20,7 @@ from streamgauge.operations.doctor import machine
 from streamgauge.operations.expiry import TABLES
 
 MOST_WORDS = 1000
+MAKEFILE = (ROOT / "Makefile").read_text()
 LOOKED_UP = [ROOT / "docs" / name for name in ("commands.md", "guarantees.md", "settings.md", "topics.md")]
 """Pages that nobody reads from beginning to end."""
 DEFAULTS_IN_WORDS = {"cache": "the user's cache folder", "shuffle_partitions": "the number of cores, at most 8"}
@@ -105,6 +106,26 @@ def test_the_map_has_every_page():
 def test_the_site_has_every_page():
     navigation = (ROOT / "mkdocs.yml").read_text()
     assert [named(page) for page in PAGES if f"- {page.relative_to(ROOT / 'docs')}\n" not in navigation] == []
+
+
+def test_the_list_of_pages_for_programs_is_that_of_the_map():
+    llms = runpy.run_path(str(ROOT / "docs" / "llms.py"))
+    assert llms["FILE"].read_text() == llms["text"](), "write it anew: .venv/bin/python docs/llms.py"
+    listed = {(ROOT / link).resolve() for link in links_of(llms["FILE"])}
+    assert [named(page) for page in PAGES if page not in listed | {llms["MAP"]}] == []
+
+
+def test_the_rules_for_programs_fit_on_one_page():
+    assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 60, "move what is reference to docs/"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_target_of_make_that_a_document_names_exists(document):
+    tiers = re.search(r"^TIERS := (.+)$", MAKEFILE, re.MULTILINE)[1].split()
+    targets = {*re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE), *(f"test-{tier}" for tier in tiers)}
+    assert [
+        target for target in re.findall(r"(?:^|`)make ([a-z][a-z0-9-]*)", document.read_text(), re.MULTILINE) if target not in targets
+    ] == []
 
 
 def test_the_drawing_is_that_of_the_domains():

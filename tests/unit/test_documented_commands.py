@@ -7,6 +7,9 @@ from contextlib import suppress
 
 import pytest
 from documents import DOCUMENTS, ROOT, named
+from typer.testing import CliRunner
+
+from streamgauge.cli import app
 
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "commands.py"))
 OF_THE_WALK = {"produce weather"}
@@ -65,3 +68,13 @@ def test_a_command_or_option_that_does_not_exist_is_found(text, said):
 
 def test_the_page_of_commands_is_that_of_the_code():
     assert REFERENCE["PAGE"].read_text() == REFERENCE["page"](), "write it anew: .venv/bin/python docs/commands.py"
+
+
+@pytest.mark.parametrize("group", [(), ("dead-letters",), ("workshop",)], ids=" ".join)
+def test_a_list_of_commands_shows_whole_sentences_in_a_terminal_of_80_columns(group):
+    shown = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "80"}).output
+    listed = shown.partition("Commands:\n")[2].splitlines()
+    assert listed
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == [], (
+        "let the docstring begin with a short sentence"
+    )
