@@ -28,10 +28,11 @@ def _section(title: str, body: str) -> str:
 
 
 def _lines(body: str) -> Iterator[str]:
-    """A line for each link. The last cell of a table's row describes all pages of the row; a page without description has its own title."""
+    """A line for each link. A page that is alone on its line has the description that follows it, any other its own title."""
     for line in body.splitlines():
-        description = line.strip("| ").partition(" | ")[2]
-        for name, target in _LINK.findall(line):
+        links = _LINK.findall(line)
+        description = line.partition("): ")[2] if len(links) == 1 else ""
+        for name, target in links:
             page = (MAP.parent / target).resolve()
             title = name if description else page.read_text().partition("\n")[0].removeprefix("# ")
             yield f"[{title[0].upper()}{title[1:]}]({page.relative_to(ROOT)})" + (f": {description}" if description else "")
