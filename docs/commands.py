@@ -12,20 +12,27 @@ PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Commands
 
 `.venv/bin/streamgauge COMMAND --help` prints the same, with the possible values. An option without a default is off, zero or unset unless you set it.
+
+## Options before the command
+
 """
 COMMAND: Any = get_command(app)
 
 
 def page() -> str:
     """The page: a section for each command, in the order of `streamgauge --help`."""
-    return HEAD + "".join(_section(name, one, "##") for name, one in COMMAND.commands.items() if not one.hidden)
+    return HEAD + _list(COMMAND) + "".join(_section(name, one, "##") for name, one in COMMAND.commands.items() if not one.hidden)
 
 
 def _section(name: str, command: Any, level: str) -> str:  # noqa: ANN401 - typer's own
     arguments = "".join(f" {_as_argument(one)}" for one in command.params if one.param_type_name == "argument")
-    parameters = "".join(f"* {line}\n" for line in _parameters(command))
+    parameters = _list(command)
     below = "".join(_section(f"{name} {inner}", one, "###") for inner, one in getattr(command, "commands", {}).items())
     return f"\n{level} {name}{arguments}\n\n{command.help}\n" + (f"\n{parameters}" if parameters else "") + below
+
+
+def _list(command: Any) -> str:  # noqa: ANN401 - typer's own
+    return "".join(f"* {line}\n" for line in _parameters(command))
 
 
 def _as_argument(argument: Any) -> str:  # noqa: ANN401 - typer's own

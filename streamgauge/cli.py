@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -19,19 +20,32 @@ from contract.web.proxies import prepare_proxies
 from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce
+from streamgauge import __version__
 from streamgauge.dead_letters.commands import dead_letters
+from streamgauge.grouped_help import GroupedHelp
 from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
 from streamgauge.records.commands import records
 from streamgauge.system_errors import as_line
 from streamgauge.workshop.commands import workshop
 
-app = typer.Typer(
-    help="Produce events to Kafka, aggregate them with Spark, watch the results, and verify every row.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+app = typer.Typer(cls=GroupedHelp, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def _print_version(is_asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if is_asked:
+        out.print(f"streamgauge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def streamgauge(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and end")] = False,  # noqa: ARG001, FBT002 - the callback answers
+    debug: Annotated[bool, typer.Option("--debug", help="print errors with their traceback, too; as STREAMGAUGE_DEBUG=true")] = False,  # noqa: FBT002
+) -> None:
+    """Produce events to Kafka, aggregate them with Spark, watch the results, and verify every row."""
+    if debug:
+        os.environ["STREAMGAUGE_DEBUG"] = "true"  # for child processes, too
 
 
 def up() -> None:
@@ -109,33 +123,25 @@ def demo(
     Demo(settings, err, dashboard=with_dashboard).run(seconds)
 
 
-app.command()(demo)
-app.command()(up)
-app.command()(down)
-app.add_typer(produce, name="produce")
-app.command(short_help="Run queries, continuously or once.")(pipeline_commands.run)
-app.command(short_help="Merge a topic into a Delta table, one row per key.")(pipeline_commands.ingest)
-app.command()(report)
-app.command()(records)
-app.command()(table_commands.query)
-app.command()(table_commands.sql)
-app.command()(table_commands.derive)
-app.command()(dashboard)
-app.command()(audit_commands.verify)
-app.command()(audit_commands.why)
-app.add_typer(dead_letters, name="dead-letters")
-app.command()(status)
-app.command()(operations.doctor)
-app.command(short_help="Show what a query keeps between batches.")(pipeline_commands.state)
-app.command(short_help="Delete the checkpoints and results of a stopped query.")(pipeline_commands.reset)
-app.command()(table_commands.maintain)
-app.command()(operations.expire)
-app.command()(operations.clean)
-app.add_typer(workshop, name="workshop")
-app.command()(local_commands.fetch)
-app.command()(local_commands.packages)
-app.command()(local_commands.spark_master)
-app.command()(local_commands.spark_worker)
+def _add(group: str, *commands: Callable[..., None], short_help: str | None = None) -> None:
+    for command in commands:
+        app.command(rich_help_panel=group, short_help=short_help)(command)
+
+
+_add("Run", demo, up, down)
+app.add_typer(produce, name="produce", cls=GroupedHelp, rich_help_panel="Run")
+_add("Run", pipeline_commands.run, short_help="Run queries, continuously or once.")
+_add("Run", pipeline_commands.ingest, short_help="Merge a topic into a Delta table, one row per key.")
+_add("Run", dashboard)
+_add("See the results", status, report, records, table_commands.query, table_commands.sql)
+_add("Prove and explain them", audit_commands.verify, audit_commands.why)
+_add("Prove and explain them", pipeline_commands.state, short_help="Show what a query keeps between batches.")
+_add("Keep it running", operations.doctor)
+app.add_typer(dead_letters, name="dead-letters", cls=GroupedHelp, rich_help_panel="Keep it running")
+_add("Keep it running", pipeline_commands.reset, short_help="Delete the checkpoints and results of a stopped query.")
+_add("Keep it running", table_commands.derive, table_commands.maintain, operations.expire, operations.clean)
+app.add_typer(workshop, name="workshop", cls=GroupedHelp, rich_help_panel="Learn")
+_add("Prepare machines", local_commands.fetch, local_commands.packages, local_commands.spark_master, local_commands.spark_worker)
 app.command(hidden=True)(local_commands.executor)
 
 

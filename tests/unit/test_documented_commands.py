@@ -73,7 +73,7 @@ def test_the_page_of_commands_is_that_of_the_code():
 @pytest.mark.parametrize("group", [(), ("dead-letters",), ("workshop",)], ids=" ".join)
 def test_a_list_of_commands_shows_whole_sentences_in_a_terminal_of_80_columns(group):
     shown = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "80"}).output
-    listed = shown.partition("Commands:\n")[2].splitlines()
+    listed = [line for line in re.split(r"^(?:Run|Commands):$", shown, flags=re.MULTILINE)[1].splitlines() if line.startswith("  ")]
     assert listed
     assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == [], (
         "let the docstring begin with a short sentence"
