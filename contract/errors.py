@@ -22,6 +22,7 @@ class Unavailable(StreamgaugeError):  # noqa: N818 - it names the state, which m
     """A server does not answer. A retry may succeed. server: what messages call it."""
 
     server: ClassVar[str]
+    exit_code = 3
 
 
 def check_names(kind: str, names: Iterable[object], known: Collection[object]) -> None:

@@ -13,6 +13,19 @@ HEAD = """# Commands
 
 `.venv/bin/streamgauge COMMAND --help` prints the same, with the possible values. An option without a default is off, zero or unset unless you set it.
 
+## Exit codes
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | checked, and something is wrong: a row, the machine, a derived table, an exercise |
+| 2 | not done, or not all of it: the command, a setting or what the line names has to be corrected |
+| 3 | a server does not answer: the same command may succeed later |
+| 70 | a fault in Streamgauge; the traceback is above the line |
+| 128 and the number of a signal | a signal ended it before it was done: 130 for Ctrl-C, 143 for SIGTERM; 141 if nobody reads its output any more |
+
+A command that runs until it is stopped ends with 0 when it is stopped. Of several that apply, `verify` uses the first of 1, 2 and 0.
+
 ## Options before the command
 
 """

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from streamgauge.records.commands import records
 from streamgauge.system_errors import as_line
 from streamgauge.workshop.commands import workshop
 
+FAULT = 70
+"""The exit code for an error that nothing expects, as in sysexits.h."""
 app = typer.Typer(cls=GroupedHelp, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
@@ -146,7 +149,7 @@ app.command(hidden=True)(local_commands.executor)
 
 
 def main() -> None:
-    """Runs the command. An error that the user can fix is printed as one line, with exit code 2."""
+    """Runs the command. An error that the user can fix is printed as one line. docs/commands.md lists the exit codes."""
     try:
         _refuse_windows()
         prepare_proxies()
@@ -161,8 +164,16 @@ def main() -> None:
         is_help = message.startswith("Usage: ")  # a command without its subcommand
         err.print(message if is_help else f"error: {message}")
         code = 2
-    except typer.Abort:  # at a prompt
-        code = 1
+    except typer.Abort:  # the input ended at a prompt
+        code = StreamgaugeError.exit_code
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        code = 128 + signal.SIGPIPE  # nobody reads the output any more: `streamgauge records nest-logs | head`
+    except Exception as error:
+        traceback.print_exception(error)
+        err.print(f"error: {type(error).__name__} was not expected; this is a fault of Streamgauge: report it with the lines above")
+        code = FAULT
     sys.exit(code)
 
 

@@ -21,6 +21,7 @@ import psutil
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 
+from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
 from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
@@ -239,11 +240,13 @@ def stop_shared_spark() -> None:
         shared_spark.cache_clear()
 
 
-def one_line_error(done: "subprocess.CompletedProcess[str]") -> str:
-    """The line by which a command refuses; fails unless it ended with 2 and said that line alone."""
+def one_line_error(done: "subprocess.CompletedProcess[str]", code: int = StreamgaugeError.exit_code) -> str:
+    """The line by which a command refuses; fails unless it ended with `code` and said that line alone."""
     lines = done.stderr.strip().splitlines()
-    if done.returncode != 2 or len(lines) != 1 or not lines[0].startswith("error: "):
-        pytest.fail(f"exit code 2 and one line that begins with 'error: ' were expected, and found {done.returncode} and:\n{done.stderr}")
+    if done.returncode != code or len(lines) != 1 or not lines[0].startswith("error: "):
+        pytest.fail(
+            f"exit code {code} and one line that begins with 'error: ' were expected, and found {done.returncode} and:\n{done.stderr}"
+        )
     return lines[0]
 
 

@@ -17,7 +17,7 @@ _BLOCK_BYTES = 512
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ends the command with exit code 1 unless the user confirms `question`. yes: it is confirmed already, by --yes.
+    """Ends the command with the exit code of an error unless the user confirms `question`. yes: it is confirmed already, by --yes.
 
     Raises StreamgaugeError when standard input is not a terminal.
     """
@@ -28,7 +28,7 @@ def confirm(question: str, *, yes: bool) -> None:
         raise StreamgaugeError(msg)
     if not typer.confirm(question, default=False, err=True):
         err.print("nothing was changed")
-        raise typer.Exit(1)
+        raise typer.Exit(StreamgaugeError.exit_code)
 
 
 def remove(path: StoragePath) -> None:

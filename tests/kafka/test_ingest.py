@@ -209,15 +209,15 @@ def deleted_keys(settings):
 
 @pytest.mark.usefixtures("soon_away")
 @pytest.mark.parametrize(
-    ("arguments", "variables", "told"),
+    ("arguments", "variables", "code", "told"),
     [
-        (("no-such-topic",), {}, "has no topic no-such-topic; `streamgauge up` creates it"),
-        ((TOPIC,), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, "no Kafka answers at 127.0.0.1:9"),
+        (("no-such-topic",), {}, 2, "has no topic no-such-topic; `streamgauge up` creates it"),
+        ((TOPIC,), {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"}, 3, "no Kafka answers at 127.0.0.1:9"),
     ],
 )
-def test_what_cannot_be_ingested_is_one_clear_error(settings, tmp_path, arguments, variables, told):
+def test_what_cannot_be_ingested_is_one_clear_error(settings, tmp_path, arguments, variables, code, told):
     done = streamgauge("ingest", *arguments, settings=settings, STREAMGAUGE_HOME=str(tmp_path), **variables)
-    assert done.returncode == 2
+    assert done.returncode == code
     assert done.stderr.startswith("error: ")
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -63,5 +63,5 @@ def test_a_record_that_is_no_row_fails_the_query(fresh):
 
 def test_without_kafka_it_is_one_clear_error(settings, tmp_path):
     away = {"KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_ports(1)[0]}", "STREAMGAUGE_HOME": str(tmp_path)}
-    line = one_line_error(streamgauge("query", "select * from live_nest_camera_stats", settings=settings, **away))
+    line = one_line_error(streamgauge("query", "select * from live_nest_camera_stats", settings=settings, **away), code=3)
     assert away["KAFKA_BOOTSTRAP_SERVERS"] in line

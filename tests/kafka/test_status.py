@@ -14,6 +14,7 @@ from plain import write_topic
 from query_topics import QueryTopics
 from running import environment, eventually, streamgauge, succeed
 
+from contract.errors import Unavailable
 from contract.kafka.create_topics import create_topics
 
 
@@ -51,7 +52,7 @@ def test_watch_shows_the_table_and_ends_with_0_on_ctrl_c(fresh, terminal):
 @pytest.mark.parametrize("arguments", [("status",), ("status", "--watch"), ("status", "--format", "json"), ("dead-letters",)])
 def test_a_kafka_that_is_away_is_one_clear_error(settings, arguments):
     done = streamgauge(*arguments, settings=settings, KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1")
-    assert done.returncode == 2
+    assert done.returncode == Unavailable.exit_code
     assert done.stderr.startswith("error: no Kafka answers at 127.0.0.1:1")
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 

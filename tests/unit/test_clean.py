@@ -69,7 +69,7 @@ def test_tables_elsewhere_stay_and_it_says_so(settings, tmp_path):
     assert str(lake) in done.stdout
 
 
-@pytest.mark.parametrize(("answer", "code", "stays"), [("y", 0, False), ("n", 1, True), ("", 1, True)])
+@pytest.mark.parametrize(("answer", "code", "stays"), [("y", 0, False), ("n", 2, True), ("", 2, True)])
 def test_it_asks_and_no_is_the_default(settings, monkeypatch, answer, code, stays):
     with a_person_types(answer, monkeypatch):
         done = streamgauge("clean", settings=settings)

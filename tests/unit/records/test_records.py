@@ -10,6 +10,7 @@ import pytest
 from mock_kafka import MockKafka
 from running import environment, one_line_error, streamgauge, succeed
 
+from contract.errors import Unavailable
 from contract.settings import Settings
 from streamgauge.records import reader
 from streamgauge.records.reader import TopicRecords
@@ -160,7 +161,7 @@ def test_what_cannot_be_is_one_line(kafka, arguments, facts):
 @pytest.mark.usefixtures("soon_away")
 def test_a_kafka_that_is_away_is_one_line(tmp_path):
     settings = Settings(kafka_bootstrap_servers="127.0.0.1:9", home=tmp_path)
-    assert "no Kafka answers at 127.0.0.1:9" in one_line_error(streamgauge("records", TOPIC, settings=settings))
+    assert "no Kafka answers at 127.0.0.1:9" in one_line_error(streamgauge("records", TOPIC, settings=settings), Unavailable.exit_code)
 
 
 def test_when_there_is_nothing_to_print_it_says_what_the_topic_has(kafka):
