@@ -1,5 +1,6 @@
-"""The commands doctor, clean and expire."""
+"""The commands doctor, logs, clean and expire."""
 
+import contextlib
 import sys
 from typing import Annotated
 
@@ -23,6 +24,23 @@ def doctor(output_format: FormatOption = "table") -> None:
         for line in as_text(findings):
             out.print(line)
     sys.exit(any(finding.level == "problem" for finding in findings))
+
+
+def logs(
+    part: Annotated[
+        str | None, typer.Argument(help="the part, such as pipeline, kafka or spark; all without one", show_default=False)
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="go on with lines that are added; Ctrl-C ends it")] = False,  # noqa: FBT002
+    count: Annotated[int, typer.Option("--lines", min=0, help="how many of the last lines of each log to print")] = 20,
+) -> None:
+    """Print the last lines of the logs. They are in STREAMGAUGE_HOME: of the demo's parts, the servers and Spark."""
+    from streamgauge.operations.logs import lines
+
+    # Ending it is not a failure, so it sets no exit code.
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in lines(Settings.from_environment(), part, count, follow=follow):
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
 
 
 def clean(
