@@ -10,10 +10,8 @@ from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO
 
 import httpx2
-import pooch
 from filelock import FileLock
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -22,11 +20,10 @@ from contract.errors import StreamgaugeError
 from contract.java.coordinates import Coordinate
 from contract.process.waiting import Reminder
 from contract.settings import Settings
+from contract.storage.downloads import draft_of, sha256
 from contract.terminal import can_redraw
 from contract.text import size_text
 from contract.web.client import client, reason
-
-pooch.get_logger().setLevel("ERROR")  # it would print one line per file over the progress bar
 
 HAS_REAL_TIME_MODE = version("pyspark").startswith("4.3.")
 """Whether the installed Spark is the one of real-time mode."""
@@ -145,7 +142,7 @@ def class_path(paths: Sequence[Path]) -> str:
 
 
 class _Download:
-    """A pooch downloader with progress over all files: a bar on a terminal, otherwise an occasional line."""
+    """Downloads files, with progress over all of them: a bar on a terminal, otherwise an occasional line."""
 
     def __init__(self, bundle: str, missing: Sequence[LockedArtifact]) -> None:
         self.console, self.lock, self.ended = Console(stderr=True, soft_wrap=True, highlight=False), threading.Lock(), threading.Event()
@@ -185,9 +182,8 @@ class _Download:
             wait(paths, _END_SECONDS)  # they remove their partial downloads
             raise
 
-    def __call__(self, url: str, output_file: str | IO[bytes], _pooch: object) -> None:
-        """Fetches `url` as `output_file`. A connection that fails or breaks off is tried again after each of _PAUSES_SECONDS."""
-        path = Path(str(output_file))
+    def fetch(self, url: str, path: Path) -> None:
+        """Fetches `url` as the file `path`. A connection that fails or breaks off is tried again after each of _PAUSES_SECONDS."""
         for pause_seconds in (*_PAUSES_SECONDS, None):
             path.write_bytes(b"")
             try:
@@ -222,16 +218,17 @@ class _Download:
 
 def _fetch_one(artifact: LockedArtifact, settings: Settings, download: _Download) -> Path:
     path = path_of(artifact, settings)
-    if path.exists() and pooch.file_hash(str(path)) == artifact.sha256:
+    if path.exists() and sha256(path) == artifact.sha256:
         return path
     url = f"{settings.maven_url.rstrip('/')}/{artifact.coordinate.repository_path}"
     try:
-        pooch.retrieve(url, known_hash=f"sha256:{artifact.sha256}", fname=path.name, path=path.parent, downloader=download)
+        with draft_of(path) as draft:
+            download.fetch(url, draft)
+            if sha256(draft) != artifact.sha256:
+                msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was deleted. Try again; if this happens again, the repository or a proxy modifies files"
+                raise StreamgaugeError(msg)
     except httpx2.HTTPError as error:
         msg = f"could not fetch {url} ({reason(error)}); go online once, or name a mirror of Maven Central with STREAMGAUGE_MAVEN_URL. After that everything runs offline"
-        raise StreamgaugeError(msg) from error
-    except ValueError as error:
-        msg = f"{url} is not the file that jars.lock names (SHA-256 {artifact.sha256} expected); it was deleted. Try again; if this happens again, the repository or a proxy modifies files"
         raise StreamgaugeError(msg) from error
     except OSError as error:
         raise _unwritable(path, [artifact], error) from error

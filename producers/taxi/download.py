@@ -3,15 +3,13 @@
 from pathlib import Path
 
 import httpx2
-import pooch
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
 from contract.errors import StreamgaugeError
+from contract.storage.downloads import draft_of, sha256
 from contract.web.client import client, reason
-
-pooch.get_logger().setLevel("ERROR")  # it would print a line of its own
 
 TLC_URL = "https://d37ci6vzurychx.cloudfront.net/trip-data"
 """Where TLC publishes its trip records."""
@@ -29,15 +27,15 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
     source = f"{url}/{path.name}"
     known = path.with_suffix(".sha256")
     try:
-        if path.exists() and known.exists() and pooch.file_hash(str(path)) != known.read_text():
+        if path.exists() and known.exists() and sha256(path) != known.read_text():
             console.print(f"{path} has changed since it was fetched, and is fetched again", soft_wrap=True)
             path.unlink()
         if not path.exists():
             known.unlink(missing_ok=True)
-        with console.status(f"fetching {source}"):
-            pooch.retrieve(source, None, path.name, path.parent, downloader=_download)
+            with console.status(f"fetching {source}"), draft_of(path) as draft:
+                _download(source, draft)
         if not known.exists():
-            known.write_text(pooch.file_hash(str(path)))
+            known.write_text(sha256(path))
     except httpx2.HTTPError as error:
         msg = f"could not fetch {source} ({reason(error)}); TLC publishes a month about two months after its end: try again, or another --month, {_OTHER_SOURCES}"
         raise StreamgaugeError(msg) from error
@@ -50,9 +48,9 @@ def fetch_month(month: str, cache: Path, console: Console, *, url: str = TLC_URL
     return path
 
 
-def _download(url: str, draft: str, _: object) -> None:
-    """Writes `draft`, which pooch then renames. Raises pa.ArrowInvalid if it is not a Parquet file."""
+def _download(url: str, path: Path) -> None:
+    """Writes `path`. Raises pa.ArrowInvalid if that is not a Parquet file."""
     with client() as web:
         answer = web.get(url).raise_for_status()
-    Path(draft).write_bytes(answer.content)
-    pq.read_metadata(draft)
+    path.write_bytes(answer.content)
+    pq.read_metadata(path)

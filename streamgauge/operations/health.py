@@ -9,7 +9,7 @@ import http.client
 import socket
 import sys
 import time
-import urllib.request
+import urllib.request  # httpx2 takes a quarter of a second to import
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
