@@ -28,6 +28,8 @@ A command that runs until it is stopped ends with 0 when it is stopped. Of sever
 
 ## Options before the command
 
+`--install-completion` sets up Bash, Zsh, Fish or PowerShell. The shell then completes commands, options, and the names of queries, topics and logs.
+
 """
 COMMAND: Any = get_command(app)
 

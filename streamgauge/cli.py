@@ -22,6 +22,7 @@ from pipeline import commands as pipeline_commands
 from pipeline.lake import commands as table_commands
 from producers.commands import produce
 from streamgauge import __version__
+from streamgauge.completion import complete_names
 from streamgauge.dead_letters.commands import dead_letters
 from streamgauge.grouped_help import GroupedHelp
 from streamgauge.operations import commands as operations
@@ -69,7 +70,7 @@ def down() -> None:
 
 
 def report(
-    query: str,
+    query: Annotated[str, typer.Argument(help="a query that writes a result topic")],
     min_count: Annotated[int, typer.Option(help="keep rows that count this many or more (>=)")] = 0,
     output_format: RowFormatOption = "table",
 ) -> None:
@@ -146,6 +147,9 @@ _add("Keep it running", table_commands.derive, table_commands.maintain, operatio
 app.add_typer(workshop, name="workshop", cls=GroupedHelp, rich_help_panel="Learn")
 _add("Prepare machines", local_commands.fetch, local_commands.packages, local_commands.spark_master, local_commands.spark_worker)
 app.command(hidden=True)(local_commands.executor)
+for group in (app, dead_letters):
+    for added in group.registered_commands:
+        complete_names(added.callback)
 
 
 def main() -> None:

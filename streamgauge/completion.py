@@ -1,0 +1,59 @@
+"""Shell completion of names: of queries, topics and the parts that have logs."""
+
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from contract.domains import TOPICS
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+
+
+def _queries() -> list[str]:
+    """Those that write a topic, and those with a checkpoint. To ask for all would import Spark, for seconds."""
+    from contract.checkpoints.names import checkpoints
+
+    return [*_results(), *(place.name.query for place in checkpoints(Settings.from_environment()))]
+
+
+def _topics() -> list[str]:
+    return [topic.name for topic in TOPICS]
+
+
+def _results() -> list[str]:
+    return [topic.name for topic in TOPICS if topic.is_result]
+
+
+def _parts() -> list[str]:
+    from streamgauge.operations.logs import parts
+
+    return list(parts(Settings.from_environment()))
+
+
+NAMES: dict[tuple[str, str], Callable[[], list[str]]] = {
+    **{(command, "query"): _queries for command in ("run", "verify", "state", "reset")},
+    **{(command, "topic"): _topics for command in ("records", "ingest", "export", "replay")},
+    ("report", "query"): _results,
+    ("why", "table"): _results,
+    ("logs", "part"): _parts,
+}
+"""What a parameter can be, by its command and its name."""
+
+
+def complete_names(command: Callable[..., Any] | None) -> None:
+    """Lets shells complete the parameters of a command that are in NAMES."""
+    if command is not None:
+        for name, parameter in inspect.signature(command).parameters.items():
+            if names := NAMES.get((command.__name__, name)):
+                for declared in parameter.annotation.__metadata__:
+                    declared.autocompletion = _beginning(names)
+
+
+def _beginning(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
+    def completed(incomplete: str) -> list[str]:
+        with suppress(StreamgaugeError, OSError):  # the command will say it
+            return sorted({name for name in names() if name.startswith(incomplete)})
+        return []
+
+    return completed
