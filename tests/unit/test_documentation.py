@@ -207,8 +207,9 @@ def test_the_lines_that_newcomers_meet_are_those_of_the_code():
     assert [line for line in printed if line not in code] == []
 
 
-def test_the_map_of_the_code_names_what_is_there():
-    named_there = re.findall(r"`(\w+)` in \[([^]]+)\]", (ROOT / "docs" / "code.md").read_text())
+@pytest.mark.parametrize("page", ["code.md", "articles.md"])
+def test_a_page_names_functions_that_are_where_it_says(page):
+    named_there = re.findall(r"`(\w+)` in \[([^]]+)\]", (ROOT / "docs" / page).read_text())
     assert named_there
     assert [name for name, path in named_there if not re.search(rf"^(def|class) {name}\b", (ROOT / path).read_text(), re.MULTILINE)] == []
 

@@ -9,6 +9,8 @@ import pytest
 from documents import DOCUMENTS, ROOT, named
 from typer.testing import CliRunner
 
+from contract.settings import Settings
+from pipeline import catalog
 from streamgauge.cli import app
 
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "commands.py"))
@@ -51,6 +53,26 @@ def wrong(words):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_and_option_that_a_document_names_exists(document):
     assert [what for words in mentions(document.read_text()) for what in wrong(words)] == []
+
+
+def unknown_queries(words, known):
+    """The words that have the form of a domain's query, without a version such as .v2, and name none."""
+    if words[0] not in {"run", "report", "state", "reset", "verify", "why"}:
+        return []
+    return [word for word in words[1:] if (name := re.match(r"((?:nest|taxi|wikimedia)-[a-z-]+)(\.v\d+)?$", word)) and name[1] not in known]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_query_that_a_document_names_exists(document, tmp_path):
+    settings = Settings(home=tmp_path, database_url="sqlite:////results.db", delta_archives="all")
+    known = {query.name for query in catalog.known(settings)}
+    assert [query for words in mentions(document.read_text()) for query in unknown_queries(words, known)] == []
+
+
+def test_a_query_that_does_not_exist_is_found():
+    assert [unknown_queries(words, {"nest-archive"}) for words in mentions("`streamgauge run nest-archive nest-archives --once`")] == [
+        ["nest-archives"]
+    ]
 
 
 @pytest.mark.parametrize(
