@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from audit import commands as audit_commands
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, check_names
 from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
 from contract.terminal import err, out, warn
@@ -62,10 +62,14 @@ def up() -> None:
 
 
 def down() -> None:
-    """Stop the embedded Kafka and schema registry. Their data stays."""
+    """Stop the embedded Kafka and schema registry, and the demo. Their data stays."""
+    from streamgauge.demo import background
     from streamgauge.platform.platform import Platform
 
-    for line in Platform(Settings.from_environment()).stop():
+    settings = Settings.from_environment()
+    if background.stop(settings):
+        out.print("the demo is stopped")
+    for line in Platform(settings).stop():
         out.print(line)
 
 
@@ -117,14 +121,26 @@ def dashboard() -> None:
 
 def demo(
     with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
+    only: Annotated[list[str] | None, typer.Option(metavar="DOMAIN", help="with events of this domain alone; can be repeated")] = None,
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="go on in the background once everything runs")] = False,  # noqa: FBT002
+    opens_page: Annotated[bool, typer.Option("--open", help="open the dashboard in a browser")] = False,  # noqa: FBT002 - an option
 ) -> None:
-    """Run everything in the foreground. This starts Kafka, the producers, the pipeline and the dashboard. Ctrl-C stops it; the next start continues."""
+    """Run everything in the foreground. This starts Kafka, the producers, the pipeline and the dashboard. Ctrl-C or `streamgauge down` stops it; the next start continues."""
+    from contract.domains import DOMAINS, NAMES
+    from streamgauge.demo import background
     from streamgauge.demo.demo import Demo
     from streamgauge.demo.ports import on_free_ports
+    from streamgauge.demo.services import COMMAND
 
-    settings = on_free_ports(Settings.from_environment(), err.print, dashboard=with_dashboard)
-    Demo(settings, err, dashboard=with_dashboard).run(seconds)
+    check_names("domain", only or [], NAMES)
+    settings = Settings.from_environment()
+    if detach:
+        arguments = (word for word in sys.argv[1:] if word != "--detach")
+        raise typer.Exit(background.start([*COMMAND, *arguments], settings, err.print))
+    settings = on_free_ports(settings, err.print, dashboard=with_dashboard)
+    domains = [domain for domain in DOMAINS if not only or domain.name in only]
+    Demo(settings, err, dashboard=with_dashboard, domains=domains, opens_page=opens_page).run(seconds)
 
 
 def _add(group: str, *commands: Callable[..., None], short_help: str | None = None) -> None:

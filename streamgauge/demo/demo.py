@@ -1,5 +1,6 @@
 """The demo: the whole application on one machine, in the foreground, with a status line every second. Restarts what ends."""
 
+import os
 import shutil
 import signal
 import time
@@ -9,6 +10,8 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.status import Status
 
+from contract.domains import DOMAINS
+from contract.domains.domain import Domain
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
@@ -16,9 +19,11 @@ from contract.process.waiting import Reminder
 from contract.settings import Settings
 from contract.terminal import can_redraw
 from contract.text import size_text
+from streamgauge.demo.background import EVERYTHING_RUNS, pid_file
+from streamgauge.demo.browser import open_page
 from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
 from streamgauge.demo.live import LiveFigures
-from streamgauge.demo.services import PIPELINE, Server, children
+from streamgauge.demo.services import DASHBOARD, PIPELINE, Server, children
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -34,12 +39,15 @@ MIN_DISK_BYTES = 50_000_000
 class Demo:
     """Starts the platform and the services, supervises them, shows their figures, and stops them all."""
 
-    def __init__(self, settings: Settings, console: Console, *, dashboard: bool) -> None:
+    def __init__(
+        self, settings: Settings, console: Console, *, dashboard: bool, domains: Sequence[Domain] = DOMAINS, opens_page: bool = False
+    ) -> None:
         self.settings, self.console = settings, console
         self.platform = Platform(settings, say=self._say)
         self.figures = LiveFigures(settings)
-        self.children = children(settings, self.figures, dashboard=dashboard)
+        self.children = children(settings, self.figures, dashboard=dashboard, domains=domains)
         self.upkeep = upkeep(settings, self._say)
+        self._opens_page = opens_page and dashboard
         self._began = time.monotonic()
 
     def run(self, seconds: float | None = None) -> None:
@@ -48,23 +56,23 @@ class Demo:
         Raises StreamgaugeError when a restart cannot help, e.g. when a port is taken, or another demo runs with the same STREAMGAUGE_HOME.
         """
         self.settings.home.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.settings.home / "demo.lock", timeout=0)
         try:
-            with FileLock(self.settings.home / "demo.lock", timeout=0):
-                self._run(seconds)
+            lock.acquire()
         except Timeout as error:
-            msg = f"a demo is already running in {self.settings.home}, and two would send events to the same topics; stop that one, or choose another STREAMGAUGE_HOME"
+            msg = f"a demo is already running in {self.settings.home}, and two would send events to the same topics; stop it with `streamgauge down`, or choose another STREAMGAUGE_HOME"
             raise StreamgaugeError(msg) from error
-
-    def _run(self, seconds: float | None) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _interrupt)
-        try:
-            supervised = self._start()
-            self._watch(supervised, seconds)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            self._stop()
+        with lock:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, _interrupt)
+            try:
+                pid_file(self.settings).write(os.getpid(), "demo")
+                self._watch(self._start(), seconds)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                self._stop()
+                pid_file(self.settings).remove()
 
     def _start(self) -> list[Supervised]:
         self.platform.check_ports()
@@ -116,11 +124,14 @@ class Demo:
                 self._raise_if_disk_is_full()
             if one.look():
                 self._say(f"{one.part.name:{NAME_WIDTH}} {one.part.does}")
+                if one.part.name == DASHBOARD and self._opens_page:
+                    open_page(one.part.does, self._say)
+                    self._opens_page = False
                 if one.part.name == PIPELINE:
                     for other in supervised:
                         other.wait_no_longer()
                 if all(one.is_ready for one in supervised):
-                    self._say("everything runs; Ctrl-C ends it")
+                    self._say(f"{EVERYTHING_RUNS}; Ctrl-C ends it")
 
     def _show(self, supervised: Sequence[Supervised], status: Status, shown: Reminder) -> None:
         if can_redraw(self.console):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from contract.domains import DOMAINS
+from contract.domains.domain import Domain
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
 from dashboard.server import dashboard_url
@@ -15,7 +16,7 @@ from streamgauge.demo.live import RESULTS, LiveFigures
 from streamgauge.platform.processes import GuardedProcess
 from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
 
-PIPELINE = "pipeline"
+PIPELINE, DASHBOARD = "pipeline", "dashboard"
 Start = Literal["with Kafka", "after Kafka", "after the first row"]
 TRIGGER_SECONDS = 3.0
 """With one second, the queries of all domains keep two cores busy."""
@@ -80,21 +81,21 @@ class Child:
         return sum(self.figures.ends[topic] for topic in self.writes)
 
 
-def children(settings: Settings, figures: LiveFigures, *, dashboard: bool) -> list[Child]:
-    """The pipeline, a producer for each domain with a few faults of each kind, and the dashboard."""
+def children(settings: Settings, figures: LiveFigures, *, dashboard: bool, domains: Sequence[Domain] = DOMAINS) -> list[Child]:
+    """The pipeline, a producer for each of `domains` with a few faults of each kind, and the dashboard."""
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     # The demo may have chosen other ports than the environment names.
     own = settings.environment()
     child = partial(Child, logs=settings.logs, figures=figures)
     chosen = [child(PIPELINE, ["run"], "writes results", environment=own | pause, writes=RESULTS, starts="with Kafka")]
-    for domain in DOMAINS:
-        starts: Start = "after Kafka" if domain is DOMAINS[0] else "after the first row"
+    for domain in domains:
+        starts: Start = "after Kafka" if domain is domains[0] else "after the first row"
         command, topics = ["produce", domain.name, *domain.demo, *FAULTS], [topic.name for topic in domain.sources]
         chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=own | NOT_THEIRS, writes=topics, starts=starts))
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
-        chosen.append(child("dashboard", ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))
+        chosen.append(child(DASHBOARD, ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))
     return chosen
 
 

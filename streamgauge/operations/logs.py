@@ -1,54 +1,16 @@
 """The logs in a STREAMGAUGE_HOME, by part: of the demo's children, the embedded servers, Spark and the hourly maintenance."""
 
-import os
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
-from contract.text import printable
+from streamgauge.platform.log_file import Log
 from streamgauge.platform.platform import NAME_WIDTH
 
 LOOK_SECONDS = 0.2
 """How often a log that is followed is asked for more."""
-TAIL_BYTES = 1024 * 1024
-"""How far back the last lines of a log are looked for."""
-
-
-class Log:
-    """Reads a log file, line by line. One that is renamed is read to its end, and then the one in its place."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._file, self._rest = path, path.open("rb"), b""
-
-    def last(self, count: int) -> Iterable[str]:
-        """The last lines, at most `count`, as a first call."""
-        self._file.seek(max(0, self._path.stat().st_size - TAIL_BYTES))
-        return deque(self.lines(), maxlen=count)
-
-    def lines(self) -> Iterator[str]:
-        """The lines that were completed since the last call."""
-        yield from self._to_the_end()
-        with suppress(FileNotFoundError):  # it is just being renamed
-            if self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino:
-                yield from self._to_the_end()
-                yield from self.unfinished()
-                self._file.close()
-                self._file = self._path.open("rb")
-                yield from self._to_the_end()
-
-    def unfinished(self) -> Iterator[str]:
-        """The line that has no end yet, if there is one."""
-        if self._rest:
-            yield _text(self._rest)
-        self._rest = b""
-
-    def _to_the_end(self) -> Iterator[str]:
-        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
-        yield from map(_text, lines)
 
 
 def parts(settings: Settings) -> dict[str, list[Path]]:
@@ -88,7 +50,3 @@ def _paths(settings: Settings, part: str | None) -> list[Path]:
 
 def _named(path: Path, line: str, part: str | None) -> str:
     return f"{path.stem:{NAME_WIDTH}} | {line}" if part is None else line
-
-
-def _text(line: bytes) -> str:
-    return printable(line.decode(errors="replace").rstrip("\r"))

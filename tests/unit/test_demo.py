@@ -6,8 +6,9 @@ from dataclasses import replace
 from filelock import FileLock
 from messages import refused
 from rich.console import Console
-from running import settings_on_free_ports
+from running import one_line_error, settings_on_free_ports, streamgauge
 
+from contract.domains import DOMAINS
 from streamgauge.demo.demo import Demo
 from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import children
@@ -30,3 +31,15 @@ def test_only_the_pipeline_is_given_the_addresses_with_passwords(tmp_path):
         if child.environment.get(WEBHOOK) == child.environment.get(DATABASE) == ""
     }
     assert hidden == {"produce-nest", "produce-taxi", "produce-wikimedia", "dashboard"}
+
+
+def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_path):
+    settings = settings_on_free_ports(tmp_path)
+    (taxi,) = [domain for domain in DOMAINS if domain.name == "taxi"]
+    chosen = children(settings, LiveFigures(settings), dashboard=False, domains=[taxi])
+    assert [(child.name, child.starts) for child in chosen] == [("pipeline", "with Kafka"), ("produce-taxi", "after Kafka")]
+
+
+def test_a_domain_that_is_not_there_is_one_line(tmp_path):
+    line = one_line_error(streamgauge("demo", "--only", "taxis", settings=settings_on_free_ports(tmp_path)))
+    assert "no domain taxis; there are nest, taxi, wikimedia" in line

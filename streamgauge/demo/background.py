@@ -1,0 +1,50 @@
+"""The demo in the background: `streamgauge demo --detach` starts it, and `streamgauge down` stops it."""
+
+import time
+from collections.abc import Sequence
+
+from contract.process.logs import rotate
+from contract.process.waiting import RETRY_SECONDS, Say
+from contract.settings import Settings
+from streamgauge.demo.services import STOP_SECONDS
+from streamgauge.platform import server
+from streamgauge.platform.log_file import Log
+from streamgauge.platform.processes import PidFile, start_process, stop_process
+
+EVERYTHING_RUNS = "everything runs"
+"""What the demo says when each part is ready."""
+
+
+def pid_file(settings: Settings) -> PidFile:
+    """Names the process of the demo that runs, in the background or not."""
+    return PidFile(settings.home / "demo.pid")
+
+
+def start(command: Sequence[str], settings: Settings, say: Say) -> int:
+    """Starts the demo by `command`, and says what it says. Returns 0 as soon as each part is ready, or the demo's exit code if it ends before.
+
+    An interrupt leaves it running.
+    """
+    path = settings.logs / "demo.out"
+    rotate(path)
+    before_bytes = path.stat().st_size if path.exists() else 0
+    process = start_process(command, path)
+    log = Log(path, before_bytes)
+    while True:
+        code = process.poll()  # before the log is read, so that its last lines are not missed
+        for line in log.lines():
+            say(line)
+            if EVERYTHING_RUNS in line:
+                say("it runs in the background: `streamgauge logs demo --follow` shows what it says, and `streamgauge down` stops it")
+                return 0
+        if code is not None:
+            return code
+        time.sleep(RETRY_SECONDS)
+
+
+def stop(settings: Settings) -> bool:
+    """Stops the demo and waits for its end. False if none runs."""
+    process = pid_file(settings).process()
+    if process is not None:
+        stop_process(process, STOP_SECONDS + server.STOP_SECONDS)
+    return process is not None
