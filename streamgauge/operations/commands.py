@@ -1,15 +1,16 @@
-"""The commands doctor, logs, clean and expire."""
+"""The commands doctor, settings, logs, clean and expire."""
 
 import contextlib
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from contract.errors import StreamgaugeError
-from contract.output_format import FormatOption
+from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
-from contract.terminal import out
+from contract.terminal import out, warn
 
 
 def doctor(output_format: FormatOption = "table") -> None:
@@ -24,6 +25,16 @@ def doctor(output_format: FormatOption = "table") -> None:
         for line in as_text(findings):
             out.print(line)
     sys.exit(any(finding.level == "problem" for finding in findings))
+
+
+def settings(output_format: RowFormatOption = "table") -> None:
+    """Print the settings in effect. Each comes from the environment or is the default; docs/settings.md says what it means."""
+    from contract.row_formats import show
+    from streamgauge.operations import effective_settings
+
+    show(effective_settings.rows(Settings.from_environment(), os.environ), output_format)
+    for line in effective_settings.unknown(os.environ):
+        warn(line)
 
 
 def logs(
