@@ -1,4 +1,4 @@
-"""The commands doctor, settings, logs, clean and expire."""
+"""The commands status, report, doctor, settings, logs, clean and expire."""
 
 import contextlib
 import os
@@ -6,11 +6,50 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from contract.errors import StreamgaugeError
 from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
 from contract.terminal import out, warn
+
+
+def status(
+    watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
+    output_format: FormatOption = "table",
+) -> None:
+    """Show the status of each query, and the last alerts. For each query: state, rates, lag, watermark, late rows and last error."""
+    from datetime import UTC, datetime
+
+    from contract.query_status import read_statuses
+    from streamgauge.operations import status_table
+
+    if watch and output_format == "json":
+        msg = "--watch cannot be combined with --format json; leave out one of them"
+        raise StreamgaugeError(msg)
+    settings, console = Settings.from_environment(), Console(highlight=False)  # wraps long lines, as a table that is drawn again must
+    if watch:
+        # Ending the watch is not a failure, so it sets no exit code.
+        with contextlib.suppress(KeyboardInterrupt):
+            status_table.watch(settings, console)
+    elif output_format == "json":
+        sys.stdout.write(status_table.as_json(read_statuses(settings, warn)) + "\n")
+    else:
+        found, alerts = read_statuses(settings, warn), status_table.recent_alerts(settings)
+        console.print(status_table.as_table(found, datetime.now(UTC), console.width, alerts))
+
+
+def report(
+    query: Annotated[str, typer.Argument(help="a query that writes a result topic")],
+    min_count: Annotated[int, typer.Option(help="keep rows that count this many or more (>=)")] = 0,
+    output_format: RowFormatOption = "table",
+) -> None:
+    """Print a result table. It holds the last value of each key in the query's result topic."""
+    from contract.row_formats import show
+    from streamgauge.operations.report import report_rows, with_columns
+
+    rows = report_rows(query, Settings.from_environment(), min_count, warn)
+    show(with_columns(rows, is_flat=output_format != "json"), output_format)
 
 
 def doctor(output_format: FormatOption = "table") -> None:

@@ -1,4 +1,4 @@
-"""The commands fetch, packages, spark-master, spark-worker and executor."""
+"""The commands up, fetch, packages, spark-master, spark-worker and executor."""
 
 import os
 from typing import Annotated
@@ -7,9 +7,18 @@ import typer
 
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, address_towards
-from contract.terminal import out
+from contract.terminal import err, out
 
 WebPort = Annotated[int, typer.Option(min=0, max=65535, help="port of its web page; 0: any that is free")]
+
+
+def up() -> None:
+    """Start the embedded Kafka and schema registry. They run in the background. Topics that are missing are created, in your own Kafka too."""
+    from streamgauge.platform.platform import Platform
+
+    platform = Platform(Settings.from_environment(), say=err.print)
+    platform.launch(detached=True)
+    platform.wait_until_ready(out.print, with_registry=True)
 
 
 def fetch(

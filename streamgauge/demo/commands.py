@@ -1,0 +1,55 @@
+"""The commands demo, down and dashboard."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from contract.errors import check_names
+from contract.settings import Settings
+from contract.terminal import err, out
+
+
+def demo(
+    with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
+    only: Annotated[list[str] | None, typer.Option(metavar="DOMAIN", help="with events of this domain alone; can be repeated")] = None,
+    seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="go on in the background once everything runs")] = False,  # noqa: FBT002
+    opens_page: Annotated[bool, typer.Option("--open", help="open the dashboard in a browser")] = False,  # noqa: FBT002 - an option
+) -> None:
+    """Run everything in the foreground. This starts Kafka, the producers, the pipeline and the dashboard. Ctrl-C or `streamgauge down` stops it; the next start continues."""
+    from contract.domains import DOMAINS, NAMES
+    from streamgauge.demo import background
+    from streamgauge.demo.demo import Demo
+    from streamgauge.demo.ports import on_free_ports
+    from streamgauge.demo.services import COMMAND
+
+    check_names("domain", only or [], NAMES)
+    settings = Settings.from_environment()
+    if detach:
+        arguments = (word for word in sys.argv[1:] if word != "--detach")
+        raise typer.Exit(background.start([*COMMAND, *arguments], settings, err.print))
+    settings = on_free_ports(settings, err.print, dashboard=with_dashboard)
+    domains = [domain for domain in DOMAINS if not only or domain.name in only]
+    Demo(settings, err, dashboard=with_dashboard, domains=domains, opens_page=opens_page).run(seconds)
+
+
+def down() -> None:
+    """Stop the embedded Kafka and schema registry, and the demo. Their data stays."""
+    from streamgauge.demo import background
+    from streamgauge.platform.platform import Platform
+
+    settings = Settings.from_environment()
+    if background.stop(settings):
+        out.print("the demo is stopped")
+    for line in Platform(settings).stop():
+        out.print(line)
+
+
+def dashboard() -> None:
+    """Serve the dashboard. It listens on STREAMGAUGE_DASHBOARD_HOST, by default on loopback."""
+    from dashboard.server import dashboard_command
+
+    command = dashboard_command(Settings.from_environment())
+    os.execv(command[0], command)  # noqa: S606 - Streamlit takes this process over, and with it the signals
