@@ -1,9 +1,11 @@
 """Writes docs/commands.md from the help of the commands: `python docs/commands.py`."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer.main import get_command
 
 from streamgauge.cli import app
@@ -11,7 +13,7 @@ from streamgauge.cli import app
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Commands
 
-`.venv/bin/streamgauge COMMAND --help` prints the same, with the possible values. An option without a default is off, zero or unset unless you set it.
+`.venv/bin/streamgauge COMMAND --help` prints the same. An option without a default is off, zero or unset unless you set it.
 
 ## Exit codes
 
@@ -58,10 +60,15 @@ def _as_argument(argument: Any) -> str:  # noqa: ANN401 - typer's own
 def _parameters(command: Any) -> Iterator[str]:  # noqa: ANN401 - typer's own
     for one in command.params:
         if one.help and one.name != "help":
-            names = [one.name.upper()] if one.param_type_name == "argument" else [*one.opts, *one.secondary_opts]
+            name = one.name.upper() if one.param_type_name == "argument" else _as_option(one, command)
             text, _, in_words = " ".join(one.help.split()).removesuffix("]").partition(" [default: ")
             default = in_words or ("" if one.default is True or callable(one.default) else one.default)
-            yield f"{', '.join(f'`{name}`' for name in names)}: {_sentence(text, default)}"
+            yield f"`{name}`: {_sentence(text, default)}"
+
+
+def _as_option(option: Any, command: Any) -> str:  # noqa: ANN401 - typer's own
+    """The option as its help has it, with values such as <table|json> and TIME, and without the names of types such as <str>."""
+    return re.sub(r" <[^|>]+>", "", option.get_help_record(typer.Context(command))[0])
 
 
 def _sentence(text: str, default: Any) -> str:  # noqa: ANN401 - of any option
