@@ -79,7 +79,7 @@ def main() -> None:
     try:
         _refuse_windows()
         prepare_proxies()
-        code = app(standalone_mode=False)
+        code = app(prog_name="streamgauge", standalone_mode=False)
     except (StreamgaugeError, OSError) as error:
         if os.environ.get("STREAMGAUGE_DEBUG", "").lower() in {"1", "true", "yes"}:
             traceback.print_exception(error)

@@ -10,7 +10,6 @@ import pytest
 from running import environment, settings_on_free_ports
 
 ASKED = """
-eval "$(_STREAMGAUGE_COMPLETE=source_bash streamgauge)"
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
 _streamgauge_completion streamgauge
@@ -18,8 +17,16 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+@pytest.fixture(scope="module")
+def function():
+    """The function of Bash that `--install-completion` installs."""
+    command = [sys.executable, "-m", "streamgauge.cli"]
+    variables = {**os.environ, "_STREAMGAUGE_COMPLETE": "source_bash"}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture
-def completed(tmp_path):
+def completed(tmp_path, function):
     settings = settings_on_free_ports(tmp_path / "home")
     (settings.checkpoints / "ingest-orders-v1-update").mkdir(parents=True)
     settings.logs.mkdir()
@@ -27,7 +34,7 @@ def completed(tmp_path):
     on_path = environment(settings, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
     def asked(*words):
-        command = ["bash", "-c", ASKED, "bash", "streamgauge", *words]
+        command = ["bash", "-c", function + ASKED, "bash", "streamgauge", *words]
         done = subprocess.run(command, env=on_path, capture_output=True, text=True, check=True)
         assert done.stderr == ""
         return done.stdout.split()
