@@ -57,11 +57,11 @@ class KafkaCluster:
         return self._made(Producer, config)
 
     def consumer(self, config: Mapping[str, Any] = {}) -> "Consumer":
-        """Creates a consumer in a unique group. It commits nothing; the caller chooses the starting offsets."""
-        from confluent_kafka import Consumer
+        """Creates a consumer in a unique group. It commits nothing; the caller assigns its partitions."""
+        from contract.kafka.consumer import GrouplessConsumer
 
         own = {"group.id": f"{GROUP_PREFIX}{uuid.uuid4()}", "enable.auto.commit": False}
-        return self._made(Consumer, {**own, **config})
+        return self._made(GrouplessConsumer, {**own, **config})
 
     def admin(self, config: Mapping[str, Any] = {}) -> "AdminClient":
         """Creates an admin client."""

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import forbidden, is_about_group, is_forbidden
+from contract.kafka.errors import forbidden, is_forbidden
 from contract.kafka.recent_records import Recent, RecentReader
 from contract.kafka.result_table import ANSWER_SECONDS, left_out, timestamp_ms_of
 from contract.rows import Row
@@ -79,8 +79,6 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
     try:
         consumer.assign([TopicPartition(topic, 0, letter_offset)])
         message = consumer.poll(ANSWER_SECONDS)
-        if message is not None and is_about_group(message.error()):
-            message = consumer.poll(ANSWER_SECONDS)
     finally:
         consumer.close()
     error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()

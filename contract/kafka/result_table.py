@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import forbidden, is_about_group, is_forbidden, no_answer, no_topic, raise_if_access_denied
+from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
 from contract.kafka.record_clock import LAST_CLOCK_MS
 from contract.rows import Decode, Row, check_key, decode_json
 from contract.text import printable
@@ -228,8 +228,6 @@ class TableReader:
 
     def _take(self, message: Message) -> bool:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
-        if is_about_group(error):
-            return False
         if error is None:
             self._apply(message)
             self._next_offsets[partition] = offset + 1

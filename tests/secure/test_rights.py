@@ -4,13 +4,14 @@ import re
 from importlib import import_module
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from messages import absent
 from plain import read_topic, write_topic
 from rights import Right, documented
 from running import eventually, one_line_error, streamgauge
 
 from contract.domains import NAMES, TOPICS
+from contract.kafka.cluster import GROUP_PREFIX
 from contract.kafka.create_topics import create_topics
 from contract.kafka.dead_letters import whole_letter
 from contract.kafka.errors import KafkaRefuses, is_about_group
@@ -94,7 +95,7 @@ def test_a_certificate_has_rights_as_a_user_has(secured):
 def test_a_consumer_that_may_have_no_group_keeps_reading(secured, allowed):
     kafka = secured.come("SCRAM", allowed("report", RIGHTS["report"])).kafka
     topic = [TopicPartition("nest-camera-stats", 0, OFFSET_BEGINNING)]
-    other = kafka.consumer()
+    other = kafka._made(Consumer, {"group.id": GROUP_PREFIX})
     other.assign(topic)
     with TableReader(kafka, "nest-camera-stats").opened() as reader:
         reader.read_to_end()
