@@ -9,8 +9,8 @@ from contract.errors import StreamgaugeError
 from contract.process.waiting import Say
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.listening import is_free, refuse_a_taken_port
 from streamgauge.platform.registry import EmbeddedRegistry
-from streamgauge.platform.server import is_free, refuse_a_taken_port
 
 USUAL = Settings()
 _VARIABLES = {setting.name: setting.metadata["variable"] for setting in fields(Settings)}

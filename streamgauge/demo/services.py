@@ -13,8 +13,9 @@ from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
 from dashboard.server import dashboard_url
 from streamgauge.demo.live import RESULTS, LiveFigures
+from streamgauge.platform.listening import accepts_connections, refuse_a_taken_port
 from streamgauge.platform.processes import GuardedProcess
-from streamgauge.platform.server import EmbeddedServer, accepts_connections, refuse_a_taken_port
+from streamgauge.platform.server import EmbeddedServer
 
 PIPELINE, DASHBOARD = "pipeline", "dashboard"
 Start = Literal["with Kafka", "after Kafka", "after the first row"]

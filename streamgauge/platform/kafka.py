@@ -17,8 +17,9 @@ from contract.process.waiting import REQUEST_SECONDS
 from contract.settings import Settings
 from contract.storage.paths import write_whole
 from contract.topics import MAX_RECORD_BYTES
+from streamgauge.platform.listening import HOST
 from streamgauge.platform.processes import PidFile
-from streamgauge.platform.server import HOST, EmbeddedServer, Launch
+from streamgauge.platform.server import EmbeddedServer, Launch
 
 _LOGGING = Path(__file__).with_name("kafka-log4j2.properties")
 NODE_ID = 1

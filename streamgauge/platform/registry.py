@@ -7,8 +7,9 @@ from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.registry.server import RegistryServer
 from contract.settings import Settings
+from streamgauge.platform.listening import HOST
 from streamgauge.platform.processes import PidFile
-from streamgauge.platform.server import HOST, STALL_SECONDS, EmbeddedServer, Launch
+from streamgauge.platform.server import STALL_SECONDS, EmbeddedServer, Launch
 
 COMPATIBILITY = "BACKWARD"
 """A new schema version must be able to read data written with the previous one. A new registry has no such rule."""

@@ -1,10 +1,7 @@
 """Base class of the embedded servers: start once, find by pid file, wait until ready, stop."""
 
 import contextlib
-import errno
-import shlex
 import shutil
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,18 +15,13 @@ from contract.errors import StreamgaugeError
 from contract.java import class_data
 from contract.java.runtime import java_home
 from contract.process.stop_signals import postponed_signals
-from contract.process.waiting import REQUEST_SECONDS, Say, waiting
+from contract.process.waiting import Say, waiting
 from contract.settings import Settings
+from streamgauge.platform.listening import HOST, TEMPORARY_FILES, accepts_connections, refuse_a_taken_port
 from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_process, stop_process
 
-HOST = "127.0.0.1"
-_TEMPORARY_FILES = "-Djava.io.tmpdir="
-_SERVERS = {"kafka": "Kafka broker", "registry": "schema registry"}
-"""The embedded servers, by the name of their folder in STREAMGAUGE_HOME."""
 STALL_SECONDS = 60
 """A starting server that has written no log and used no CPU for this long hangs."""
-PORT_SECONDS = 5
-"""How long the port of a killed process may stay taken."""
 STOP_SECONDS = 8
 """How long a server may take to end before it is killed."""
 
@@ -92,7 +84,7 @@ class EmbeddedServer(ABC):
     @property
     def temporary_files(self) -> str:
         """The Java option by which it writes temporary files to its own folder."""
-        return f"{_TEMPORARY_FILES}{self._temporary}"
+        return f"{TEMPORARY_FILES}{self._temporary}"
 
     @abstractmethod
     def _prepare(self) -> Launch:
@@ -190,79 +182,3 @@ def _cpu_seconds(process: psutil.Process) -> float:
     with contextlib.suppress(psutil.Error):
         return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
     return 0
-
-
-def accepts_connections(host: str, port: int) -> bool:
-    """Whether `port` accepts connections. Much cheaper for the server than a request."""
-    try:
-        with socket.create_connection((host, port), REQUEST_SECONDS):
-            return True
-    except OSError:
-        return False
-
-
-def refuse_a_taken_port(host: str, port: int, advice: str) -> None:
-    """Raises StreamgaugeError if `port` is taken, with the program that uses it and the `advice`.
-
-    A killed process keeps its ports for a moment after it has disappeared from the process list; this waits for that moment.
-    """
-    for seconds in waiting(lambda: f"port {port} on {host}", lambda _: None):
-        error = _listening_error(host, port)
-        if error is None:
-            return
-        if error.errno != errno.EADDRINUSE:
-            msg = f"port {port} on {host} cannot be listened on ({error.strerror}); correct the address, or {advice}"
-            raise StreamgaugeError(msg)
-        if seconds > PORT_SECONDS or listener(port) is not None:
-            msg = f"port {port} on {host} is taken by {described(listener(port))}; stop that program, or {advice}"
-            raise StreamgaugeError(msg)
-
-
-def described(process: psutil.Process | None) -> str:
-    """The process in a message, by name and id. One of Streamgauge's is named with its home."""
-    with contextlib.suppress(psutil.Error):
-        if process is not None:
-            return f"{_of_streamgauge(process) or process.name()}, pid {process.pid}"
-    return "a program that this user may not see"
-
-
-def _of_streamgauge(process: psutil.Process) -> str | None:
-    """What a process is, if Streamgauge started it: the folder for temporary files of a server is in its home."""
-    command: list[str] = []
-    with contextlib.suppress(psutil.AccessDenied):  # the command of another user's process on macOS
-        command = process.cmdline()
-    for argument in command:
-        parts = Path(argument.removeprefix(_TEMPORARY_FILES)).parts
-        if parts[-2:] == ("dashboard", "app.py"):
-            return "a dashboard of Streamgauge"
-        if argument.startswith(_TEMPORARY_FILES) and parts[-1:] == ("tmp",) and parts[:-1] and parts[-2] in _SERVERS:
-            home = Path(*parts[:-2])
-            return f"the {_SERVERS[parts[-2]]} of STREAMGAUGE_HOME={home} (`STREAMGAUGE_HOME={shlex.quote(str(home))} streamgauge down` stops it)"
-    return None
-
-
-def listener(port: int) -> psutil.Process | None:
-    """The process that listens on `port`. None if there is none, or if this user may not see it."""
-    with contextlib.suppress(psutil.Error):
-        pids = (of.pid for of in psutil.net_connections("tcp") if of.status == psutil.CONN_LISTEN and of.laddr and of.laddr.port == port)
-        return next((psutil.Process(pid) for pid in pids if pid), None)
-    for process in psutil.process_iter():  # macOS shows only root all connections at once
-        with contextlib.suppress(psutil.Error):
-            if any(of.status == psutil.CONN_LISTEN and of.laddr.port == port for of in process.net_connections("tcp")):
-                return process
-    return None
-
-
-def is_free(port: int, host: str = HOST) -> bool:
-    """Whether a server could listen on `port`."""
-    return _listening_error(host, port) is None
-
-
-def _listening_error(host: str, port: int) -> OSError | None:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return error
-    return None

@@ -12,7 +12,7 @@ from contract.registry.client import SchemaRegistry
 from dashboard.server import dashboard_command
 from streamgauge.operations.doctor import machine, servers
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.server import listener
+from streamgauge.platform.listening import listener
 
 
 class Misadvertised(EmbeddedKafka):

@@ -14,7 +14,7 @@ from running import settings_on_free_ports
 from contract.settings import Settings
 from streamgauge.demo import ports
 from streamgauge.demo.services import children
-from streamgauge.platform.server import described
+from streamgauge.platform.listening import described
 
 
 @contextmanager

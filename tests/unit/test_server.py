@@ -11,8 +11,9 @@ from contract.process import waiting
 from contract.process.ports import free_ports
 from contract.settings import Settings
 from streamgauge.platform import server as servers
+from streamgauge.platform.listening import refuse_a_taken_port
 from streamgauge.platform.processes import PidFile
-from streamgauge.platform.server import EmbeddedServer, Launch, refuse_a_taken_port
+from streamgauge.platform.server import EmbeddedServer, Launch
 
 LISTENS = "import socket, time; server = socket.create_server(('127.0.0.1', {port})); time.sleep(600)"
 WORKS_FIRST = "import time; ends = time.monotonic() + {seconds}\nwhile time.monotonic() < ends: pass\n"

@@ -13,7 +13,7 @@ from running import settings_on_free_ports
 from streamgauge import cli
 from streamgauge.operations.doctor import machine
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.server import listener
+from streamgauge.platform.listening import listener
 
 ROOT = Path(__file__).parents[2]
 

@@ -17,8 +17,8 @@ from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES
 from streamgauge.operations import effective_settings
 from streamgauge.operations.doctor.findings import Finding
 from streamgauge.platform.kafka import EmbeddedKafka
+from streamgauge.platform.listening import described, is_free, listener
 from streamgauge.platform.platform import Platform
-from streamgauge.platform.server import described, is_free, listener
 
 DEMO_BYTES = 2.7 * 2**30
 """Resident memory of the demo, as measured (docs/measured.md)."""
