@@ -23,7 +23,7 @@ from streamgauge.demo.background import EVERYTHING_RUNS, pid_file
 from streamgauge.demo.browser import open_page
 from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
 from streamgauge.demo.live import LiveFigures
-from streamgauge.demo.services import DASHBOARD, PIPELINE, Server, children
+from streamgauge.demo.services import DASHBOARD, PIPELINE, children
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -89,7 +89,7 @@ class Demo:
                 child.start()
         self.platform.wait_until_ready(self._say, with_registry=False)
         self.figures.ask()
-        servers = [Supervised(Server(server), self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
+        servers = [Supervised(server, self._say, is_ready=isinstance(server, EmbeddedKafka)) for server in self.platform.servers]
         self._say(f"starting {', '.join(child.name for child in self.children if child.starts != 'after the first row')}")
         supervised = [Supervised(child, self._say) for child in self.children]
         for child, one in zip(self.children, supervised, strict=True):

@@ -1,4 +1,4 @@
-"""The parts of the demo: the platform's servers and the child processes."""
+"""The parts of the demo that are child processes."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,6 @@ from dashboard.server import dashboard_url
 from streamgauge.demo.live import RESULTS, LiveFigures
 from streamgauge.platform.listening import accepts_connections, refuse_a_taken_port
 from streamgauge.platform.processes import GuardedProcess
-from streamgauge.platform.server import EmbeddedServer
 
 PIPELINE, DASHBOARD = "pipeline", "dashboard"
 Start = Literal["with Kafka", "after Kafka", "after the first row"]
@@ -32,7 +31,7 @@ FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--co
 
 @dataclass
 class Child:
-    """A `streamgauge` command as a child process of the demo and a supervised part. environment: variables to add to the demo's own.
+    """A `streamgauge` command as a part of the demo. environment: variables to add to the demo's own.
 
     command: its arguments. does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
     starts: when. One that waits for Kafka by itself can start with it; one that starts after the first result row does not delay that row.
@@ -98,31 +97,3 @@ def children(settings: Settings, figures: LiveFigures, *, dashboard: bool, domai
         address = settings.dashboard_host, settings.dashboard_port
         chosen.append(child(DASHBOARD, ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))
     return chosen
-
-
-class Server:
-    """A server of the platform as a supervised part. The demo also restarts one that was already running when the demo started."""
-
-    def __init__(self, server: EmbeddedServer) -> None:
-        self.server = server
-        self.name, self.does, self.log = server.name, server.address, server.log
-
-    def start(self) -> None:
-        """Starts the server without waiting until it answers."""
-        self.server.launch(detached=False)
-
-    def ask_to_stop(self) -> None:
-        """Requests a stop without waiting, if this process started the server."""
-        if self.server.guarded is not None:
-            self.server.guarded.ask_to_stop()
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code, if this process started the server; None while it runs."""
-        if self.server.guarded is not None:
-            return self.server.guarded.exit_code
-        return None if self.server.process is not None else 0
-
-    def measure(self) -> int:
-        """Whether the server can be used."""
-        return self.server.is_ready()

@@ -4,10 +4,10 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from contract.errors import StreamgaugeError
 from contract.process.waiting import Say
-from streamgauge.demo.services import Child, Server
 from streamgauge.platform.processes import log_tail
 
 BACK_OFF_SECONDS = 30
@@ -18,10 +18,34 @@ REFUSED_STARTS = 3
 """How often in a row a part may fail to start, for example because its port is taken, before the demo ends."""
 
 
+class Part(Protocol):
+    """A part of the demo: an embedded server, or a child process. name, log: its log file, for messages. does: what is printed when it is ready."""
+
+    name: str
+
+    @property
+    def does(self) -> str: ...  # noqa: D102
+    @property
+    def log(self) -> Path: ...  # noqa: D102
+
+    def start(self) -> None:
+        """Starts it without waiting until it is ready. Raises StreamgaugeError when it cannot be started."""
+
+    def ask_to_stop(self) -> None:
+        """Requests a stop without waiting."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of its process; None while it runs."""
+
+    def measure(self) -> int:
+        """A number that is higher than at its start once the part is ready."""
+
+
 class Supervised:
     """A part and its restarts. say: called with a line when the part has ended. is_ready: True for a part that runs already."""
 
-    def __init__(self, part: Child | Server, say: Say, clock: Callable[[], float] = time.monotonic, *, is_ready: bool = False) -> None:
+    def __init__(self, part: Part, say: Say, clock: Callable[[], float] = time.monotonic, *, is_ready: bool = False) -> None:
         self.part, self._say, self._clock = part, say, clock
         self.is_ready = is_ready
         self._failures, self._refused, self._started, self._before = 0, 0, clock(), 0

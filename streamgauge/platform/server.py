@@ -58,6 +58,11 @@ class EmbeddedServer(ABC):
     def answers(self) -> bool:
         """Whether the server answers a request. Returns quickly either way."""
 
+    @property
+    def does(self) -> str:
+        """What the demo prints when it is ready."""
+        return self.address
+
     def is_ready(self) -> bool:
         """Whether the server can be used: it listens, answers, and is fully configured."""
         return accepts_connections(HOST, self.ports[0]) and self.answers()
@@ -128,6 +133,26 @@ class EmbeddedServer(ABC):
                     pid = self.guarded.pid
                 self.pid_file.write(pid, own)
             return True
+
+    def start(self) -> None:
+        """Starts the server as a part of this process, without waiting until it is ready. As `launch`."""
+        self.launch(detached=False)
+
+    def ask_to_stop(self) -> None:
+        """Requests a stop without waiting, if this process started the server."""
+        if self.guarded is not None:
+            self.guarded.ask_to_stop()
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code; None while it runs. 0 for a server that another process started and that has ended."""
+        if self.guarded is not None:
+            return self.guarded.exit_code
+        return None if self.process is not None else 0
+
+    def measure(self) -> int:
+        """Whether the server can be used."""
+        return self.is_ready()
 
     def save_classes(self) -> None:
         """Creates the archive of the classes that the server loads, unless it exists: starts the server, which lists them, and stops it.
