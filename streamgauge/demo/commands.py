@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contract.errors import check_names
+from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
 from contract.terminal import err, out
 
@@ -26,6 +26,9 @@ def demo(
     from streamgauge.demo.services import COMMAND
 
     check_names("domain", only or [], NAMES)
+    if opens_page and not with_dashboard:
+        msg = "--open shows the dashboard; leave out --no-dashboard"
+        raise StreamgaugeError(msg)
     settings = Settings.from_environment()
     if detach:
         arguments = (word for word in sys.argv[1:] if word != "--detach")
@@ -36,7 +39,7 @@ def demo(
 
 
 def down() -> None:
-    """Stop the embedded Kafka and schema registry, and the demo. Their data stays."""
+    """Stop the demo, and the embedded Kafka and schema registry. Their data stays."""
     from streamgauge.demo import background
     from streamgauge.platform.platform import Platform
 

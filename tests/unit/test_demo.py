@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 
+import pytest
 from filelock import FileLock
 from messages import refused
 from rich.console import Console
@@ -40,6 +41,9 @@ def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_pa
     assert [(child.name, child.starts) for child in chosen] == [("pipeline", "with Kafka"), ("produce-taxi", "after Kafka")]
 
 
-def test_a_domain_that_is_not_there_is_one_line(tmp_path):
-    line = one_line_error(streamgauge("demo", "--only", "taxis", settings=settings_on_free_ports(tmp_path)))
-    assert "no domain taxis; there are nest, taxi, wikimedia" in line
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(("--only", "taxis"), "no domain taxis; there are nest, taxi, wikimedia"), (("--open", "--no-dashboard"), "leave out --no-dashboard")],
+)
+def test_what_the_demo_cannot_do_is_one_line(tmp_path, options, told):
+    assert told in one_line_error(streamgauge("demo", *options, settings=settings_on_free_ports(tmp_path)))
