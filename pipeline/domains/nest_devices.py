@@ -3,24 +3,26 @@
 `devices` of a document holds an object for each type, and in it each device by its id: devices{thermostats{id: device}, ...}.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
-from operator import and_
+from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
 
 from contract.domains.nest import NEST_TEMPERATURES
+from contract.settings import Settings
+from pipeline.domains.nest_documents import devices_in, devices_of, first_misfit, first_reason, map_type, report_columns, too_long_id
 from pipeline.formats.json_text import parsed
-from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, misfit, time, too_long, values
-from pipeline.formats.numbers import as_text, is_long, is_lost, is_rounded, may_be_lost
+from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, time, too_long, values
+from pipeline.formats.numbers import as_text, is_long, is_lost, may_be_lost
 from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
+from pipeline.sources.files import Files
 from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.static_tables import UNKNOWN, fields_of
+from pipeline.sources.topic import KafkaTopic
 
 DEVICE = (
     "device_id string, structure_id string, where_name string, name_long string, software_version string, is_online boolean, "
@@ -33,49 +35,6 @@ ALARMS = "nest-alarms"
 _ALARMS = {"smoke": "smoke_alarm_state", "co": "co_alarm_state", "battery": "battery_health"}
 _READING = ("device_id", "last_connection")
 _READ = (*ORIGIN, "device_id", "structure_id", "last_connection")
-
-
-def each_of(records: DataFrame, device_type: str, fields: str) -> DataFrame:
-    """The devices of that type in all documents, one row each: columns of ORIGIN, timestamp, clock, device_id, and device with `fields`.
-
-    records: columns of sources.kafka.RECORD. fields: the fields to parse, e.g. "device_id string, is_online boolean". device_id is the
-    device's field, or else its name in the document. Devices with identifiers that are too long are left out.
-    """
-    text, kinds = F.col("value").cast("string"), fields_of(fields)
-    by_id = _by_id(text, parsed(text, f"devices struct<{device_type}: {map_of(kinds)}>"), device_type, kinds)
-    judged = records.where("clock is not null").withColumn("is_rounded", may_be_rounded(text))  # once, and not for each device
-    each = judged.select(*ORIGIN, "timestamp", "clock", "is_rounded", F.explode(by_id).alias("id", "read"))
-    ids = [F.coalesce("read.device_id", "id"), *(F.col("read.structure_id") for name in kinds.names if name == "structure_id")]
-    return each.where(reduce(and_, map(is_identifier, ids))).select(
-        *ORIGIN, "timestamp", "clock", ids[0].alias("device_id"), values(F.col("read"), kinds, F.col("is_rounded")).alias("device")
-    )
-
-
-def map_of(kinds: T.StructType) -> str:
-    """The type of devices with those fields by their id, as from_json reads them."""
-    return f"map<string, {as_read(kinds).simpleString()}>"
-
-
-def _by_id(text: Column, reading: Column, device_type: str, kinds: T.StructType) -> Column:
-    """The devices of a document by their id.
-
-    If some value is not of its type, each device is read by itself: Spark drops a whole map for one value that is no struct.
-    """
-    whole = F.from_json(as_text(text, is_rounded), f"devices struct<{device_type}: map<string, variant>>")["devices"][device_type]
-
-    def alone(_: Column, device: Column) -> Column:
-        found = F.to_json(device)
-        return F.when(found.startswith("{"), F.from_json(found, as_read(kinds)))
-
-    def of(read: Column) -> Column:
-        return F.when(read["misfits"], F.transform_values(whole, alone)).otherwise(read["document"]["devices"][device_type])
-
-    return F.transform(F.array(reading), of)[0]
-
-
-def reported() -> tuple[Column, Column]:
-    """Columns reported_at (the Kafka timestamp) and date (its UTC day)."""
-    return F.col("timestamp").alias("reported_at"), F.to_date("timestamp").alias("date")
 
 
 def devices(records: DataFrame) -> DataFrame:
@@ -108,7 +67,7 @@ def devices(records: DataFrame) -> DataFrame:
         .withColumn("device_id", F.coalesce("read.device_id", "id"))
         .where(is_identifier(F.col("device_id")))
         .withColumn("known", values(F.col("read"), fields_of(DEVICE), may_be_rounded(F.col("device"))))
-        .select(*ORIGIN, *reported(), "device_type", "device_id", *fields, "device")
+        .select(*ORIGIN, *report_columns(), "device_type", "device_id", *fields, "device")
     )
 
 
@@ -184,7 +143,7 @@ def alarm_alerts(raised: DataFrame) -> DataFrame:
 def _of_type(records: DataFrame, device_type: str, fields: Sequence[str], future: str) -> DataFrame:
     """The devices of that type that were connected, and not in the future: the columns of _READ, and device{fields}."""
     return (
-        each_of(records, device_type, f"device_id string, structure_id string, last_connection timestamp, {', '.join(fields)}")
+        devices_of(records, device_type, f"device_id string, structure_id string, last_connection timestamp, {', '.join(fields)}")
         .where(F.col("device.last_connection") <= latest_event(future))  # null without a last_connection
         .withColumns(
             {
@@ -197,7 +156,7 @@ def _of_type(records: DataFrame, device_type: str, fields: Sequence[str], future
 
 def reason(devices_read: Column, text: Column, future: str) -> Column:
     """Why the thermostats and smoke alarms of a document cannot be used in full, or null. devices_read: with `read_types()`, from `text`."""
-    every = F.concat(*(each_in(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")))
+    every = F.concat(*(devices_in(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")))
 
     def last_connection(device: Column) -> Column:
         return time(device["last_connection"])
@@ -212,65 +171,48 @@ def reason(devices_read: Column, text: Column, future: str) -> Column:
     return F.coalesce(
         F.when(F.exists(every, lambda device: last_connection(device) > latest_event(future)), "last_connection is in the future"),
         F.transform(
-            F.array(F.when(F.size(every) > 0, may_be_rounded(text))), lambda is_rounded: misfit_of_one(every, fields_of(DEVICE), is_rounded)
+            F.array(F.when(F.size(every) > 0, may_be_rounded(text))), lambda is_rounded: first_misfit(every, fields_of(DEVICE), is_rounded)
         )[0],
-        first(every, names_too_long),
-        *(long_id(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")),
+        first_reason(every, names_too_long),
+        *(too_long_id(devices_read[name]) for name in ("thermostats", "smoke_co_alarms")),
         F.when(F.exists(every, is_timeless), "a reading without last_connection"),
     )
 
 
 def read_types() -> str:
     """The types of `devices` that `reason` judges, as from_json reads them."""
-    return ", ".join(f"{name}: {map_of(fields_of(DEVICE))}" for name in ("thermostats", "smoke_co_alarms"))
+    return ", ".join(f"{name}: {map_type(fields_of(DEVICE))}" for name in ("thermostats", "smoke_co_alarms"))
 
 
-def each_in(by_id: Column) -> Column:
-    """The devices in a map, as an array without nulls."""
-    return F.filter(F.coalesce(F.map_values(by_id), F.array()), lambda device: device.isNotNull())
-
-
-def first(devices_read: Column, reason_of: Callable[[Column], Column]) -> Column:
-    """The reason of the first device that has one, or null."""
-    return F.get(F.filter(F.transform(devices_read, reason_of), lambda found: found.isNotNull()), F.lit(0))
-
-
-def misfit_of_one(devices_read: Column, kinds: T.StructType, is_rounded: Column) -> Column:
-    """The first `misfit` of a device, or null."""
-    return first(devices_read, lambda device: misfit(device, kinds, is_rounded))
-
-
-def long_id(by_id: Column) -> Column:
-    """The reason why a device in the map has no id that can be used, or null."""
-    is_long = F.exists(F.map_entries(by_id), lambda one: ~is_identifier(F.coalesce(one["value"]["device_id"], one["key"])))
-    return F.when(is_long, too_long("device_id"))
-
-
-def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
-    """The queries on these devices, all on request. query: a query of the domain's source. future: see `readings`."""
-    query = partial(query, on_request=True)
+def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]:
+    """The queries on these devices, all on request."""
     return (
-        query(
+        Query(
             "nest-temperatures",
-            decode=partial(readings, future=future),
+            source=source,
+            decode=partial(readings, future=settings.future),
             event_time="last_connection",
             transform=temperatures,
             sink=CompactedTopic(NEST_TEMPERATURES, key=("structure_id", "window")),
             mode="update",
             trigger_seconds=10,
+            on_request=True,
             version=2,
         ),
-        query(
+        Query(
             ALARMS,
-            decode=partial(alarms, future=future),
+            source=source,
+            decode=partial(alarms, future=settings.future),
             event_time="last_connection",
             transform=alarm_alerts,
             sink=AlertsTopic(key=("device_id", "structure_id", "alarm", "state", "window")),
             mode="update",
             trigger_seconds=5,
+            on_request=True,
         ),
-        query(
+        Query(
             "nest-devices-archive",
+            source=source,
             decode=devices,
             sink=ParquetArchive(
                 "nest/devices",
@@ -279,5 +221,6 @@ def queries(query: partial[Query], future: str) -> tuple[Query, ...]:
                 is_event="last_connection is not null",
             ),
             trigger_seconds=30,
+            on_request=True,
         ),
     )

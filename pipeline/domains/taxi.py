@@ -235,41 +235,68 @@ def _timestamp(milliseconds: Column) -> Column:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this domain, with the window slide and the future limit from `settings`."""
-    query = partial(Query, source=KafkaTopic(NYC_TAXI.name))
-    located = partial(query, decode=partial(trips, future=settings.future), static_tables=(ZONES,))
-    counting = partial(located, event_time="dropoff", mode="update")
+    source = KafkaTopic(NYC_TAXI.name)
+    decode = partial(trips, future=settings.future)
     return (
-        counting(
+        Query(
             "taxi-borough-stats",
+            source=source,
+            decode=decode,
+            event_time="dropoff",
             transform=partial(borough_stats, slide=settings.taxi_slide),
+            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
+            mode="update",
             version=2,
         ),
-        counting(
+        Query(
             "taxi-flows",
+            source=source,
+            decode=decode,
+            event_time="dropoff",
             transform=flows,
+            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_FLOWS, key=("pickup_borough", "dropoff_borough", "window")),
+            mode="update",
             on_request=True,
         ),
-        counting(
+        Query(
             "taxi-zone-sessions",
+            source=source,
+            decode=decode,
+            event_time="dropoff",
             transform=zone_sessions,
+            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
             mode="append",
             on_request=True,
         ),
-        counting(
+        Query(
             "taxi-zone-sessions-early",
+            source=source,
+            decode=decode,
+            event_time="dropoff",
             transform=zone_sessions_early,
             has_timers=True,
+            static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS_EARLY, key=("started", "zone_id")),
+            mode="update",
             on_request=True,
         ),
-        located(
+        Query(
             "taxi-archive",
+            source=source,
+            decode=decode,
             transform=with_zones,
+            static_tables=(ZONES,),
             sink=ParquetArchive("taxi/trips", partition_by="date"),
             trigger_seconds=30,
         ),
-        query("taxi-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=10),
+        Query(
+            "taxi-dead-letters",
+            source=source,
+            decode=partial(unusable, future=settings.future),
+            sink=DeadLetterTopic(),
+            trigger_seconds=10,
+        ),
     )

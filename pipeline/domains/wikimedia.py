@@ -191,40 +191,56 @@ def _each_once(edits: DataFrame) -> DataFrame:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of this domain, with windows and watermark from `settings`."""
-    stats = partial(
-        Query,
-        source=KafkaTopic(WIKIMEDIA.name),
-        subject=CHANGES,
-        decode=partial(edits, future=settings.future),
-        event_time="edited_at",
-        watermark=settings.wikimedia_watermark,
-        mode="update",
-    )
-    copies = partial(Query, source=KafkaTopic(WIKIMEDIA.name), subject=CHANGES)
+    source = KafkaTopic(WIKIMEDIA.name)
     return (
-        stats(
+        Query(
             "wikimedia-edit-stats",
+            source=source,
+            subject=CHANGES,
+            decode=partial(edits, future=settings.future),
+            event_time="edited_at",
+            watermark=settings.wikimedia_watermark,
             transform=partial(edit_stats, window=settings.wikimedia_window, slide=settings.wikimedia_slide),
             sink=CompactedAvroTopic(WIKIMEDIA_PROCESSED, key=("requested_by", "window"), subject=PROCESSED),
+            mode="update",
         ),
-        stats(
+        Query(
             "wikimedia-wiki-stats",
+            source=source,
+            subject=CHANGES,
+            decode=partial(edits, future=settings.future),
+            event_time="edited_at",
+            watermark=settings.wikimedia_watermark,
             transform=wiki_stats,
             sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
+            mode="update",
         ),
-        stats(
+        Query(
             "wikimedia-editor-sessions",
+            source=source,
+            subject=CHANGES,
             decode=partial(edits, future=settings.future, others=("user",)),
+            event_time="edited_at",
+            watermark=settings.wikimedia_watermark,
             transform=editor_sessions,
             sink=CompactedTopic(WIKIMEDIA_EDITOR_SESSIONS, key=("user", "window")),
             mode="append",
             on_request=True,
         ),
-        copies(
+        Query(
             "wikimedia-archive",
+            source=source,
+            subject=CHANGES,
             decode=changes,
             sink=ParquetArchive("wikimedia/changes", partition_by="date", origin_prefix="kafka_", event_key=_ARCHIVED_KEY),
             trigger_seconds=30,
         ),
-        copies("wikimedia-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), trigger_seconds=10),
+        Query(
+            "wikimedia-dead-letters",
+            source=source,
+            subject=CHANGES,
+            decode=partial(unusable, future=settings.future),
+            sink=DeadLetterTopic(),
+            trigger_seconds=10,
+        ),
     )

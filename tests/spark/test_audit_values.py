@@ -17,7 +17,7 @@ from audit.archive import Files, rows_of
 from audit.letters import expected_letters
 from audit.recount import Recount
 from contract.settings import Settings
-from pipeline.domains import nest, nest_devices, taxi, wikimedia
+from pipeline.domains import nest, nest_devices, nest_documents, nest_status, taxi, wikimedia
 from pipeline.formats.confluent_avro import WriterSchemas
 
 FUTURE = "10 minutes"
@@ -135,11 +135,11 @@ def assert_same_letters(query, values, frame):
 def test_of_nest_documents(records):
     values = [*made(damaged(documents)), *(text.encode() for text in DOCUMENTS)]
     frame = records(*values)
-    seen = collected(nest.sightings(frame, FUTURE), "device_id", "unix_micros(start_time)")
+    seen = collected(nest_documents.sightings(frame, FUTURE), "device_id", "unix_micros(start_time)")
     assert_same(values, facts("nest-camera-stats", values, "device_id, epoch_us(start_time)"), seen)
     read = collected(nest_devices.readings(frame, FUTURE), "structure_id", "cast(ambient_temperature_c * 100 as bigint)")
     assert_same(values, facts("nest-temperatures", values, "structure_id, CAST(ambient_temperature_c * 100 AS BIGINT)"), read)
-    heard = collected(nest.reports(frame, FUTURE), "device_id", "unix_millis(at)", "is_online", "unix_millis(sighting)")
+    heard = collected(nest_status.reports(frame, FUTURE), "device_id", "unix_millis(at)", "is_online", "unix_millis(sighting)")
     assert_same(
         values, facts("nest-camera-status", values, "device_id, epoch_ms(CAST(reported_at AS TIMESTAMP)), is_online, sighting_ms"), heard
     )

@@ -16,6 +16,7 @@ from odd_values import COUNT, changes, damaged, documents, made, trips
 from plain import each_once
 
 from pipeline.domains import nest, taxi, wikimedia
+from pipeline.domains.nest_documents import sightings
 from pipeline.formats.confluent_avro import WriterSchemas
 
 FUTURE = "10 minutes"
@@ -82,7 +83,7 @@ def people(document):
 def test_each_person_in_a_nest_document_counts_or_the_document_is_a_dead_letter(records):
     values = made(damaged(documents))
     frame = records(*values)
-    seen, reasons = offsets(nest.sightings(frame, FUTURE)), letters(nest.unusable(frame, FUTURE))
+    seen, reasons = offsets(sightings(frame, FUTURE)), letters(nest.unusable(frame, FUTURE))
     for offset, value in enumerate(values):
         reason = reasons.get(offset)
         assert not is_used(reason) or strict_value(value), f"{value!r} is not one JSON text, but used: {reason}"
@@ -140,7 +141,7 @@ def test_no_record_takes_much_more_time_than_others_of_its_length(spark, records
         frame = records(*(value.ljust(BYTES) for value in values)).crossJoin(spark.range(COPIES).withColumnRenamed("id", "copy"))
         before = sum(java.cpu_times()[:2])
         for decoded in (
-            nest.sightings(frame, FUTURE),
+            sightings(frame, FUTURE),
             nest.unusable(frame, FUTURE),
             taxi.trips(frame, FUTURE),
             taxi.unusable(frame, FUTURE),

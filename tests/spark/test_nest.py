@@ -9,8 +9,9 @@ from letters import reasons
 
 from contract.json_text import time_of
 from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
-from pipeline.domains import nest
-from pipeline.domains.nest import camera_stats, cameras, reports, sightings, unusable
+from pipeline.domains.nest import camera_stats, cameras, unusable
+from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
+from pipeline.domains.nest_status import reports
 from pipeline.formats.record_clock import NO_CLOCK
 
 IS_NO_TIME = "is not a date and time of the years 1970 to 9999, such as 2026-01-31T10:00:00Z; the rest was used"
@@ -62,7 +63,7 @@ class TestCameraStats:
         assert counts(camera_stats(seen, locations)) == {("unknown", "2026-01-01 10:00:00"): 1}
 
     def test_zip_codes_keep_their_leading_zero(self, spark):
-        table = nest.DEVICE_LOCATIONS.load(spark)
+        table = DEVICE_LOCATIONS.load(spark)
         assert {len(row.zip_code) for row in table.collect()} == {5}, "a zip code of data/device_locations.csv was read as a number"
 
 

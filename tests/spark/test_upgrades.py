@@ -11,6 +11,7 @@ from streaming import Record, Stream, at
 
 from contract.settings import Settings
 from pipeline.domains import nest
+from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
 from pipeline.running.failures import Remedy, diagnosis
 from pipeline.sources.static_tables import StaticTable
 
@@ -66,7 +67,7 @@ def test_what_keeps_the_state_as_it_is_continues(counting):
     counting.change(decode=without("a"))
     counting.run([seen("f", "10:15")])
     assert counts(counting.table) == {("10:00", "11:00"): 5}, "what the old filter let through stays counted"
-    counting.change(decode=partial(nest.sightings, future="3 hours"))
+    counting.change(decode=partial(sightings, future="3 hours"))
     counting.run([seen("g", "14:00")])
     assert counts(counting.table) == {("10:00", "11:00"): 5, ("14:00", "15:00"): 1}, "another bound of the future"
 
@@ -83,7 +84,7 @@ def test_events_stay_where_an_old_static_table_put_them(stream, tmp_path):
     def locations(zip_code):
         file = tmp_path / f"{zip_code}.csv"
         file.write_text(f"device_id,zip_code\na,{zip_code}\n")
-        return (StaticTable(str(file), schema=nest.DEVICE_LOCATIONS.schema, unique="device_id"),)
+        return (StaticTable(str(file), schema=DEVICE_LOCATIONS.schema, unique="device_id"),)
 
     running = stream(replace(CAMERA_STATS, static_tables=locations("11111")))
     running.run([seen("a", "10:10")])

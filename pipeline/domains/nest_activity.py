@@ -1,0 +1,96 @@
+"""When people were seen by Nest cameras: crowds, and when each camera last saw somebody. The queries are on request."""
+
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from contract import durations
+from contract.domains.nest import NEST_CAMERA_ACTIVITY, NEST_CROWDS
+from contract.settings import Settings
+from pipeline.domains.nest_documents import DEVICE_LOCATIONS, SIGHTING, sightings
+from pipeline.query import Query
+from pipeline.sinks.topics import CompactedTopic
+from pipeline.sources.files import Files
+from pipeline.sources.static_tables import UNKNOWN
+from pipeline.sources.topic import KafkaTopic
+from pipeline.state.early_sessions import early_sessions
+
+
+def crowds(seen: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
+    """When the number of people seen in a zip code and hour reached `crowd`; no row for an hour in which it did not.
+
+    seen, locations: as for nest.camera_stats. Returns zip_code, window{start, end}, crowd (int), reached_at (timestamp, the event time of the
+    sighting that made the crowd; one that arrives later and happened earlier moves it back). The state holds all times of an hour.
+    """
+    times = F.sort_array(F.collect_list("start_time"))
+    return (
+        seen.dropDuplicates(list(SIGHTING))
+        .join(F.broadcast(locations), "device_id", how="left")
+        .withColumn("zip_code", F.coalesce("zip_code", F.lit(UNKNOWN)))
+        .groupBy("zip_code", F.window("start_time", "1 hour"))
+        .agg(F.get(times, F.lit(crowd - 1)).alias("reached_at"))
+        .where(F.col("reached_at").isNotNull())
+        .select("zip_code", "window", F.lit(crowd).alias("crowd"), "reached_at")
+    )
+
+
+def camera_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int, until_ms: int | None = None) -> DataFrame:
+    """When each camera began to see people, and when it last did; the beginning is the first sighting after `timeout_ms` without one.
+
+    seen, locations: as for nest.camera_stats. until_ms: see Query.has_timers.
+    Returns device_id, zip_code, first_activity, last_activity (timestamps, whole ms), sightings (long). If a camera has seen nobody for
+    longer than `timeout_ms`, all columns but device_id are null.
+    """
+    at_ms = F.unix_millis("start_time")
+    if until_ms is None:
+        event_id, totals = F.unix_micros("start_time").cast("string"), F.array().cast("array<decimal(22, 2)>")
+        sightings = seen.select("device_id", "start_time", at_ms.alias("at_ms"), event_id.alias("id"), totals.alias("totals"))
+        newest = early_sessions(sightings, "device_id", timeout_ms, newest_only=True)
+    else:
+        once = seen.dropDuplicates(list(SIGHTING))
+        sessions = once.groupBy("device_id", F.session_window(F.timestamp_millis(at_ms), f"{timeout_ms} milliseconds").alias("window"))
+        spans = sessions.agg(F.min(at_ms).alias("start_ms"), F.max(at_ms).alias("last_ms"), F.count("*").alias("events"))
+        newest = (
+            spans.groupBy("device_id").agg(F.max(F.struct("start_ms", "last_ms", "events")).alias("newest")).select("device_id", "newest.*")
+        )
+        newest = newest.where(F.col("last_ms") + timeout_ms >= until_ms)
+    is_there = F.col("events").isNotNull()
+    first, last = (F.timestamp_millis(F.when(is_there, F.col(name))) for name in ("start_ms", "last_ms"))
+    return newest.join(F.broadcast(locations), "device_id", how="left").select(
+        "device_id",
+        F.when(is_there, F.coalesce("zip_code", F.lit(UNKNOWN))).alias("zip_code"),
+        first.alias("first_activity"),
+        last.alias("last_activity"),
+        F.col("events").alias("sightings"),
+    )
+
+
+def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]:
+    """The queries on crowds and on the activity of cameras."""
+    timeout_ms = round(durations.seconds(settings.inactive_after, "STREAMGAUGE_INACTIVE_AFTER") * 1000)
+    return (
+        Query(
+            "nest-crowds",
+            source=source,
+            decode=partial(sightings, future=settings.future),
+            event_time="start_time",
+            transform=partial(crowds, crowd=settings.crowd),
+            static_tables=(DEVICE_LOCATIONS,),
+            sink=CompactedTopic(NEST_CROWDS, key=("zip_code", "window")),
+            mode="update",
+            on_request=True,
+        ),
+        Query(
+            "nest-camera-activity",
+            source=source,
+            decode=partial(sightings, future=settings.future),
+            event_time="start_time",
+            transform=partial(camera_activity, timeout_ms=timeout_ms),
+            has_timers=True,
+            static_tables=(DEVICE_LOCATIONS,),
+            sink=CompactedTopic(NEST_CAMERA_ACTIVITY, key=("device_id",)),
+            mode="update",
+            on_request=True,
+        ),
+    )
