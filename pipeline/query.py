@@ -1,13 +1,18 @@
-"""The definition of a query. Queries are data; the runner starts all of them the same way."""
+"""A query, and how it runs as a stream from its source to its sink. Queries are data; the runner starts all of them the same way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
 
+from contract.checkpoints.contents import Checkpoint, Partition
 from contract.checkpoints.names import REAL_TIME, CheckpointName
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
 from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.sinks.console import Console
 from pipeline.sinks.sink import Sink
@@ -15,6 +20,8 @@ from pipeline.sources.files import Files
 from pipeline.sources.kafka import RECORD_SCHEMA
 from pipeline.sources.static_tables import StaticTable
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark, shares, united, with_watermark
+from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, session_config
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -28,23 +35,20 @@ def unchanged(rows: DataFrame) -> DataFrame:
 class Query:
     """A query from a source (a topic or a folder of files) to a sink.
 
-    Rows pass from `source` through `decode`, a watermark on `event_time` if set, and `transform`. These steps are lazy and free of side
-    effects, so a batch that runs again on the same records gives the same rows.
+    Rows pass from `source` through `decode`, `watermark` if set, and `transform`. These steps are lazy and free of side effects, so a batch
+    that runs again on the same records gives the same rows.
 
     decode: records (columns of sources.kafka.RECORD), and WriterSchemas if `subject` is set -> rows. It must keep `topic`, `partition` and
-    `offset` if `event_time` is set.
+    `offset` if `watermark` is set.
     transform: rows, static tables -> result rows for the sink.
+    recount: rows, static tables, until_ms -> the result rows of a batch, as `transform` gives them in a stream whose watermark is `until_ms`
+    (ms since 1970). Only for a `transform` with timers, which ends in transformWithState; None if `transform` takes a batch, too.
     subject: the schema registry subject of the source's values, if they are Avro in the Confluent wire format.
-    event_time: the column for the watermark.
-    watermark: how late a row may be, e.g. "60 seconds"; None uses the setting for all queries.
-    skew: how far an idle partition can hold the watermark back; None uses the setting for all queries.
-    has_timers: whether `transform` ends in transformWithState. A batch of it takes one more argument, `until_ms`: the watermark, in ms since
-    1970, up to which timers have fired.
+    static_tables: the tables that `transform` joins.
+    trigger_seconds: the interval between the starts of two micro-batches. The next one starts immediately if a batch takes longer.
     on_request: `streamgauge run` without names, and so the demo, leaves the query out.
     real_time: how often the query writes a checkpoint in Spark's real-time mode, e.g. "10 seconds"; None for micro-batches.
     version: part of the checkpoint's path. Increase it when the query's state changes.
-    static_tables: the tables that `transform` joins.
-    trigger_seconds: the interval between the starts of two micro-batches. The next one starts immediately if a batch takes longer.
     """
 
     name: str
@@ -53,16 +57,19 @@ class Query:
     sink: Sink
     mode: OutputMode = "append"
     transform: Callable[..., DataFrame] = unchanged
+    recount: Callable[..., DataFrame] | None = None
     subject: Subject | None = None
-    event_time: str | None = None
-    watermark: str | None = None
-    skew: str | None = None
-    has_timers: bool = False
+    watermark: Watermark | None = None
     static_tables: tuple[StaticTable, ...] = ()
     trigger_seconds: float = 0
     on_request: bool = False
     real_time: str | None = None
     version: int = 1
+
+    @property
+    def has_timers(self) -> bool:
+        """Whether `transform` ends in transformWithState."""
+        return self.recount is not None
 
     @property
     def checkpoint_name(self) -> CheckpointName:
@@ -76,17 +83,60 @@ class Query:
     def columns(self, spark: SparkSession) -> T.StructType:
         """The columns of the result. Reads nothing."""
         schemas = WriterSchemas(self.subject.schema) if self.subject else None
-        return self.result(spark.createDataFrame([], RECORD_SCHEMA), schemas).schema
+        return self.result(self.decoded(spark.createDataFrame([], RECORD_SCHEMA), schemas)).schema
 
-    def result(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
-        """The result rows of a batch of `records`; of a query with timers, their columns only. schemas: for a query with a subject."""
-        return self.transformed(self.decoded(records, schemas), 0 if self.has_timers else None)
-
-    def decoded(self, records: DataFrame, schemas: WriterSchemas | None) -> DataFrame:
-        """The first half of `result`: `records` decoded into rows."""
+    def decoded(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
+        """The rows of `records`. schemas: for a query with a subject."""
         return self.decode(records) if schemas is None else self.decode(records, schemas)
 
-    def transformed(self, rows: DataFrame, until_ms: int | None = None) -> DataFrame:
-        """The second half of `result`: `rows` transformed, with the static tables. until_ms: for a batch of a query with timers."""
-        tables = [table.load(rows.sparkSession) for table in self.static_tables]
-        return self.transform(rows, *tables, **({} if until_ms is None else {"until_ms": until_ms}))
+    def transformed(self, rows: DataFrame) -> DataFrame:
+        """The result rows of a stream of decoded `rows`."""
+        return self.transform(rows, *self._tables(rows.sparkSession))
+
+    def result(self, rows: DataFrame, until_ms: int = 0) -> DataFrame:
+        """The result rows of a batch of decoded `rows`. until_ms: the watermark, for a query with timers."""
+        if self.recount is None:
+            return self.transformed(rows)
+        return self.recount(rows, *self._tables(rows.sparkSession), until_ms=until_ms)
+
+    def _tables(self, spark: SparkSession) -> list[DataFrame]:
+        return [table.load(spark) for table in self.static_tables]
+
+
+def start_stream(
+    query: Query, spark: SparkSession, settings: Settings, partitions: Sequence[Partition], schemas: WriterSchemas | None, *, once: bool
+) -> StreamingQuery:
+    """Starts `query` from its checkpoint: reads records, decodes them, sets the watermark, transforms the rows, and writes them.
+
+    partitions: those of the source. schemas: for a query with a subject. once: it processes the available records and ends.
+    Raises StreamgaugeError when Spark does not support the query in its mode.
+    """
+    folder = query.checkpoint_name.folder(settings)
+    if (topic := sources_of_partitions(query)) and query.watermark:
+        streams = topic.streams(spark, settings, shares(partitions, Checkpoint(folder).partitions))
+        rows = united([query.decoded(records, schemas) for records in streams], query.watermark, settings)
+    else:
+        rows = query.decoded(query.source.stream(spark, settings), schemas)
+        if query.watermark:
+            rows = with_watermark(rows, query.watermark, settings, partitions, Checkpoint(folder).sources)
+    writer = query.sink.writer(query.transformed(rows), settings)
+    writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(folder))
+    if once:
+        writer = writer.trigger(availableNow=True)
+    elif query.real_time:
+        writer = writer.trigger(realTime=query.real_time)  # type: ignore[call-overload] # of Spark 4.3
+    else:
+        writer = writer.trigger(processingTime=f"{round(max(query.trigger_seconds, settings.trigger_seconds) * 1000)} milliseconds")
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
+    try:
+        with session_config(spark, REAL_TIME_STATE if query.real_time else TIMER_STATE if query.has_timers else {}):
+            return writer.start()
+    except AnalysisException as error:
+        msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"
+        raise StreamgaugeError(msg) from error
+
+
+def sources_of_partitions(query: Query) -> KafkaTopic | None:
+    """The topic of which each partition is a source of its own, for its watermark: in real-time mode, Spark takes no source twice in a union."""
+    source = query.source
+    return source if query.real_time is not None and query.watermark is not None and isinstance(source, KafkaTopic) else None

@@ -36,9 +36,9 @@ from pipeline.monitoring.measures import measures
 from pipeline.monitoring.plan import Plan, plan_of
 from pipeline.query import Query
 from pipeline.running.failures import PYTHON_IS_SLOW
-from pipeline.running.stream import with_watermark
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 from pipeline.sources.kafka import RECORD_SCHEMA
+from pipeline.sources.watermarks import with_watermark
 from pipeline.spark.session import TIMER_STATE, session_config
 
 STARTS = 10
@@ -173,8 +173,10 @@ class Stream:
 
     def _rows(self) -> DataFrame:
         files = self._spark.readStream.schema(RECORD_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self._files))
-        decoded = self._query.decoded(files, self._schemas)
-        rows = with_watermark(self._query, decoded, self._settings, self._partitions, Checkpoint(self.checkpoint).sources)
+        rows = self._query.decoded(files, self._schemas)
+        if self._query.watermark:
+            sources = Checkpoint(self.checkpoint).sources
+            rows = with_watermark(rows, self._query.watermark, self._settings, self._partitions, sources)
         rows = self._query.transformed(rows)
         match self._query.sink:
             case (CompactedTopic() | AlertsTopic()) as sink:

@@ -36,6 +36,7 @@ from pipeline.sources.files import Files
 from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.static_tables import UNKNOWN, fields_of
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 
 LAST_EVENT = (
     "has_sound boolean, has_motion boolean, has_person boolean, start_time timestamp, end_time timestamp, urls_expire_time timestamp, "
@@ -128,7 +129,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "nest-camera-stats",
             source=source,
             decode=partial(sightings, future=settings.future),
-            event_time="start_time",
+            watermark=Watermark("start_time"),
             transform=camera_stats,
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CAMERA_STATS, key=("zip_code", "window")),

@@ -14,6 +14,7 @@ from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.files import Files
 from pipeline.sources.static_tables import UNKNOWN
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 from pipeline.state.early_sessions import early_sessions
 
 
@@ -35,31 +36,40 @@ def crowds(seen: DataFrame, locations: DataFrame, crowd: int) -> DataFrame:
     )
 
 
-def camera_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int, until_ms: int | None = None) -> DataFrame:
+def camera_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int) -> DataFrame:
     """When each camera began to see people, and when it last did; the beginning is the first sighting after `timeout_ms` without one.
 
-    seen, locations: as for nest.camera_stats. until_ms: see Query.has_timers.
+    seen, locations: as for nest.camera_stats.
     Returns device_id, zip_code, first_activity, last_activity (timestamps, whole ms), sightings (long). If a camera has seen nobody for
     longer than `timeout_ms`, all columns but device_id are null.
     """
+    event_id, totals = F.unix_micros("start_time").cast("string"), F.array().cast("array<decimal(22, 2)>")
     at_ms = F.unix_millis("start_time")
-    if until_ms is None:
-        event_id, totals = F.unix_micros("start_time").cast("string"), F.array().cast("array<decimal(22, 2)>")
-        sightings = seen.select("device_id", "start_time", at_ms.alias("at_ms"), event_id.alias("id"), totals.alias("totals"))
-        newest = early_sessions(sightings, "device_id", timeout_ms, newest_only=True)
-    else:
-        once = seen.dropDuplicates(list(SIGHTING))
-        sessions = once.groupBy("device_id", F.session_window(F.timestamp_millis(at_ms), f"{timeout_ms} milliseconds").alias("window"))
-        spans = sessions.agg(F.min(at_ms).alias("start_ms"), F.max(at_ms).alias("last_ms"), F.count("*").alias("events"))
-        newest = (
-            spans.groupBy("device_id").agg(F.max(F.struct("start_ms", "last_ms", "events")).alias("newest")).select("device_id", "newest.*")
-        )
-        newest = newest.where(F.col("last_ms") + timeout_ms >= until_ms)
-    is_there = F.col("events").isNotNull()
-    first, last = (F.timestamp_millis(F.when(is_there, F.col(name))) for name in ("start_ms", "last_ms"))
+    sightings = seen.select("device_id", "start_time", at_ms.alias("at_ms"), event_id.alias("id"), totals.alias("totals"))
+    return _activity(early_sessions(sightings, "device_id", timeout_ms, newest_only=True), locations)
+
+
+def recounted_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int, until_ms: int) -> DataFrame:
+    """The rows of `camera_activity` from a batch, without the cameras that have seen nobody for longer than `timeout_ms` at `until_ms`."""
+    at_ms = F.unix_millis("start_time")
+    newest = (
+        seen.dropDuplicates(list(SIGHTING))
+        .groupBy("device_id", F.session_window(F.timestamp_millis(at_ms), f"{timeout_ms} milliseconds"))
+        .agg(F.min(at_ms).alias("start_ms"), F.max(at_ms).alias("last_ms"), F.count("*").alias("events"))
+        .groupBy("device_id")
+        .agg(F.max(F.struct("start_ms", "last_ms", "events")).alias("newest"))
+        .select("device_id", "newest.*")
+    )
+    return _activity(newest.where(F.col("last_ms") + timeout_ms >= until_ms), locations)
+
+
+def _activity(newest: DataFrame, locations: DataFrame) -> DataFrame:
+    """newest: the last session of each camera: device_id, start_ms, last_ms, events (null if it is over)."""
+    is_active = F.col("events").isNotNull()
+    first, last = (F.timestamp_millis(F.when(is_active, F.col(name))) for name in ("start_ms", "last_ms"))
     return newest.join(F.broadcast(locations), "device_id", how="left").select(
         "device_id",
-        F.when(is_there, F.coalesce("zip_code", F.lit(UNKNOWN))).alias("zip_code"),
+        F.when(is_active, F.coalesce("zip_code", F.lit(UNKNOWN))).alias("zip_code"),
         first.alias("first_activity"),
         last.alias("last_activity"),
         F.col("events").alias("sightings"),
@@ -74,7 +84,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             "nest-crowds",
             source=source,
             decode=partial(sightings, future=settings.future),
-            event_time="start_time",
+            watermark=Watermark("start_time"),
             transform=partial(crowds, crowd=settings.crowd),
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CROWDS, key=("zip_code", "window")),
@@ -85,9 +95,9 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             "nest-camera-activity",
             source=source,
             decode=partial(sightings, future=settings.future),
-            event_time="start_time",
+            watermark=Watermark("start_time"),
             transform=partial(camera_activity, timeout_ms=timeout_ms),
-            has_timers=True,
+            recount=partial(recounted_activity, timeout_ms=timeout_ms),
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CAMERA_ACTIVITY, key=("device_id",)),
             mode="update",

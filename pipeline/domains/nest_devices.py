@@ -23,6 +23,7 @@ from pipeline.sources.files import Files
 from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.static_tables import UNKNOWN, fields_of
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 
 DEVICE = (
     "device_id string, structure_id string, where_name string, name_long string, software_version string, is_online boolean, "
@@ -191,7 +192,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             "nest-temperatures",
             source=source,
             decode=partial(readings, future=settings.future),
-            event_time="last_connection",
+            watermark=Watermark("last_connection"),
             transform=temperatures,
             sink=CompactedTopic(NEST_TEMPERATURES, key=("structure_id", "window")),
             mode="update",
@@ -203,7 +204,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             ALARMS,
             source=source,
             decode=partial(alarms, future=settings.future),
-            event_time="last_connection",
+            watermark=Watermark("last_connection"),
             transform=alarm_alerts,
             sink=AlertsTopic(key=("device_id", "structure_id", "alarm", "state", "window")),
             mode="update",

@@ -15,7 +15,8 @@ from pipeline.sinks.topics import CompactedTopicWithAlerts
 from pipeline.sources.files import Files
 from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.topic import KafkaTopic
-from pipeline.state.cameras import camera_status
+from pipeline.sources.watermarks import Watermark
+from pipeline.state.cameras import camera_status, recounted_status
 from pipeline.state.offline import Limits
 
 _REPORT = "device_id string, last_event struct<has_person: boolean, start_time: timestamp>, is_online boolean"
@@ -60,10 +61,9 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             "nest-camera-status",
             source=source,
             decode=partial(reports, future=settings.future),
-            event_time="at",
-            skew=_SKEW,
-            has_timers=True,
+            watermark=Watermark("at", skew=_SKEW),
             transform=partial(camera_status, limits=limits),
+            recount=partial(recounted_status, limits=limits),
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopicWithAlerts(
                 NEST_CAMERA_STATUS,

@@ -25,6 +25,7 @@ from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.static_tables import StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 from pipeline.state.early_sessions import early_sessions
 
 ZONES = StaticTable("taxi_zone_lookup.csv", schema="LocationID int, Borough string, Zone string", unique="LocationID")
@@ -125,15 +126,13 @@ def zone_sessions(rides: DataFrame, zones: DataFrame) -> DataFrame:
     return _with_names(sessions, zones).select("zone_id", "borough", "zone", "window", "trips", *(f"{name}_sum" for name in _OF_SESSIONS))
 
 
-def zone_sessions_early(rides: DataFrame, zones: DataFrame, until_ms: int | None = None) -> DataFrame:
+def zone_sessions_early(rides: DataFrame, zones: DataFrame) -> DataFrame:
     """The sessions of `zone_sessions`, each from its first trip on and again with each batch that changes it.
 
-    rides, zones: as for zone_sessions. until_ms: see Query.has_timers; with early results, no row waits for the watermark.
+    rides, zones: as for zone_sessions.
     Returns started (the window's start), and the columns of zone_sessions. If a trip joins a session to an earlier one, or is earlier than
     its first, then all columns but started and zone_id are null for the start that is gone.
     """
-    if until_ms is not None:
-        return zone_sessions(rides, zones).select(F.col("window.start").alias("started"), "*")
     at_ms, totals = F.unix_millis("dropoff").alias("at_ms"), F.array(*_OF_SESSIONS).alias("totals")
     trips = rides.select(_zone_id(), "dropoff", at_ms, F.col("fingerprint").alias("id"), totals)
     gap_ms = round(durations.seconds(SESSION_GAP, "SESSION_GAP") * 1000)
@@ -148,6 +147,11 @@ def zone_sessions_early(rides: DataFrame, zones: DataFrame, until_ms: int | None
         F.col("events").alias("trips"),
         *(F.col("totals")[number].alias(f"{name}_sum") for number, name in enumerate(_OF_SESSIONS)),
     )
+
+
+def recounted_sessions(rides: DataFrame, zones: DataFrame, until_ms: int) -> DataFrame:  # noqa: ARG001 - no early result waits for the watermark
+    """The rows of `zone_sessions_early` from a batch."""
+    return zone_sessions(rides, zones).select(F.col("window.start").alias("started"), "*")
 
 
 def _zone_id() -> Column:
@@ -242,7 +246,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "taxi-borough-stats",
             source=source,
             decode=decode,
-            event_time="dropoff",
+            watermark=Watermark("dropoff"),
             transform=partial(borough_stats, slide=settings.taxi_slide),
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_BOROUGH_STATS, key=("borough", "window")),
@@ -253,7 +257,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "taxi-flows",
             source=source,
             decode=decode,
-            event_time="dropoff",
+            watermark=Watermark("dropoff"),
             transform=flows,
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_FLOWS, key=("pickup_borough", "dropoff_borough", "window")),
@@ -264,7 +268,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "taxi-zone-sessions",
             source=source,
             decode=decode,
-            event_time="dropoff",
+            watermark=Watermark("dropoff"),
             transform=zone_sessions,
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS, key=("zone_id", "window")),
@@ -275,9 +279,9 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             "taxi-zone-sessions-early",
             source=source,
             decode=decode,
-            event_time="dropoff",
+            watermark=Watermark("dropoff"),
             transform=zone_sessions_early,
-            has_timers=True,
+            recount=recounted_sessions,
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS_EARLY, key=("started", "zone_id")),
             mode="update",

@@ -23,6 +23,7 @@ from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic, DeadLetterTopic
 from pipeline.sources.kafka import ORIGIN
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 
 CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
 PROCESSED = Subject("wikimedia.processed-value", file="schemas/wikimedia.processed-value.avsc")
@@ -198,8 +199,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             source=source,
             subject=CHANGES,
             decode=partial(edits, future=settings.future),
-            event_time="edited_at",
-            watermark=settings.wikimedia_watermark,
+            watermark=Watermark("edited_at", delay=settings.wikimedia_watermark),
             transform=partial(edit_stats, window=settings.wikimedia_window, slide=settings.wikimedia_slide),
             sink=CompactedAvroTopic(WIKIMEDIA_PROCESSED, key=("requested_by", "window"), subject=PROCESSED),
             mode="update",
@@ -209,8 +209,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             source=source,
             subject=CHANGES,
             decode=partial(edits, future=settings.future),
-            event_time="edited_at",
-            watermark=settings.wikimedia_watermark,
+            watermark=Watermark("edited_at", delay=settings.wikimedia_watermark),
             transform=wiki_stats,
             sink=CompactedTopic(WIKIMEDIA_WIKI_STATS, key=("wiki", "namespace", "window")),
             mode="update",
@@ -220,8 +219,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             source=source,
             subject=CHANGES,
             decode=partial(edits, future=settings.future, others=("user",)),
-            event_time="edited_at",
-            watermark=settings.wikimedia_watermark,
+            watermark=Watermark("edited_at", delay=settings.wikimedia_watermark),
             transform=editor_sessions,
             sink=CompactedTopic(WIKIMEDIA_EDITOR_SESSIONS, key=("user", "window")),
             mode="append",

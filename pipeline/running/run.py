@@ -24,8 +24,7 @@ from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
-from pipeline.query import Query
-from pipeline.running.stream import sources_of_partitions, started
+from pipeline.query import Query, sources_of_partitions, start_stream
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.kafka import check_timestamps
@@ -139,7 +138,7 @@ class Starter:
         if not contents.planned:
             self._check_recount(query)
         journal = None
-        if query.event_time is not None:
+        if query.watermark is not None:
             journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
         others = [] if contents.planned else [other.name for other in others_of_query(checkpoint.name, self._settings)]
         older = [name for name in others if name.mode == checkpoint.name.mode]
@@ -150,7 +149,7 @@ class Starter:
         self._progress.resumes_at(query.name, ends, partitions if in_real_time else ())
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
-        running = started(query, self._spark, self._settings, partitions, schemas, once=self._once)
+        running = start_stream(query, self._spark, self._settings, partitions, schemas, once=self._once)
         if kept:
             how = f"as version {query.version}" if older else f"in mode {checkpoint.name.mode}"
             names = ", ".join(map(str, kept))
@@ -251,10 +250,10 @@ def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str)
     schemas = None if query.subject is None else SchemaBook.of_registry(settings).of(query.subject)
     try:
         decoded = query.decoded(query.source.batch_from(spark, settings, settings.starting_offsets, ends), schemas)
-        newest_ms = None
-        if query.has_timers and query.event_time:
-            newest_ms = decoded.agg(F.max(F.unix_millis(query.event_time))).collect()[0][0] or 0
-        rows = query.transformed(decoded, newest_ms).localCheckpoint()
+        newest_ms = 0
+        if query.has_timers and query.watermark:
+            newest_ms = decoded.agg(F.max(F.unix_millis(query.watermark.column))).collect()[0][0] or 0
+        rows = query.result(decoded, newest_ms).localCheckpoint()
     except SparkFailure as error:
         msg = f'the batch from {settings.starting_offsets} to {ends} failed: {first_line(error)}; offsets are JSON as Spark takes it, for every partition: {{"nest-logs": {{"0": 100, "1": -1, "2": -1}}}}, where -1 is the end and -2 the beginning'
         raise StreamgaugeError(msg) from error

@@ -10,15 +10,31 @@ The source is read and decoded once. The split follows a single exchange of narr
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 
 from contract.checkpoints.contents import Partition
+from contract.settings import Settings
+from pipeline.sources.kafka import ORIGIN
 
 MAX_BRANCHES = 32
 """The maximum number of branches. More make planning too slow; beyond this, several partitions share a branch."""
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """The watermark of a query, on the column of the event time.
+
+    delay: how late a row may be, e.g. "60 seconds"; None uses STREAMGAUGE_WATERMARK. skew: how far an idle partition can hold the watermark
+    back; None uses STREAMGAUGE_PARTITION_SKEW.
+    """
+
+    column: str
+    delay: str | None = None
+    skew: str | None = None
 
 
 def shares(partitions: Sequence[Partition], read: Sequence[Sequence[Partition]]) -> list[list[Partition]]:
@@ -27,12 +43,26 @@ def shares(partitions: Sequence[Partition], read: Sequence[Sequence[Partition]])
     read: the partitions that each source has read so far, which a checkpoint fixes, as it fixes their number. Empty before the first run.
     A partition that was added later joins the source with the fewest.
     """
-    found: list[list[Partition]] = [list(of_source) for of_source in read] or [[] for _ in partitions[:MAX_BRANCHES]]
-    taken = {which for of_source in found for which in of_source}
-    for which in partitions:
-        if which not in taken:
-            min(found, key=len).append(which)
-    return found
+    sources: list[list[Partition]] = [list(source) for source in read] or [[] for _ in partitions[:MAX_BRANCHES]]
+    assigned = {partition for source in sources for partition in source}
+    for partition in partitions:
+        if partition not in assigned:
+            min(sources, key=len).append(partition)
+    return sources
+
+
+def united(streams: Sequence[DataFrame], watermark: Watermark, settings: Settings) -> DataFrame:
+    """The rows of `streams`, each of which gets a watermark of its own: that of their union is the minimum. Drops the columns ORIGIN."""
+    delay = watermark.delay or settings.watermark
+    return reduce(DataFrame.union, [rows.withWatermark(watermark.column, delay).drop(*ORIGIN) for rows in streams])
+
+
+def with_watermark(
+    rows: DataFrame, watermark: Watermark, settings: Settings, partitions: Sequence[Partition], branches: int | None
+) -> DataFrame:
+    """The decoded rows of all partitions, with the watermark. partitions, branches: see `with_partition_watermarks`."""
+    delay, skew = watermark.delay or settings.watermark, watermark.skew or settings.partition_skew
+    return with_partition_watermarks(rows, watermark.column, delay=delay, skew=skew, partitions=partitions, branches=branches)
 
 
 def with_partition_watermarks(
@@ -48,20 +78,22 @@ def with_partition_watermarks(
     """
     branches = branches or min(len(partitions), MAX_BRANCHES)
     if branches == 1:
-        return rows.withWatermark(event_time, delay).drop("topic", "partition", "offset")
-    known = F.create_map(
+        return rows.withWatermark(event_time, delay).drop(*ORIGIN)
+    branch_by_name = F.create_map(
         *(F.lit(entry) for index, (topic, number) in enumerate(partitions) for entry in (f"{topic}-{number}", index % branches))
     )
     name = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    branch = F.coalesce(F.try_element_at(known, name), F.pmod(F.hash(name), F.lit(branches)))
+    branch = F.coalesce(F.try_element_at(branch_by_name, name), F.pmod(F.hash(name), F.lit(branches)))
     exchanged = rows.withColumns({"_branch": branch, "_event_time": F.col(event_time)}).repartition(1, "_branch")
-    columns = [column for column in rows.columns if column not in {"topic", "partition", "offset"}]
+    columns = [column for column in rows.columns if column not in ORIGIN]
     return reduce(DataFrame.union, [_branch_of(exchanged, number, event_time, delay, skew).select(*columns) for number in range(branches)])
 
 
 def _branch_of(exchanged: DataFrame, number: int, event_time: str, delay: str, skew: str) -> DataFrame:
-    own: Column = F.col("_branch") == number
+    is_own: Column = F.col("_branch") == number
     # Rows of the other partitions pass under the watermark with an event time `skew` earlier, so that they advance it while this partition
     # is idle, and are then dropped. The filter names the event time; otherwise the planner would push it below the watermark.
-    seen = exchanged.withColumn(event_time, F.when(own, F.col("_event_time")).otherwise(F.col("_event_time") - F.expr(f"interval {skew}")))
-    return seen.withWatermark(event_time, delay).where(F.when(own, F.col("_event_time")) == F.col(event_time))
+    seen = exchanged.withColumn(
+        event_time, F.when(is_own, F.col("_event_time")).otherwise(F.col("_event_time") - F.expr(f"interval {skew}"))
+    )
+    return seen.withWatermark(event_time, delay).where(F.when(is_own, F.col("_event_time")) == F.col(event_time))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, GroupedData, Row
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
@@ -85,23 +85,32 @@ def _row(device_id: str, change: Change) -> dict[str, Any]:
     return {"device_id": device_id, **status, "alert": change.alert}
 
 
-def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits, until_ms: int | None = None) -> DataFrame:
+def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits) -> DataFrame:
     """Each camera when it is first heard of, when it goes offline, when it is back, and when it is forgotten.
 
     heard: device_id, at (timestamp; of a stream, with a watermark), is_online, sighting (timestamp or null).
-    locations: device_id, zip_code; unique by device_id. until_ms: see Query.has_timers.
+    locations: device_id, zip_code; unique by device_id.
     Returns device_id, zip_code, state (online, offline), reason (of being offline), since (for a silent camera: when it was last seen),
     last_seen, last_sighting, alert (offline, back, flapping; null: none), incident (when it went offline after it had been steady),
     first_seen (since it was forgotten; null if a version without this column already knew it). Of a camera that is forgotten, all but
     device_id are null.
     """
-    reports = heard.select(
-        "device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", F.unix_millis("sighting").alias("sighting_ms")
-    ).groupBy("device_id")
-    if until_ms is None:
-        changes = reports.transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
-    else:
-        changes = reports.applyInArrow(_replay(limits, until_ms), CHANGES)
+    changes = _by_camera(heard).transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
+    return _with_locations(changes, locations)
+
+
+def recounted_status(heard: DataFrame, locations: DataFrame, *, limits: Limits, until_ms: int) -> DataFrame:
+    """The rows of `camera_status` from a batch, up to the watermark `until_ms`."""
+    return _with_locations(_by_camera(heard).applyInArrow(_replay(limits, until_ms), CHANGES), locations)
+
+
+def _by_camera(heard: DataFrame) -> GroupedData:
+    sighting_ms = F.unix_millis("sighting").alias("sighting_ms")
+    return heard.select("device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", sighting_ms).groupBy("device_id")
+
+
+def _with_locations(changes: DataFrame, locations: DataFrame) -> DataFrame:
+    """The rows of `changes`, with the columns of CHANGES."""
     is_known = F.col("is_online").isNotNull()
     return changes.join(F.broadcast(locations), "device_id", how="left").select(
         "device_id",

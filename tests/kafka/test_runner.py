@@ -23,6 +23,7 @@ from pipeline.query import Query
 from pipeline.running.runner import Runner
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 
 
 @pytest.fixture
@@ -255,7 +256,7 @@ def test_a_query_with_nothing_to_do_lets_the_next_one_start(spark, platform, mon
 
 def test_a_batch_is_in_the_journal_when_it_is_done_and_no_plan_of_it_is_left(spark, platform):
     source, result = topic(platform), topic(platform)
-    query = replace(copying(source, result), event_time="at", decode=lambda records: records.selectExpr(
+    query = replace(copying(source, result), watermark=Watermark("at"), decode=lambda records: records.selectExpr(
         "cast(value AS string) AS value", "timestamp AS at", "topic", "partition", "offset"
     ), transform=lambda rows: rows.select("value"))  # fmt: skip
     write_topic(platform, source.name, [b"a"])

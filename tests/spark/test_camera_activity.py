@@ -82,7 +82,7 @@ def test_the_recount_of_verify_gives_the_table_of_the_stream(stream, query, spar
     assert sum(batch.late for batch in batches) == 0
     rows = spark.createDataFrame(sightings, "device_id string, start_time timestamp")
     until_ms = round(batches[-1].watermark.timestamp() * 1000)
-    recounted = query.transformed(rows, until_ms).selectExpr("device_id", "string(first_activity)", "string(last_activity)", "sightings")
+    recounted = query.result(rows, until_ms).selectExpr("device_id", "string(first_activity)", "string(last_activity)", "sightings")
     expected = sorted((row[0], row[1][11:], row[2][11:], row[3]) for row in recounted.collect())
     assert told(cameras.table) == expected
     assert "cam-12" in {row[0] for row in expected}

@@ -127,6 +127,6 @@ def test_the_replay_of_verify_gives_what_the_model_gives(spark):
     reports = spark.createDataFrame([*rows, rows[0]], "device_id string, at timestamp, is_online boolean, sighting timestamp")
     until = at("11:30")
     found = defaultdict(list)
-    for row in CAMERA_STATUS.transformed(reports, int(until.timestamp() * 1000)).selectExpr("*", "string(since) AS at").collect():
+    for row in CAMERA_STATUS.result(reports, int(until.timestamp() * 1000)).selectExpr("*", "string(since) AS at").collect():
         found[row.device_id].append((row.state, datetime.fromisoformat(row["at"]).replace(tzinfo=UTC)))
     assert found == expected_changes(until)

@@ -14,6 +14,7 @@ from pipeline.domains import nest
 from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
 from pipeline.running.failures import Remedy, diagnosis
 from pipeline.sources.static_tables import StaticTable
+from pipeline.sources.watermarks import Watermark
 
 BY_NAME = {query.name: query for query in nest.queries(Settings())}
 CAMERA_STATS = BY_NAME["nest-camera-stats"]
@@ -74,7 +75,7 @@ def test_what_keeps_the_state_as_it_is_continues(counting):
 
 def test_a_longer_delay_moves_no_watermark_back(counting):
     (before,) = counting.run([seen("c", "11:30")])
-    counting.change(watermark="2 hours")
+    counting.change(watermark=Watermark("start_time", delay="2 hours"))
     (after,) = counting.run([seen("d", "11:31"), seen("e", "11:10")])
     assert before.watermark == after.watermark == at("11:20")
     assert after.late == 1

@@ -14,6 +14,7 @@ from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic  # noqa: F401 - you will need it
 from pipeline.sources.static_tables import fields_of
 from pipeline.sources.topic import KafkaTopic  # noqa: F401 - you will need it
+from pipeline.sources.watermarks import Watermark  # noqa: F401 - you will need it
 
 STATION_STATS = compacted_topic("bike-station-stats", has_windows=True)
 _TRIP = "bike string, station string, ended_at timestamp, minutes int"

@@ -14,6 +14,7 @@ from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 from pipeline.sources.static_tables import fields_of
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 
 STATION_STATS = compacted_topic("bike-station-stats", has_windows=True)
 _TRIP = "bike string, station string, ended_at timestamp, minutes int"
@@ -64,15 +65,16 @@ def station_stats(rows: DataFrame) -> DataFrame:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """`bike-station-stats`, in mode update into STATION_STATS, and `bike-dead-letters`. Both read topic `bike-trips`."""
-    query = partial(Query, source=KafkaTopic("bike-trips"))
+    source = KafkaTopic("bike-trips")
     return (
-        query(
+        Query(
             "bike-station-stats",
+            source=source,
             decode=partial(trips, future=settings.future),
-            event_time="ended_at",
+            watermark=Watermark("ended_at"),
             transform=station_stats,
             sink=CompactedTopic(STATION_STATS, key=("station", "window")),
             mode="update",
         ),
-        query("bike-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), mode="append"),
+        Query("bike-dead-letters", source=source, decode=partial(unusable, future=settings.future), sink=DeadLetterTopic()),
     )

@@ -14,6 +14,7 @@ from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
 from pipeline.sources.static_tables import StaticTable, fields_of
 from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.watermarks import Watermark
 
 STATIONS = StaticTable("weather_stations.csv", schema="station string, city string", unique="station")
 _READING = "station string, time timestamp, celsius decimal(5, 1)"
@@ -57,16 +58,17 @@ def _reason(future: str) -> Column:
 
 def queries(settings: Settings) -> tuple[Query, ...]:
     """The queries of the domain."""
-    query = partial(Query, source=KafkaTopic(READINGS.name))
+    source = KafkaTopic(READINGS.name)
     return (
-        query(
+        Query(
             "weather-city-stats",
+            source=source,
             decode=partial(readings, future=settings.future),
-            event_time="time",
+            watermark=Watermark("time"),
             transform=city_stats,
             static_tables=(STATIONS,),
             sink=CompactedTopic(CITY_STATS, key=("city", "window")),
             mode="update",
         ),
-        query("weather-dead-letters", decode=partial(unusable, future=settings.future), sink=DeadLetterTopic(), mode="append"),
+        Query("weather-dead-letters", source=source, decode=partial(unusable, future=settings.future), sink=DeadLetterTopic()),
     )
