@@ -13,8 +13,9 @@ from pipeline.database.sink import in_database
 from pipeline.ingest.upsert import UpsertTable, ingests
 from pipeline.query import Query
 from pipeline.sinks.archives import DeltaArchive, ParquetArchive
-from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
-from pipeline.sources.topic import KafkaTopic
+from pipeline.sinks.dead_letters import DeadLetterTopic
+from pipeline.sinks.topics import CompactedTopic
+from pipeline.sources.kafka import KafkaTopic
 
 
 def queries(settings: Settings) -> tuple[Query, ...]:

@@ -17,9 +17,8 @@ from pipeline.formats.confluent_avro import Subject, WriterSchemas
 from pipeline.sinks.console import Console
 from pipeline.sinks.sink import Sink
 from pipeline.sources.files import Files
-from pipeline.sources.kafka import RECORD_SCHEMA
+from pipeline.sources.kafka import RECORD_SCHEMA, KafkaTopic
 from pipeline.sources.static_tables import StaticTable
-from pipeline.sources.topic import KafkaTopic
 from pipeline.sources.watermarks import Watermark, shares, united, with_watermark
 from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, session_config
 

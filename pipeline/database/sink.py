@@ -20,7 +20,7 @@ from pipeline.database.changes import IS_DELETED, OFFSET, UNREADABLE, changes
 from pipeline.query import Query
 from pipeline.sinks.sink import Deletion, Sink, name_in_sql
 from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic
-from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.kafka import KafkaTopic
 
 if TYPE_CHECKING:
     from pipeline.database.keyed_table import KeyedTable

@@ -25,17 +25,15 @@ from pipeline.domains.nest_documents import (
     sightings,
     too_long_id,
 )
-from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_text import json_reason, parsed
 from pipeline.formats.json_values import time
-from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
-from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
+from pipeline.sinks.dead_letters import DeadLetterTopic, dead_letters
+from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.files import Files
-from pipeline.sources.kafka import ORIGIN
+from pipeline.sources.kafka import NO_CLOCK, ORIGIN, KafkaTopic, latest_event
 from pipeline.sources.static_tables import UNKNOWN, fields_of
-from pipeline.sources.topic import KafkaTopic
 from pipeline.sources.watermarks import Watermark
 
 LAST_EVENT = (
@@ -90,7 +88,7 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
 
     records: columns of sources.kafka.RECORD.
     future: how far an event may be ahead of its record, e.g. "10 minutes".
-    Returns the columns of dead_letters.dead_letters. A document without cameras is valid. A document with a field of the wrong type, a
+    Returns the columns of `dead_letters`. A document without cameras is valid. A document with a field of the wrong type, a
     person without start_time, an event that is too far ahead, or a device of which `nest_devices.reason` says so is a dead letter, but the
     rest of it is used.
     """

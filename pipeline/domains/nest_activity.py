@@ -12,8 +12,8 @@ from pipeline.domains.nest_documents import DEVICE_LOCATIONS, SIGHTING, sighting
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopic
 from pipeline.sources.files import Files
+from pipeline.sources.kafka import KafkaTopic
 from pipeline.sources.static_tables import UNKNOWN
-from pipeline.sources.topic import KafkaTopic
 from pipeline.sources.watermarks import Watermark
 from pipeline.state.early_sessions import early_sessions
 

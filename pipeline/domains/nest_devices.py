@@ -15,14 +15,12 @@ from pipeline.domains.nest_documents import devices_in, devices_of, first_misfit
 from pipeline.formats.json_text import parsed
 from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, time, too_long, values
 from pipeline.formats.numbers import as_text, is_long, is_lost, may_be_lost
-from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 from pipeline.sources.files import Files
-from pipeline.sources.kafka import ORIGIN
+from pipeline.sources.kafka import ORIGIN, KafkaTopic, latest_event
 from pipeline.sources.static_tables import UNKNOWN, fields_of
-from pipeline.sources.topic import KafkaTopic
 from pipeline.sources.watermarks import Watermark
 
 DEVICE = (

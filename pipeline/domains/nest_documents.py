@@ -15,8 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pipeline.formats.json_text import parsed
 from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, misfit, too_long, values
 from pipeline.formats.numbers import as_text, is_rounded
-from pipeline.formats.record_clock import latest_event
-from pipeline.sources.kafka import ORIGIN
+from pipeline.sources.kafka import ORIGIN, latest_event
 from pipeline.sources.static_tables import StaticTable, fields_of
 
 DEVICE_LOCATIONS = StaticTable("device_locations.csv", schema="device_id string, zip_code string", unique="device_id")

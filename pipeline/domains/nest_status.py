@@ -9,12 +9,10 @@ from contract import durations
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS
 from contract.settings import Settings
 from pipeline.domains.nest_documents import DEVICE_LOCATIONS, devices_of
-from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
 from pipeline.sinks.topics import CompactedTopicWithAlerts
 from pipeline.sources.files import Files
-from pipeline.sources.kafka import ORIGIN
-from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.kafka import ORIGIN, KafkaTopic, latest_event
 from pipeline.sources.watermarks import Watermark
 from pipeline.state.cameras import camera_status, recounted_status
 from pipeline.state.offline import Limits
@@ -27,7 +25,7 @@ _SKEW = "1 hour"
 def reports(records: DataFrame, future: str) -> DataFrame:
     """Which cameras were heard of, one row per document and camera.
 
-    A camera is heard of when a document contains it, at the time of the document: its record's clock (formats/record_clock.py). That is when
+    A camera is heard of when a document contains it, at the time of the document: its record's clock (sources/kafka.py). That is when
     the document was sent, so a reader of the wall clock expects it, and a simulation's own clock is followed. The times within a document
     say when the camera last saw something, which may be hours ago although it is well. A camera is online unless it says `is_online` false.
 

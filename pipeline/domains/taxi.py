@@ -15,16 +15,14 @@ from contract import durations
 from contract.domains.taxi import NYC_TAXI, TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS, TAXI_ZONE_SESSIONS_EARLY
 from contract.json_text import YEAR_10000
 from contract.settings import Settings
-from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_text import json_reason
 from pipeline.formats.json_values import flaw, may_be_rounded, misfit, number, reading, value_of
-from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
-from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
-from pipeline.sources.kafka import ORIGIN
+from pipeline.sinks.dead_letters import DeadLetterTopic, dead_letters
+from pipeline.sinks.topics import CompactedTopic
+from pipeline.sources.kafka import NO_CLOCK, ORIGIN, KafkaTopic, latest_event
 from pipeline.sources.static_tables import StaticTable, fields_of
-from pipeline.sources.topic import KafkaTopic
 from pipeline.sources.watermarks import Watermark
 from pipeline.state.early_sessions import early_sessions
 
@@ -188,7 +186,7 @@ def unusable(records: DataFrame, future: str) -> DataFrame:
     """Dead letters: records that cannot be used, or only in part, and trips with a drop-off further ahead than `future`.
 
     records: columns of sources.kafka.RECORD.
-    Returns the columns of dead_letters.dead_letters.
+    Returns the columns of `dead_letters`.
     """
     fields = fields_of(TRIP)
 

@@ -15,14 +15,12 @@ from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIK
 from contract.json_text import YEAR_10000
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, events
-from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_values import is_identifier, too_long
-from pipeline.formats.record_clock import NO_CLOCK, latest_event
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
-from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic, DeadLetterTopic
-from pipeline.sources.kafka import ORIGIN
-from pipeline.sources.topic import KafkaTopic
+from pipeline.sinks.dead_letters import DeadLetterTopic, dead_letters
+from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic
+from pipeline.sources.kafka import NO_CLOCK, ORIGIN, KafkaTopic, latest_event
 from pipeline.sources.watermarks import Watermark
 
 CHANGES = Subject("wikimedia-value", file="schemas/wikimedia-value.avsc")
@@ -140,7 +138,7 @@ def unusable(records: DataFrame, schemas: WriterSchemas, future: str) -> DataFra
     """Dead letters: unreadable records, edits that cannot be counted, and changes further ahead than `future`.
 
     records: columns of sources.kafka.RECORD, with values written by `schemas`.
-    Returns the columns of dead_letters.dead_letters.
+    Returns the columns of `dead_letters`.
     """
     return dead_letters(events(records, schemas), _reason(schemas, F.col("event"), future))
 

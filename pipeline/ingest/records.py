@@ -8,10 +8,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_text import json_reason, names_differ_in_case_only
 from pipeline.formats.numbers import as_text, is_lost, is_rounded, may_be_lost
 from pipeline.ingest.json_types import RESERVED
+from pipeline.sinks.dead_letters import dead_letters
 from pipeline.spark.session import session_config
 
 MAX_LEVELS = 100
@@ -108,7 +108,7 @@ def type_of(printed: str) -> T.StructType:
 
 
 def unusable(records: DataFrame, reader: str) -> DataFrame:
-    """The records that no table can store, as dead letters of `reader`: columns of dead_letters.dead_letters."""
+    """The records that no table can store, as dead letters of `reader`: columns of `dead_letters`."""
     return dead_letters(records, _reason(), reader)
 
 

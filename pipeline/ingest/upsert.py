@@ -21,9 +21,9 @@ from pipeline.ingest.records import newest, parsed, seen_type, types_of_records,
 from pipeline.ingest.retyping import is_retyped, retyped
 from pipeline.query import Query, unchanged
 from pipeline.sinks.conflicts import retried
+from pipeline.sinks.dead_letters import DeadLetterTopic
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
-from pipeline.sinks.topics import DeadLetterTopic
-from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.kafka import KafkaTopic
 
 _BY_KEY = "target.kafka_key = source.kafka_key"
 _MISFITS = (TypeChanged, TooManyFields, AmbiguousNames)

@@ -27,8 +27,7 @@ from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query, sources_of_partitions, start_stream
 from pipeline.sinks.sink import out_of_step
 from pipeline.sinks.topics import CompactedTopic
-from pipeline.sources.kafka import check_timestamps
-from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.kafka import KafkaTopic, check_timestamps
 from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.session import is_alive
 

@@ -1,4 +1,7 @@
-"""Kafka topics as sinks: compacted topics in JSON or Avro, which hold a table, and the dead letters."""
+"""Kafka topics as sinks: compacted topics in JSON or Avro, which hold a table.
+
+JSON is in UTC, ISO 8601 with Z, with explicit nulls. Keys are canonical, so equal keys have equal bytes.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
@@ -15,15 +18,15 @@ from contract.kafka.result_table import read_keys
 from contract.kafka.tombstones import write_rows
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
-from contract.topics import ALERTS, DEAD_LETTERS, MAX_RECORD_BYTES, Topic
+from contract.topics import ALERTS, MAX_RECORD_BYTES, Topic
 from pipeline.formats.confluent_avro import IS_READ, Subject, WriterSchemas, encoded
-from pipeline.formats.json_format import canonical_json, row_json
 from pipeline.formats.schema_book import SchemaBook
 from pipeline.sinks.sink import Deletion, Sink
 from pipeline.sources.kafka import records_from, source_partitions
 from pipeline.spark.kafka_options import kafka_options
 
 _BROKEN = "_broken"
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss'Z'", "ignoreNullFields": "false"}
 ALERT = ("time", "level", "query", "what", "detail")
 """The fields of an alert, see contract.topics.ALERTS."""
 
@@ -201,20 +204,21 @@ class AlertsTopic(TopicSink):
         return rows.select(canonical_json(*self.key).alias("key"), row_json(*ALERT).alias("value"))
 
 
-@dataclass(frozen=True)
-class DeadLetterTopic(TopicSink):
-    """Writes rows of dead_letters.dead_letters to topic `dead-letters`.
+def row_json(*columns: str) -> Column:
+    """The columns as a JSON object; `window` becomes {"start", "end"}."""
+    return F.to_json(F.struct(*columns), _JSON)
 
-    reader: the query that could not use the records, if that is part of the key.
-    """
 
-    is_kept: ClassVar[bool] = True
-    topic: Topic = DEAD_LETTERS
-    reader: str = ""
+def canonical_json(*columns: str) -> Column:
+    """The columns as a JSON object with sorted names at every level: {"window":{"end":...,"start":...},"zip_code":...}."""
+    ordered = [_canonical(name) for name in sorted(columns)]
+    return F.to_json(F.struct(*ordered), _JSON)
 
-    def records(self, rows: DataFrame) -> DataFrame:
-        """Key, value and headers, unchanged."""
-        return rows
+
+def _canonical(name: str) -> Column:
+    if name == "window":
+        return F.struct(F.col("window.end").alias("end"), F.col("window.start").alias("start")).alias("window")
+    return F.col(name)
 
 
 def _with_ending(topic: Topic, ending: str) -> Topic:

@@ -14,11 +14,12 @@ from contract.checkpoints.contents import Partition
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.topics import DEAD_LETTERS
-from pipeline.formats.dead_letters import PROBLEM
 from pipeline.sources.documents import Line, lines_of
 from pipeline.sources.kafka import RECORD, source_partitions
 
 SCHEME = "files:"
+PROBLEM = "problem"
+"""The column of records from files that says why a file or line is not a document; null otherwise."""
 NAMES = "*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}"
 """Other files are ignored, and so are names that start with a dot or an underscore, which mark incomplete files."""
 

@@ -1,27 +1,126 @@
-"""Reads Kafka records with their raw bytes, as a stream or as a batch."""
+"""Kafka topics as sources: reads records with their raw bytes, as a stream or as a batch.
 
+Each record gets a clock (contract/kafka/record_clock.py). The watermark follows the latest event, so one event in the year 2099 would make
+all others late: decoding leaves out events after `latest_event`. That depends on the record alone, so a batch that runs again, and `verify`,
+get the same result.
+"""
+
+import contextlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
-from confluent_kafka import KafkaException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from confluent_kafka import KafkaException, TopicCollection
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from contract.checkpoints.contents import Offsets
+from contract.checkpoints.contents import Offsets, Partition, nested, offsets_of
 from contract.errors import StreamgaugeError
-from contract.kafka.errors import no_topic
-from contract.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, list_offsets, partitions_by_topic
+from contract.kafka.errors import no_answer, no_topic
+from contract.kafka.record_clock import CLOCK_MS, LAST_CLOCK_MS
+from contract.kafka.topic_ends import EARLIEST, METADATA_SECONDS, NEWEST, first_and_end_offsets, list_offsets, partitions_by_topic
 from contract.settings import Settings
-from pipeline.formats.record_clock import clock
 from pipeline.spark.kafka_options import kafka_options
 
 RECORD_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, clock timestamp"
 RECORD = tuple(column.split()[0] for column in RECORD_SCHEMA.split(", "))
-"""The columns of a record. timestamp is Kafka's; clock: see record_clock."""
+"""The columns of a record. timestamp is Kafka's; clock: see `clock`."""
 ORIGIN = ("topic", "partition", "offset")
 """The columns that identify a record."""
+NO_CLOCK = "the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"
 MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 """Spark counts microseconds in 64 bits, and its Kafka source fails at each record with a later timestamp, whichever columns are read."""
+ANSWER_SECONDS = 10
+_CREATE_TIME = 0
+
+
+@dataclass(frozen=True)
+class KafkaTopic:
+    """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`.
+
+    is_table: read the topic from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: the end alone of a compacted topic is no table.
+    reader: the query whose name its consumers carry, so that they can be told apart; None: they have a name of Spark's.
+    """
+
+    name: str
+    pattern: str | None = None
+    numbers: tuple[int, ...] = ()
+    is_table: bool = False
+    reader: str | None = None
+
+    def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
+        """The source of all topics that match a regular expression, or of these partitions of the topic."""
+        return replace(self, pattern=pattern, numbers=tuple(sorted(set(numbers))))
+
+    @property
+    def _selection(self) -> dict[str, str]:
+        """Spark's option for what it reads."""
+        if self.numbers:
+            return {"assign": json.dumps({self.name: self.numbers})}
+        return {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.name}
+
+    @property
+    def _consumers(self) -> dict[str, str]:
+        """Spark's option for the name of its consumers."""
+        return {} if self.reader is None else {"groupIdPrefix": self.reader}
+
+    def partitions(self, settings: Settings) -> list[Partition]:
+        """The partitions that it reads. Raises StreamgaugeError, too, for a number that the topic does not have."""
+        found = source_partitions(settings, self.name, pattern=self.pattern)
+        wanted = [(self.name, number) for number in self.numbers] or found
+        if missing := [number for which, number in wanted if (which, number) not in found]:
+            msg = f"topic {self.name} has no partition {', '.join(map(str, missing))}; its partitions are 0 to {len(found) - 1}"
+            raise StreamgaugeError(msg)
+        return wanted
+
+    def ids(self, partitions: Sequence[Partition], settings: Settings) -> dict[str, str]:
+        """Kafka's id of each topic; a topic that is deleted and recreated has another one. Raises KafkaUnavailable and KafkaRefuses."""
+        names = sorted({topic for topic, _ in partitions})
+        admin = settings.kafka.admin()  # without a reference, it is closed before it answers
+        described = admin.describe_topics(TopicCollection(names), request_timeout=ANSWER_SECONDS)
+        try:
+            return {name: str(future.result().topic_id) for name, future in described.items()}
+        except KafkaException as error:
+            raise no_answer(settings.kafka, error) from error
+
+    def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
+        """A stream of the columns of kafka.RECORD."""
+        settings = replace(settings, starting_offsets="earliest") if self.is_table else settings
+        return stream_of_records(spark, settings, {**self._consumers, **self._selection})
+
+    def streams(self, spark: SparkSession, settings: Settings, shares: Iterable[Sequence[Partition]]) -> list[DataFrame]:
+        """A stream as `stream` for each of `shares`. A partition that is in none of them is not read."""
+        starts = settings.starting_offsets
+        streams = []
+        for share in shares:
+            assigned = {topic: sorted(map(int, numbers)) for topic, numbers in nested(dict.fromkeys(share, 0)).items()}
+            if starts.startswith("{"):  # Spark takes those of the partitions that it reads, and no others
+                own = nested({which: offset for which, offset in offsets_of(json.loads(starts)).items() if which in share})
+                settings = replace(settings, starting_offsets=json.dumps(own))
+            streams.append(stream_of_records(spark, settings, {**self._consumers, "assign": json.dumps(assigned)}))
+        return streams
+
+    def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
+        """A batch of the same columns, from `offsets` (JSON of topic, partition and offset, or "earliest") to `ends` (JSON, or "latest")."""
+        return records_from(spark, settings, self._selection, offsets, ends)
+
+    def reset_notes(self, settings: Settings) -> list[str]:
+        """Notes on records that the topic no longer has, and on where the next run starts."""
+        notes = []
+        if gone := self.records_gone(settings):
+            notes.append(f"topic {self.name} no longer has its first {gone} records: their results are not computed again")
+        if settings.starting_offsets != "earliest" and not self.is_table:
+            notes.append(f"the next run starts at STREAMGAUGE_STARTING_OFFSETS={settings.starting_offsets}, and not at the earliest record")
+        return notes
+
+    def records_gone(self, settings: Settings) -> int:
+        """The number of records that the topic has deleted; 0 if Kafka does not answer."""
+        with contextlib.suppress(StreamgaugeError):
+            return sum(first for first, _ in first_and_end_offsets(settings.kafka, source_partitions(settings, self.name)).values())
+        return 0
 
 
 def stream_of_records(spark: SparkSession, settings: Settings, selection: Mapping[str, str]) -> DataFrame:
@@ -58,6 +157,25 @@ def _loaded(reader: DataFrameReader | DataStreamReader, settings: Settings, opti
     }
     loaded = reader.format("kafka").options(**{**common, **options, **kafka_options(settings)}).load()
     return loaded.withColumn("clock", clock())
+
+
+def clock() -> Column:
+    """The clock of a record, a timestamp, from the columns timestamp, timestampType and headers of Spark's Kafka source.
+
+    Null for a Kafka timestamp after the year 2999, such as one in microseconds: a watermark would follow it.
+    """
+    stated = F.filter("headers", lambda header: header["key"] == CLOCK_MS)
+    # The cast alone would accept blanks and signs.
+    text = F.when(F.size(stated) == 1, stated[0]["value"].cast("string"))
+    clock_ms = F.when(text.rlike(r"\A[0-9]{1,14}\z"), text.cast("long"))
+    is_stated = (F.col("timestampType") == _CREATE_TIME) & (clock_ms <= LAST_CLOCK_MS)
+    own = F.when(is_stated, F.timestamp_millis(clock_ms)).otherwise(F.col("timestamp"))
+    return F.when(F.col("timestamp") <= F.timestamp_millis(F.lit(LAST_CLOCK_MS)), own)
+
+
+def latest_event(future: str) -> Column:
+    """The latest valid event time of a record with column `clock`: `future`, e.g. "10 minutes", after its clock."""
+    return F.col("clock") + F.expr(f"interval {future}")
 
 
 def check_timestamps(settings: Settings, starts: Offsets) -> None:

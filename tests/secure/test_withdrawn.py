@@ -16,7 +16,7 @@ from contract.topics import Topic
 from pipeline.query import Query
 from pipeline.running.runner import Runner
 from pipeline.sinks.topics import CompactedTopic
-from pipeline.sources.topic import KafkaTopic
+from pipeline.sources.kafka import KafkaTopic
 
 
 def withdraw_right(secured, name, topic):

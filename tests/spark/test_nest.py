@@ -12,7 +12,7 @@ from contract.topics import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from pipeline.domains.nest import camera_stats, cameras, unusable
 from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
 from pipeline.domains.nest_status import reports
-from pipeline.formats.record_clock import NO_CLOCK
+from pipeline.sources.kafka import NO_CLOCK
 
 IS_NO_TIME = "is not a date and time of the years 1970 to 9999, such as 2026-01-31T10:00:00Z; the rest was used"
 sightings_of, letters_of = partial(sightings, future="10 minutes"), partial(unusable, future="10 minutes")

@@ -7,13 +7,12 @@ from pyspark.sql import functions as F
 
 from contract.settings import Settings
 from contract.topics import compacted_topic
-from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_values import may_be_rounded, reading, refusal, values  # noqa: F401 - you will need them
-from pipeline.formats.record_clock import latest_event  # noqa: F401 - you will need it
 from pipeline.query import Query
-from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic  # noqa: F401 - you will need it
+from pipeline.sinks.dead_letters import DeadLetterTopic, dead_letters  # noqa: F401 - you will need them
+from pipeline.sinks.topics import CompactedTopic  # noqa: F401 - you will need it
+from pipeline.sources.kafka import KafkaTopic, latest_event  # noqa: F401 - you will need them
 from pipeline.sources.static_tables import fields_of
-from pipeline.sources.topic import KafkaTopic  # noqa: F401 - you will need it
 from pipeline.sources.watermarks import Watermark  # noqa: F401 - you will need it
 
 STATION_STATS = compacted_topic("bike-station-stats", has_windows=True)

@@ -7,13 +7,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.settings import Settings
-from pipeline.formats.dead_letters import dead_letters
 from pipeline.formats.json_values import may_be_rounded, reading, refusal, values
-from pipeline.formats.record_clock import latest_event
 from pipeline.query import Query
-from pipeline.sinks.topics import CompactedTopic, DeadLetterTopic
+from pipeline.sinks.dead_letters import DeadLetterTopic, dead_letters
+from pipeline.sinks.topics import CompactedTopic
+from pipeline.sources.kafka import KafkaTopic, latest_event
 from pipeline.sources.static_tables import StaticTable, fields_of
-from pipeline.sources.topic import KafkaTopic
 from pipeline.sources.watermarks import Watermark
 
 STATIONS = StaticTable("weather_stations.csv", schema="station string, city string", unique="station")

@@ -1,13 +1,14 @@
 """Dead letters: unusable records, kept unchanged, with the reason."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from contract.topics import MAX_VALUE_BYTES
-from pipeline.formats.json_format import canonical_json
-
-PROBLEM = "problem"
-"""The column of records from files that says why a file or line is not a document; null otherwise."""
+from contract.topics import DEAD_LETTERS, MAX_VALUE_BYTES, Topic
+from pipeline.sinks.topics import TopicSink, canonical_json
+from pipeline.sources.files import PROBLEM
 
 
 def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFrame:
@@ -36,3 +37,19 @@ def dead_letters(records: DataFrame, reason: Column, reader: str = "") -> DataFr
             ),
         )
     )
+
+
+@dataclass(frozen=True)
+class DeadLetterTopic(TopicSink):
+    """Writes rows of `dead_letters` to topic `dead-letters`.
+
+    reader: the query that could not use the records, if that is part of the key.
+    """
+
+    is_kept: ClassVar[bool] = True
+    topic: Topic = DEAD_LETTERS
+    reader: str = ""
+
+    def records(self, rows: DataFrame) -> DataFrame:
+        """Key, value and headers, unchanged."""
+        return rows
