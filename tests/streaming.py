@@ -32,10 +32,10 @@ from contract.checkpoints.contents import Checkpoint
 from contract.kafka.result_table import ResultTable
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import WriterSchemas
+from pipeline.monitoring.failures import PYTHON_IS_SLOW
 from pipeline.monitoring.measures import measures
 from pipeline.monitoring.plan import Plan, plan_of
 from pipeline.query import Query
-from pipeline.running.failures import PYTHON_IS_SLOW
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 from pipeline.sources.kafka import RECORD_SCHEMA
 from pipeline.sources.watermarks import with_watermark

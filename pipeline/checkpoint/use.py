@@ -15,6 +15,7 @@ from contract.errors import StreamgaugeError
 from contract.process.waiting import has_ended
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, text_of, write_new, write_whole
+from pipeline.monitoring.failures import records_gone
 from pipeline.sources.files import SCHEME
 
 PREVIOUS_DRIVER_SECONDS = 15
@@ -27,9 +28,37 @@ RESET = ".reset"
 class CheckpointInUse(StreamgaugeError):  # noqa: N818 - as StoreUnavailable
     """Another process runs the query."""
 
+    def __init__(self, place: CheckpointPlace) -> None:
+        pid = "" if (driver := place.driver) is None else f" (its Spark driver is pid {driver.pid})"
+        super().__init__(
+            f"query {place.name.query} is already running in another process{pid}, which holds {place.folder}; stop it first, or use "
+            "another STREAMGAUGE_HOME"
+        )
+
+
+class OtherOwner(StreamgaugeError):  # noqa: N818
+    """The checkpoints belong to another pipeline."""
+
+    def __init__(self, settings: Settings, owner: str) -> None:
+        super().__init__(
+            f"the checkpoints in {settings.checkpoints} belong to {owner}, and this is {settings.owner}: two pipelines that use them at the "
+            f"same time would destroy each other's counts. If that one has ended for good, delete {settings.checkpoints / OWNER} and start "
+            f"again; if it is this one under another name, set STREAMGAUGE_OWNER={owner}; otherwise choose another folder"
+        )
+
+
+class OtherSource(StreamgaugeError):  # noqa: N818
+    """A checkpoint is of another source than the query's."""
+
+    def __init__(self, query: str, had: Iterable[str], has: Iterable[str]) -> None:
+        super().__init__(
+            f"query {query} has read {_shown(had)} and is now to read {_shown(has)}; a checkpoint is of one source: set "
+            f"STREAMGAUGE_NEST_SOURCE as it was, or recount from the start (`streamgauge reset {query}`)"
+        )
+
 
 @contextmanager
-def held(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
+def locked(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
     """Locks the checkpoint for this process. jvm_pid: of the Spark driver that will use it, if any.
 
     Raises CheckpointInUse immediately when another process holds it. A killed process does not, but its Spark driver continues for a moment:
@@ -40,9 +69,7 @@ def held(place: CheckpointPlace, jvm_pid: int | None = None) -> Iterator[None]:
     try:
         lock = FileLock(place.note(".lock"), timeout=0).acquire()
     except Timeout as error:
-        who = "" if (driver := place.driver) is None else f" (its Spark driver is pid {driver.pid})"
-        msg = f"query {place.name.query} is already running in another process{who}, which holds {place.folder}; stop it first, or use another STREAMGAUGE_HOME"
-        raise CheckpointInUse(msg) from error
+        raise CheckpointInUse(place) from error
     with lock:
         driver = place.driver
         if driver is not None and driver.pid != jvm_pid and not has_ended(driver, PREVIOUS_DRIVER_SECONDS):
@@ -74,24 +101,15 @@ def check_source(place: CheckpointPlace, ids: Mapping[str, str], settings: Setti
     Raises StreamgaugeError when the checkpoint belongs to another source. Also when a topic's id has changed, unless
     settings.fail_on_data_loss is off: Spark alone would not notice once the new topic holds as many records as the old one did.
     """
-    query, remembered = place.name.query, text_of(place.beside(".topics"))
-    old = orjson.loads(remembered) if remembered and Checkpoint(place.folder).planned else {}
-    if others := [name for name in old if name not in ids and any(one.startswith(SCHEME) for one in (name, *ids))]:
-        msg = f"query {query} has read {_shown(others)} and is now to read {_shown(ids)}; a checkpoint is of one source: set STREAMGAUGE_NEST_SOURCE as it was, or recount from the start (`streamgauge reset {query}`)"
-        raise StreamgaugeError(msg)
+    query, noted = place.name.query, text_of(place.beside(".topics"))
+    old = orjson.loads(noted) if noted and Checkpoint(place.folder).planned else {}
+    if others := [name for name in old if name not in ids and any(source.startswith(SCHEME) for source in (name, *ids))]:
+        raise OtherSource(query, others, ids)
     recreated = sorted(name for name, topic_id in ids.items() if old.get(name, topic_id) != topic_id)
     if recreated and settings.fail_on_data_loss:
         raise StreamgaugeError(records_gone(query, f"topic {', '.join(recreated)} was deleted and recreated"))
-    if (known := {**old, **ids}) != old:  # with a full disk, a restart needs no space for it
-        write_whole(place.beside(".topics"), orjson.dumps(known).decode())
-
-
-def records_gone(query: str, found: str) -> str:
-    """The message for records that are gone before the query read them. found: the evidence."""
-    return (
-        f"{found}. Two ways out: continue with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
-        f"or recount from the earliest remaining record (`streamgauge reset {query}`)"
-    )
+    if (new := {**old, **ids}) != old:  # with a full disk, a restart needs no space for it
+        write_whole(place.beside(".topics"), orjson.dumps(new).decode())
 
 
 def claim(settings: Settings) -> None:
@@ -111,11 +129,9 @@ def check_owner(settings: Settings) -> None:
     """Raises as `claim` does, but writes nothing."""
     if not settings.checkpoint_uri:
         return
-    noted_in = settings.checkpoints / OWNER
-    noted = text_of(noted_in)
-    if noted not in {None, settings.owner}:
-        msg = f"the checkpoints in {settings.checkpoints} belong to {noted}, and this is {settings.owner}: two pipelines that use them at the same time would destroy each other's counts. If that one has ended for good, delete {noted_in} and start again; if it is this one under another name, set STREAMGAUGE_OWNER={noted}; otherwise choose another folder"
-        raise StreamgaugeError(msg)
+    owner = text_of(settings.checkpoints / OWNER)
+    if owner not in {None, settings.owner}:
+        raise OtherOwner(settings, str(owner))
 
 
 def _shown(sources: Iterable[str]) -> str:

@@ -1,31 +1,10 @@
-"""Pure functions from Spark's reports on a micro-batch or a failure to the fields of topic `streaming-metrics`."""
+"""Pure functions from Spark's reports on a micro-batch to the fields of topic `streaming-metrics`."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from contract.text import without_credentials
-
-MAX_ERROR_CHARACTERS = 300
-MAX_DETAIL_CHARACTERS = 4_000
-# Spark 4.1's Kafka source fails this way after it has rerun and committed a batch that an earlier run planned but did not finish. It
-# computes the lag from offsets that it has not fetched yet (KafkaMicroBatchStream.metrics). A restart recovers.
-AFTER_A_BATCH_RUN_AGAIN = (
-    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
-)
-_TRACEBACK = "Traceback (most recent call last):"
 _NOT_YET = "1970-01-01T00:00:00.000Z"
-_SECRET = re.compile(
-    r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]*["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
-)
-
-
-class Failure(NamedTuple):
-    """Why a query failed: one line, and a text of bounded size without stack frames."""
-
-    error: str
-    detail: str
 
 
 def measures(progress: dict[str, Any], now: datetime, topic_ends: Mapping[str, int], *, in_real_time: bool = False) -> dict[str, Any]:
@@ -87,28 +66,9 @@ def lag_of(sources: list[dict[str, Any]], topic_ends: Mapping[str, int]) -> dict
     return lag
 
 
-def failure_of(exception: str) -> Failure:
-    """Parses `exception`, the text of a Java stack trace, in which there may be one of Python. Removes what looks like a secret."""
-    lines = [line.rstrip() for line in _SECRET.sub(r"\1***", without_credentials(exception)).splitlines()]
-    kept = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
-    error = kept[0].strip() if kept else "no reason given"
-    if error.endswith(_TRACEBACK):
-        error = error.removesuffix(_TRACEBACK) + next((line for line in kept[1:] if not line.startswith(" ")), "")
-    return Failure(_shortened(error, MAX_ERROR_CHARACTERS), _shortened("\n".join(kept), MAX_DETAIL_CHARACTERS))
-
-
-def needs_no_report(text: str) -> bool:
-    """Whether the failure with Spark's `text` needs no report, because a restart fully recovers."""
-    return any(sign in text for sign in AFTER_A_BATCH_RUN_AGAIN)
-
-
 def _partitions(offsets: object) -> dict[str, int]:
     """Offsets by partition ("topic-0") of a Kafka source's {topic: {partition: offset}}. Empty for other sources."""
     if not isinstance(offsets, dict):
         return {}
     by_topic = {topic: partitions for topic, partitions in offsets.items() if isinstance(partitions, dict)}
     return {f"{topic}-{number}": offset for topic, partitions in by_topic.items() for number, offset in partitions.items()}
-
-
-def _shortened(text: str, largest: int) -> str:
-    return text if len(text) <= largest else text[: largest - 4] + " ..."

@@ -31,7 +31,8 @@ from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import QUERY_STATES, STREAMING_METRICS
 from pipeline.monitoring.consumers import Consumers, read_to
-from pipeline.monitoring.measures import Failure, failure_of, measures, needs_no_report
+from pipeline.monitoring.failures import Failure, failure_of, needs_no_report
+from pipeline.monitoring.measures import measures
 from pipeline.monitoring.plan import Plan
 from pipeline.monitoring.query_states import QueryStates
 

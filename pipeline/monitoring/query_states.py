@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from contract.text import utc_text
-from pipeline.monitoring.measures import Failure
+from pipeline.monitoring.failures import Failure
 from pipeline.monitoring.plan import Plan
 
 LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total"

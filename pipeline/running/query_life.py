@@ -41,10 +41,9 @@ from contract.kafka.errors import KafkaUnavailable, TopicMissing
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
-from pipeline.monitoring.measures import Failure, failure_of
+from pipeline.monitoring.failures import Failure, Remedy, diagnosis, failure_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
-from pipeline.running.failures import Remedy, diagnosis
 from pipeline.running.run import Run, Starter
 
 RETRY_SECONDS = 2

@@ -16,7 +16,7 @@ from contract.storage.paths import write_whole
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import known
-from pipeline.checkpoint.use import RESET, check_owner, held, interrupted_resets
+from pipeline.checkpoint.use import RESET, check_owner, interrupted_resets, locked
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.sink import Deletion
 
@@ -36,7 +36,7 @@ def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
         for name in sorted(any_mode | others):
-            locks.enter_context(held(name.place(settings)))
+            locks.enter_context(locked(name.place(settings)))
         yield
 
 

@@ -19,7 +19,7 @@ from contract.process.waiting import FINISH_SECONDS
 from contract.query_status import SILENT, read_statuses
 from contract.settings import Settings
 from contract.text import utc_text
-from pipeline.checkpoint.use import CheckpointInUse, claim, held
+from pipeline.checkpoint.use import CheckpointInUse, claim, locked
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.consumers import Consumers
 from pipeline.monitoring.executors import ExecutorWatch, executors_of
@@ -91,7 +91,7 @@ class Runner:
 
     def _hold(self, query: Query, locks: contextlib.ExitStack, unless_running: Collection[str]) -> bool:
         try:
-            locks.enter_context(held(query.checkpoint_name.place(self.settings), self._jvm_pid))
+            locks.enter_context(locked(query.checkpoint_name.place(self.settings), self._jvm_pid))
         except CheckpointInUse:
             if query.name not in unless_running:
                 raise

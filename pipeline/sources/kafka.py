@@ -37,6 +37,18 @@ ANSWER_SECONDS = 10
 _CREATE_TIME = 0
 
 
+class TimestampTooLarge(StreamgaugeError):  # noqa: N818 - it names what was found
+    """Spark cannot read a record, nor those after it."""
+
+    def __init__(self, partition: Partition, offset: int, timestamp: int) -> None:
+        topic, number = partition
+        super().__init__(
+            f"record {topic}-{number} @ {offset} has Kafka timestamp {timestamp}; Spark reads ms since 1970, up to {MAX_TIMESTAMP_MS:,}, and "
+            "fails at nanoseconds. Set message.timestamp.type=LogAppendTime on the topic, delete the partition's records up to this one "
+            "(kafka-delete-records), and continue with STREAMGAUGE_FAIL_ON_DATA_LOSS=false"
+        )
+
+
 @dataclass(frozen=True)
 class KafkaTopic:
     """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`.
@@ -69,10 +81,10 @@ class KafkaTopic:
 
     def partitions(self, settings: Settings) -> list[Partition]:
         """The partitions that it reads. Raises StreamgaugeError, too, for a number that the topic does not have."""
-        found = source_partitions(settings, self.name, pattern=self.pattern)
-        wanted = [(self.name, number) for number in self.numbers] or found
-        if missing := [number for which, number in wanted if (which, number) not in found]:
-            msg = f"topic {self.name} has no partition {', '.join(map(str, missing))}; its partitions are 0 to {len(found) - 1}"
+        existing = source_partitions(settings, self.name, pattern=self.pattern)
+        wanted = [(self.name, number) for number in self.numbers] or existing
+        if missing := [str(number) for topic, number in wanted if (topic, number) not in existing]:
+            msg = f"topic {self.name} has no partition {', '.join(missing)}; its partitions are 0 to {len(existing) - 1}"
             raise StreamgaugeError(msg)
         return wanted
 
@@ -98,7 +110,7 @@ class KafkaTopic:
         for share in shares:
             assigned = {topic: sorted(map(int, numbers)) for topic, numbers in nested(dict.fromkeys(share, 0)).items()}
             if starts.startswith("{"):  # Spark takes those of the partitions that it reads, and no others
-                own = nested({which: offset for which, offset in offsets_of(json.loads(starts)).items() if which in share})
+                own = nested({partition: offset for partition, offset in offsets_of(json.loads(starts)).items() if partition in share})
                 settings = replace(settings, starting_offsets=json.dumps(own))
             streams.append(stream_of_records(spark, settings, {**self._consumers, "assign": json.dumps(assigned)}))
         return streams
@@ -179,18 +191,16 @@ def latest_event(future: str) -> Column:
 
 
 def check_timestamps(settings: Settings, starts: Offsets) -> None:
-    """Raises StreamgaugeError if a record at or after `starts` has a timestamp after MAX_TIMESTAMP_MS, so that Spark cannot read on."""
+    """Raises TimestampTooLarge if a record at or after `starts` has a timestamp after MAX_TIMESTAMP_MS, so that Spark cannot read on."""
     admin = settings.kafka.admin()
     try:
         # Kafka may name a deleted record, as long as its file exists.
         newest, first = (list_offsets(admin, starts, spec, METADATA_SECONDS) for spec in (NEWEST, EARLIEST))
     except (KafkaException, TimeoutError):  # Kafka before 3.0 does not say
         return
-    for which, found in newest.items():
-        if found.timestamp > MAX_TIMESTAMP_MS and found.offset >= max(starts[which], first[which].offset):
-            topic, number = which
-            msg = f"record {topic}-{number} @ {found.offset} has Kafka timestamp {found.timestamp}; Spark reads ms since 1970, up to {MAX_TIMESTAMP_MS:,}, and fails at nanoseconds. Set message.timestamp.type=LogAppendTime on the topic, delete the partition's records up to this one (kafka-delete-records), and continue with STREAMGAUGE_FAIL_ON_DATA_LOSS=false"
-            raise StreamgaugeError(msg)
+    for partition, record in newest.items():
+        if record.timestamp > MAX_TIMESTAMP_MS and record.offset >= max(starts[partition], first[partition].offset):
+            raise TimestampTooLarge(partition, record.offset, record.timestamp)
 
 
 def source_partitions(settings: Settings, topic: str, *, pattern: str | None = None) -> list[tuple[str, int]]:

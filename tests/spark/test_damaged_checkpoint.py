@@ -11,7 +11,7 @@ from contract.checkpoints.contents import Checkpoint
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.domains import nest
-from pipeline.running.failures import diagnosis
+from pipeline.monitoring.failures import diagnosis
 
 CAMERA_STATS = nest.queries(Settings())[0]
 

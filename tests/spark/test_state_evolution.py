@@ -7,7 +7,7 @@ from streaming import Record, at
 
 from contract.settings import Settings
 from pipeline.domains import nest
-from pipeline.running.failures import Remedy, diagnosis
+from pipeline.monitoring.failures import Remedy, diagnosis
 from pipeline.spark.session import TIMER_STATE
 from pipeline.state import cameras
 

@@ -12,7 +12,7 @@ from streaming import Record, Stream, at
 from contract.settings import Settings
 from pipeline.domains import nest
 from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
-from pipeline.running.failures import Remedy, diagnosis
+from pipeline.monitoring.failures import Remedy, diagnosis
 from pipeline.sources.static_tables import StaticTable
 from pipeline.sources.watermarks import Watermark
 

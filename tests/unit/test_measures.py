@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.monitoring.measures import MAX_DETAIL_CHARACTERS, MAX_ERROR_CHARACTERS, failure_of, lag_of, measures
+from pipeline.monitoring.failures import MAX_DETAIL_CHARACTERS, MAX_ERROR_CHARACTERS, failure_of
+from pipeline.monitoring.measures import lag_of, measures
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from pipeline.monitoring.measures import Failure
+from pipeline.monitoring.failures import Failure
 from pipeline.monitoring.query_states import QueryStates
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

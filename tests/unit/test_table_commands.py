@@ -5,7 +5,7 @@ from running import one_line_error, streamgauge
 
 from contract.checkpoints.names import CheckpointName
 from contract.settings import Settings
-from pipeline.checkpoint.use import held
+from pipeline.checkpoint.use import locked
 from pipeline.lake.maintenance import maintain_table
 from pipeline.lake.tables import LakeTable
 
@@ -52,6 +52,6 @@ def test_a_parquet_archive_is_left_alone_and_costs_no_spark(settings):
 def test_a_table_that_a_query_writes_is_skipped_if_files_of_the_batch_under_way_could_be_deleted(tmp_path):
     settings = Settings(home=tmp_path)
     table = LakeTable("nest_cameras_delta", settings.lake / "nest" / "cameras_delta", "delta")
-    with held(CheckpointName("nest-archive-delta", 1, "append").place(settings)):
+    with locked(CheckpointName("nest-archive-delta", 1, "append").place(settings)):
         line = maintain_table(table, None, settings, 3599)
     assert line.startswith("nest_cameras_delta (delta): skipped: query nest-archive-delta is already running")

@@ -8,7 +8,7 @@ import pytest
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.checkpoint import use
-from pipeline.checkpoint.use import CheckpointInUse, check_source, held
+from pipeline.checkpoint.use import CheckpointInUse, check_source, locked
 from pipeline.domains.taxi import queries
 
 
@@ -17,13 +17,13 @@ def test_a_checkpoint_is_free_when_its_process_has_ended_although_the_spark_driv
     place = queries(settings)[0].checkpoint_name.place(settings)
     (tmp_path / "java").symlink_to(shutil.which("cat"))
     with subprocess.Popen([tmp_path / "java"], stdin=subprocess.PIPE) as driver:
-        with held(place, driver.pid):
-            with pytest.raises(CheckpointInUse), held(place):
+        with locked(place, driver.pid):
+            with pytest.raises(CheckpointInUse), locked(place):
                 pass
             note = place.note(".driver").read_text()
         place.note(".driver").write_text(note)  # as after a kill
         monkeypatch.setattr(use, "PREVIOUS_DRIVER_SECONDS", 0.1)
-        with pytest.raises(StreamgaugeError, match="is still running") as found, held(place):
+        with pytest.raises(StreamgaugeError, match="is still running") as found, locked(place):
             pass
         assert not isinstance(found.value, CheckpointInUse)
 

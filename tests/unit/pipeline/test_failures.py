@@ -4,7 +4,7 @@ import pytest
 
 from contract.checkpoints.names import CheckpointName
 from contract.settings import Settings
-from pipeline.running.failures import Remedy, diagnosis
+from pipeline.monitoring.failures import Remedy, diagnosis
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,28 @@
-"""Diagnoses a query failure from the text of Spark's exception: the cause, and the remedy."""
+"""Diagnoses a query failure from the text of Spark's exception: the cause in one line, and the remedy."""
 
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from contract.checkpoints.contents import WAYS_OUT
 from contract.checkpoints.names import CheckpointPlace
 from contract.kafka.errors import java_forbidden, java_refused
 from contract.settings import Settings
-from pipeline.checkpoint.use import records_gone
-from pipeline.monitoring.measures import AFTER_A_BATCH_RUN_AGAIN, failure_of
+from contract.text import without_credentials
 
+MAX_ERROR_CHARACTERS = 300
+MAX_DETAIL_CHARACTERS = 4_000
 # Spark gives a Python process 10 s to start. A query with a stateful processor in Python needs a new one for its first batch.
 PYTHON_IS_SLOW = ("Python worker failed to connect back",)
 
+# Spark 4.1's Kafka source fails this way after it has rerun and committed a batch that an earlier run planned but did not finish. It
+# computes the lag from offsets that it has not fetched yet (KafkaMicroBatchStream.metrics). A restart recovers.
+_AFTER_A_BATCH_RUN_AGAIN = (
+    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
+)
 _KAFKA_UNAVAILABLE = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
-DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
+_DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
 _OTHER_STATE = (
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
@@ -33,7 +40,18 @@ _DAMAGED = (
 )
 _NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|TooManyFields|AmbiguousNames|DatabaseRefuses): (.+)")
 _DATABASE_UNAVAILABLE = re.compile(r"\bDatabaseUnavailable: (.+)")
+_TRACEBACK = "Traceback (most recent call last):"
+_SECRET = re.compile(
+    r"""(?i)((?:password|passwd|secret|token|credential|api[._-]?key)[\w.-]*["']?\s*(?:=>|->|[=:])\s*["']?)[^\s,;"'}\])]+"""
+)
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
+
+
+class Failure(NamedTuple):
+    """Why a query failed: one line, and a text of bounded size without stack frames."""
+
+    error: str
+    detail: str
 
 
 class Remedy(Enum):
@@ -70,15 +88,42 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         return Diagnosis(reasons[-1], Remedy.PERSON)  # earlier matches are the exceptions that the last one was raised from
     if reasons := _DATABASE_UNAVAILABLE.findall(text):
         return Diagnosis(reasons[-1], Remedy.RESTART_AT_ONCE)  # the next start waits for it
-    known = {
+    by_sign = {
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
-        AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
+        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
-        DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
+        _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
         _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some, nothing is lost meanwhile"),
     }
-    return next((found for signs, found in known.items() if any(sign in text for sign in signs)), Diagnosis(error))
+    return next((case for signs, case in by_sign.items() if any(sign in text for sign in signs)), Diagnosis(error))
+
+
+def records_gone(query: str, evidence: str) -> str:
+    """The message for records that are gone before the query read them. evidence: of that."""
+    return (
+        f"{evidence}. Two ways out: continue with what is left and accept the gap (STREAMGAUGE_FAIL_ON_DATA_LOSS=false), "
+        f"or recount from the earliest remaining record (`streamgauge reset {query}`)"
+    )
+
+
+def failure_of(exception: str) -> Failure:
+    """Parses `exception`, the text of a Java stack trace, in which there may be one of Python. Removes what looks like a secret."""
+    lines = [line.rstrip() for line in _SECRET.sub(r"\1***", without_credentials(exception)).splitlines()]
+    kept = [line for line in lines if line.strip() and not re.match(r"\s*(at \S|\.\.\. \d+ more)", line)]
+    error = kept[0].strip() if kept else "no reason given"
+    if error.endswith(_TRACEBACK):
+        error = error.removesuffix(_TRACEBACK) + next((line for line in kept[1:] if not line.startswith(" ")), "")
+    return Failure(_shortened(error, MAX_ERROR_CHARACTERS), _shortened("\n".join(kept), MAX_DETAIL_CHARACTERS))
+
+
+def needs_no_report(text: str) -> bool:
+    """Whether the failure with Spark's `text` needs no report, because a restart fully recovers."""
+    return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)
+
+
+def _shortened(text: str, largest: int) -> str:
+    return text if len(text) <= largest else text[: largest - 4] + " ..."
