@@ -41,15 +41,15 @@ def in_delta(query: Query) -> Query:
     return replace(query, name=f"{query.name}-delta", sink=DeltaArchive(**{**vars(sink), "path": f"{sink.path}_delta"}))
 
 
-def beside(query: Query) -> Query:
+def new_version(query: Query) -> Query:
     """A new version of a query beside the current one: under the name `<name>.v<version>`, with a checkpoint and topics of its own."""
     ending = f".v{query.version}"
-    return replace(query, name=f"{query.name}{ending}", sink=cast("CompactedTopic", query.sink).beside(ending), on_request=True)
+    return replace(query, name=f"{query.name}{ending}", sink=cast("CompactedTopic", query.sink).as_new_version(ending), on_request=True)
 
 
-def known(settings: Settings) -> tuple[Query, ...]:
+def all_queries(settings: Settings) -> tuple[Query, ...]:
     """All queries that have a name: those of the domains, each with what can be made of it, and those of topics ingested here."""
-    return (*(one for query in _of_domains(settings) for one in (query, *_made_of(query))), *ingests(settings))
+    return (*(made for query in _of_domains(settings) for made in (query, *_made_of(query))), *ingests(settings))
 
 
 def _made_of(query: Query) -> Iterator[Query]:
@@ -58,7 +58,7 @@ def _made_of(query: Query) -> Iterator[Query]:
         yield in_delta(query)
     elif isinstance(query.sink, CompactedTopic):
         yield in_database(query)
-        yield beside(query)
+        yield new_version(query)
 
 
 def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
@@ -66,7 +66,7 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
 
     Raises StreamgaugeError for an unknown name.
     """
-    by_name = {query.name: query for query in known(settings)}
+    by_name = {query.name: query for query in all_queries(settings)}
     check_names("query", names, by_name)
     if not names:
         return list(queries(settings))
@@ -74,7 +74,7 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
     readers = {
         (by_name[name].source.name, name if isinstance(by_name[name].sink, UpsertTable) else "")
         for name in names
-        if not is_beside(by_name[name])
+        if not is_new_version(by_name[name])
     }
     return [
         query
@@ -83,21 +83,23 @@ def chosen(names: Sequence[str], settings: Settings) -> list[Query]:
     ]
 
 
-def is_beside(query: Query) -> bool:
+def is_new_version(query: Query) -> bool:
     """Whether the query runs beside another version of it."""
     return isinstance(query.sink, CompactedTopic) and query.sink.current is not None
 
 
 def create_own_topics(queries: Iterable[Query], settings: Settings) -> None:
     """Creates the missing topics of those `queries` that run beside another version."""
-    own = [topic for query in queries if is_beside(query) for topic in cast("CompactedTopic", query.sink).topics]
+    own = [topic for query in queries if is_new_version(query) for topic in cast("CompactedTopic", query.sink).topics]
     if own:
         create_topics(settings.kafka, own, replication_factor=settings.replication_factor, min_insync_replicas=settings.min_insync_replicas)
 
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:
-    found = (query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))
-    return tuple(_in_real_time(query, settings.real_time) if settings.real_time and _fits_real_time(query) else query for query in found)
+    of_domains = (query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))
+    return tuple(
+        _in_real_time(query, settings.real_time) if settings.real_time and _fits_real_time(query) else query for query in of_domains
+    )
 
 
 def _in_real_time(query: Query, checkpoint_interval: str) -> Query:

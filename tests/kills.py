@@ -16,13 +16,13 @@ def driver_of(pipeline):
 RUN_WITHOUT_PAUSES = """
 import sys
 from dataclasses import replace
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 from pipeline.running.runner import Runner
 from pipeline.spark.session import running_session
 from contract.settings import Settings
 
 settings = Settings.from_environment()
-queries = [replace(query, trigger_seconds=0) for query in known(settings) if query.name in sys.argv[1:]]
+queries = [replace(query, trigger_seconds=0) for query in all_queries(settings) if query.name in sys.argv[1:]]
 with running_session(settings) as spark:
     Runner(spark, settings).run(queries)
 """

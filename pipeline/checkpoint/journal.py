@@ -41,7 +41,7 @@ class BatchJournal:
         """
         earliest: dict[Partition, int] = {}
         with contextlib.suppress(StreamgaugeError):
-            earliest = {which: first for which, (first, _) in first_and_end_offsets(settings.kafka, partitions).items()}
+            earliest = {partition: first for partition, (first, _) in first_and_end_offsets(settings.kafka, partitions).items()}
         journal = cls(checkpoint)
         journal.open(earliest)
         return journal
@@ -81,7 +81,9 @@ class BatchJournal:
 
 def _trimmed(batches: list[Batch], earliest: Offsets) -> list[Batch]:
     """Removes batches entirely below `earliest`, except the last one, where the next batch begins."""
-    below = [index for index, batch in enumerate(batches) if all(end <= earliest.get(which, 0) for which, end in batch.ends.items())]
+    below = [
+        index for index, batch in enumerate(batches) if all(end <= earliest.get(partition, 0) for partition, end in batch.ends.items())
+    ]
     return batches[max(below, default=0) :]
 
 

@@ -138,8 +138,8 @@ class State:
         if part.variable is not None:
             reader = reader.option("stateVarName", part.variable)
         rows = reader.load(str(self._folder))
-        held = [name for name in rows.columns if name not in _OF_THE_SOURCE]
-        value = F.col("value") if held == ["value"] else F.struct(*held)
+        values = [name for name in rows.columns if name not in _OF_THE_SOURCE]
+        value = F.col("value") if values == ["value"] else F.struct(*values)
         changed = [F.col("batch_id").alias("batch"), F.col("change_type").alias("change")] if "batch_id" in rows.columns else []
         rows = rows.select(*changed, "key", value.alias("value"))
         return rows.withColumns({name: F.col(name).cast(_distinct(rows.schema[name].dataType)) for name in ("key", "value")})

@@ -35,7 +35,9 @@ def changes(records: DataFrame, schemas: WriterSchemas | None = None, *, writer:
     row = F.when(F.col("value").isNotNull(), topic.read(columns, schemas))
     is_tombstone, offset = F.col("value").isNull().alias("is_tombstone"), F.col("offset").alias(OFFSET)
     read = records.select(is_tombstone, offset, key.alias("key"), row.alias("row"))
-    fields = {name: (one.name in topic.key, column, kind) for one in columns for name, column, kind in _flat(one, one.name in topic.key)}
+    fields = {
+        name: (field.name in topic.key, column, kind) for field in columns for name, column, kind in _flat(field, field.name in topic.key)
+    }
     has_key = _all(column.isNotNull() & _is_storable(column, kind) for is_key, column, kind in fields.values() if is_key)
     is_row = F.col("row")[IS_READ] & _all(_is_storable(column, kind) for is_key, column, kind in fields.values() if not is_key)
     checked = read.select("*", F.coalesce(has_key, F.lit(False)).alias("has_key"), F.coalesce(is_row, F.lit(False)).alias("is_row"))  # noqa: FBT003

@@ -61,7 +61,7 @@ class KeyedTable:
     @cached_property
     def table(self) -> sa.Table:
         """The table's definition."""
-        columns = [sa.Column(one.name, self._type(one), primary_key=one.name in self.key) for one in self.columns]
+        columns = [sa.Column(field.name, self._type(field), primary_key=field.name in self.key) for field in self.columns]
         return sa.Table(self.name, sa.MetaData(), *columns)
 
     def _type(self, field: T.StructField) -> Any:  # noqa: ANN401 - a type of SQLAlchemy
@@ -122,9 +122,9 @@ class KeyedTable:
 
     def _is_next(self, connection: sa.Connection, query_id: str, batch: int) -> bool:
         """Notes `batch` as the last one. False if it is noted already. Locks the entry until the end of the transaction."""
-        held = BATCHES.c
-        follows = (held.query_id == query_id) & (held.batch == batch - 1) if batch else held.query_id != query_id
-        noted = sa.update(BATCHES).where(held.table_name == self.name, follows)
+        batches = BATCHES.c
+        follows = (batches.query_id == query_id) & (batches.batch == batch - 1) if batch else batches.query_id != query_id
+        noted = sa.update(BATCHES).where(batches.table_name == self.name, follows)
         if connection.execute(noted.values(query_id=query_id, batch=batch, written_at=sa.func.now())).rowcount:
             return True
         last = connection.execute(self._entry).one()
@@ -140,14 +140,14 @@ class KeyedTable:
         both = sa.select(entry.c.query_id, entry.c.batch, self.table).select_from(entry.outerjoin(self.table, sa.true()))
         with self.database.transaction() as connection:
             found = connection.execute(both.where(entry.c.table_name == self.name)).all()
-        rows = [{one.name: _value(value, one.dataType) for one, value in zip(self.columns, row[2:], strict=True)} for row in found]
+        rows = [{field.name: _value(value, field.dataType) for field, value in zip(self.columns, row[2:], strict=True)} for row in found]
         return Held(found[0].query_id, found[0].batch, [row for row in rows if row[self.key[0]] is not None])
 
     def exists(self) -> bool:
         """Whether the table exists and is one of Streamgauge's. Raises DatabaseUnavailable and DatabaseRefuses."""
         with self.database.transaction() as connection:
-            there = [sa.inspect(connection).has_table(name) for name in (BATCHES.name, self.name)]
-            return all(there) and connection.execute(self._entry).first() is not None
+            exist = [sa.inspect(connection).has_table(name) for name in (BATCHES.name, self.name)]
+            return all(exist) and connection.execute(self._entry).first() is not None
 
     def drop(self) -> None:
         """Drops the table."""

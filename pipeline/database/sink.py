@@ -48,7 +48,7 @@ class DatabaseTable(Sink):
         from contract.database import Database
         from pipeline.database.keyed_table import KeyedTable
 
-        columns = T.StructType([one for one in changes if one.name not in {IS_DELETED, UNREADABLE, OFFSET}])
+        columns = T.StructType([field for field in changes if field.name not in {IS_DELETED, UNREADABLE, OFFSET}])
         return KeyedTable(Database.of(settings), self.name, columns, self.key, self.query)
 
     def newest(self, changes: DataFrame) -> DataFrame:

@@ -57,15 +57,15 @@ def devices(records: DataFrame) -> DataFrame:
         .select(*ORIGIN, "timestamp", F.explode(by_type).alias("device_type", "text"))
         .where("device_type <> 'cameras'")
     )
-    each = types.withColumn("by_id", F.from_json("text", _BY_NAME)).select("*", F.explode_outer("by_id").alias("id", "one"))
-    whole = each.withColumn("device", F.when(F.col("by_id").isNull(), F.col("text")).otherwise(F.col("one")))
-    fields = [f"known.{name}" for name in fields_of(DEVICE).names if name != "device_id"]
+    each = types.withColumn("by_id", F.from_json("text", _BY_NAME)).select("*", F.explode_outer("by_id").alias("id", "json"))
+    whole = each.withColumn("device", F.when(F.col("by_id").isNull(), F.col("text")).otherwise(F.col("json")))
+    fields = [f"accepted.{name}" for name in fields_of(DEVICE).names if name != "device_id"]
     return (
         whole.where("device is not null")
         .withColumn("read", F.from_json("device", as_read(fields_of(DEVICE))))
         .withColumn("device_id", F.coalesce("read.device_id", "id"))
         .where(is_identifier(F.col("device_id")))
-        .withColumn("known", values(F.col("read"), fields_of(DEVICE), may_be_rounded(F.col("device"))))
+        .withColumn("accepted", values(F.col("read"), fields_of(DEVICE), may_be_rounded(F.col("device"))))
         .select(*ORIGIN, *report_columns(), "device_type", "device_id", *fields, "device")
     )
 

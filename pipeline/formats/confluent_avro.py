@@ -83,18 +83,18 @@ class WriterSchemas:
         reader = with_marker(self.reader, IS_READ)
         options = {"mode": "PERMISSIVE", "avroSchema": reader}
         payload = F.substring(value, PREFIX_BYTES + 1, 2**31 - 1)
-        known = [
+        decoded = [
             (_has_id(value, [number]) & ~self._is_too_long(value, number), from_avro(payload, text, options))
             for number, text in self.usable.items()
         ]
         unknown = F.raise_error(F.concat(F.lit(_UNKNOWN), _id(value)))
-        cases = [*known, (_has_prefix(value) & ~self._is_hopeless(value), unknown)]
+        cases = [*decoded, (_has_prefix(value) & ~self._is_hopeless(value), unknown)]
         nothing = from_avro(F.lit(None).cast("binary"), self.own, options)  # a typed null, even if no id is known
         return reduce(lambda branches, case: branches.when(*case), cases[1:], F.when(*cases[0])).otherwise(nothing)
 
     def reason(self, value: Column, event: Column) -> Column:
         """The reason why a value cannot be used, or null. event: of this value, see `events`."""
-        found = (
+        reason = (
             F.when(event[IS_READ], F.lit(None).cast("string"))
             .when(~event[IS_READ], F.concat(F.lit("a text in it is not UTF-8, id "), _id(value)))
             .when(value.isNull() | (F.length(value) == 0), "empty")
@@ -102,14 +102,14 @@ class WriterSchemas:
             .when(self._is_absent(value), F.concat(F.lit("the registry has no Avro schema of id "), _id(value)))
         )
         for number, why in self.unusable.items():
-            found = found.when(_has_id(value, [number]), f"the schema of id {number} cannot be used: {why}")
+            reason = reason.when(_has_id(value, [number]), f"the schema of id {number} cannot be used: {why}")
         for number, limit in self._limits.items():
             why = f"longer than {limit:,} bytes, so that it may nest too deep: the schema of id {number} contains its own type"
-            found = found.when(_has_id(value, [number]) & self._is_too_long(value, number), why)
+            reason = reason.when(_has_id(value, [number]) & self._is_too_long(value, number), why)
         if self.is_full:
             many = f"more than {MOST_UNKNOWN_IDS} ids came that the registry does not have, and it was not asked for id "
-            found = found.when(~_has_id(value, self.by_id), F.concat(F.lit(many), _id(value)))
-        return found.otherwise(F.concat(F.lit("broken, or not what its schema says, id "), _id(value)))
+            reason = reason.when(~_has_id(value, self.by_id), F.concat(F.lit(many), _id(value)))
+        return reason.otherwise(F.concat(F.lit("broken, or not what its schema says, id "), _id(value)))
 
     def _is_absent(self, value: Column) -> Column:
         # Ids are positive, so one with the highest bit set cannot be registered.
@@ -171,10 +171,10 @@ def _texts(value: Column, kind: T.DataType) -> Iterator[Column]:
         case T.StringType():
             yield value
         case T.StructType():
-            for one in kind:
-                yield from _texts(value[one.name], one.dataType)
+            for field in kind:
+                yield from _texts(value[field.name], field.dataType)
         case T.ArrayType():
-            yield F.transform(value, lambda one: F.concat_ws(" ", *_texts(one, kind.elementType)))
+            yield F.transform(value, lambda element: F.concat_ws(" ", *_texts(element, kind.elementType)))
         case T.MapType():
             yield from _texts(F.map_keys(value), T.ArrayType(kind.keyType))
             yield from _texts(F.map_values(value), T.ArrayType(kind.valueType))

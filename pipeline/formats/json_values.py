@@ -18,30 +18,32 @@ _ROUNDED = r"[\s:,\[]-?(?:\d{16}[eE]|[\d.]{17,}+[eE]|[\d.]{1,16}[eE][+-]?0*+[1-9
 
 def as_read(fields: T.StructType) -> T.StructType:
     """The types by which from_json reads `fields`. Structs keep their shape; arrays and maps are as they are."""
-    return T.StructType([T.StructField(one.name, _as_read(one.dataType)) for one in fields])
+    return T.StructType([T.StructField(field.name, _as_read(field.dataType)) for field in fields])
 
 
 def reading(text: Column, fields: T.StructType) -> Column:
     """`parsed` of the types `as_read(fields)`: struct<document, misfits>."""
-    return parsed(text, ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in as_read(fields)))
+    return parsed(text, ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in as_read(fields)))
 
 
-def refusal(text: Column, found: Column, fields: T.StructType) -> Column:
-    """Why a text is not an object with `fields`, each null or accepted; null if it is. found: its `reading`."""
-    return F.coalesce(F.when(found.isNull(), json_reason(text)), flaw(text, found, fields))
+def refusal(text: Column, read: Column, fields: T.StructType) -> Column:
+    """Why a text is not an object with `fields`, each null or accepted; null if it is. read: its `reading`."""
+    return F.coalesce(F.when(read.isNull(), json_reason(text)), flaw(text, read, fields))
 
 
-def flaw(text: Column, found: Column, fields: T.StructType) -> Column:
+def flaw(text: Column, read: Column, fields: T.StructType) -> Column:
     """As `refusal`, of a text that is one JSON text."""
     return F.coalesce(
-        misfit(found["document"], fields, may_be_rounded(text)),
-        F.when(found["misfits"], "a field is of another type"),
+        misfit(read["document"], fields, may_be_rounded(text)),
+        F.when(read["misfits"], "a field is of another type"),
     )
 
 
 def values(read: Column, fields: T.StructType, is_rounded: Column) -> Column:
     """A struct of `fields`, from one of `as_read(fields)`. A value that is not accepted is null. is_rounded: see `number`."""
-    return F.when(read.isNotNull(), F.struct(*(value_of(read[one.name], one.dataType, is_rounded).alias(one.name) for one in fields)))
+    return F.when(
+        read.isNotNull(), F.struct(*(value_of(read[field.name], field.dataType, is_rounded).alias(field.name) for field in fields))
+    )
 
 
 def value_of(read: Column, kind: T.DataType, is_rounded: Column) -> Column:
@@ -58,7 +60,7 @@ def value_of(read: Column, kind: T.DataType, is_rounded: Column) -> Column:
 
 def misfit(read: Column, fields: T.StructType, is_rounded: Column) -> Column:
     """Why a value in a struct of `as_read(fields)` is not accepted, and which; null if all are. is_rounded: see `number`."""
-    return F.coalesce(*(_misfit(read[one.name], one, is_rounded) for one in fields), F.lit(None).cast("string"))
+    return F.coalesce(*(_misfit(read[field.name], field, is_rounded) for field in fields), F.lit(None).cast("string"))
 
 
 def time(text: Column) -> Column:

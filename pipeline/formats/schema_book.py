@@ -33,7 +33,7 @@ class SchemaBook:
 
     def __init__(self, registry: "SchemaRegistry", clock: Callable[[], float] = time.monotonic) -> None:
         self._registry, self._clock = registry, clock
-        self._known: dict[Subject, WriterSchemas] = {}
+        self._by_subject: dict[Subject, WriterSchemas] = {}
         self._pauses: dict[Subject, tuple[float, float]] = {}  # when to ask again, and the seconds until the time after that
 
     @classmethod
@@ -45,9 +45,9 @@ class SchemaBook:
 
     def of(self, subject: Subject) -> WriterSchemas:
         """The schemas of `subject` as last fetched. Raises RegistryUnavailable if they must be fetched and the registry cannot be reached."""
-        if subject not in self._known:
-            self._known[subject] = self._fetched(subject, WriterSchemas(subject.schema), ())
-        return self._known[subject]
+        if subject not in self._by_subject:
+            self._by_subject[subject] = self._fetched(subject, WriterSchemas(subject.schema), ())
+        return self._by_subject[subject]
 
     def learn(self, subject: Subject, ids: Iterable[int]) -> None:
         """Ensures that each of `ids` is known or a dead letter; queries the registry if necessary. ids: the most important first.
@@ -55,34 +55,34 @@ class SchemaBook:
         Finds ids of other subjects too, because subjects may be named after the record instead of the topic. Raises RegistryUnavailable, and then
         changes nothing.
         """
-        known = self.of(subject)
-        new = [number for number in ids if number not in known.by_id and number not in known.absent]
-        if new and not known.is_full:
-            self._known[subject] = self._fetched(subject, known, [*new, *known.absent])
+        current = self.of(subject)
+        new = [number for number in ids if number not in current.by_id and number not in current.absent]
+        if new and not current.is_full:
+            self._by_subject[subject] = self._fetched(subject, current, [*new, *current.absent])
             self._pauses[subject] = (self._clock() + AGAIN_SECONDS, 2 * AGAIN_SECONDS)
 
     def is_outdated(self, subject: Subject, schemas: WriterSchemas) -> bool:
         """Whether values that were dead letters by `schemas`, for want of their schema, no longer are. Asks the registry when it is time to."""
         with suppress(StreamgaugeError):  # it goes on as it is, and asks again later
             self._ask_again(subject)
-        known = self.of(subject)
-        return bool(schemas.absent & known.by_id.keys()) or (schemas.is_full and not known.is_full)
+        current = self.of(subject)
+        return bool(schemas.absent & current.by_id.keys()) or (schemas.is_full and not current.is_full)
 
     def _ask_again(self, subject: Subject) -> None:
         due, pause = self._pauses.get(subject, (0.0, 0.0))
-        known = self._known.get(subject)
-        if known is None or not known.absent or self._clock() < due:
+        current = self._by_subject.get(subject)
+        if current is None or not current.absent or self._clock() < due:
             return
         self._pauses[subject] = (self._clock() + pause, min(2 * pause, MOST_SECONDS))
-        self._known[subject] = self._fetched(subject, known, sorted(known.absent))
+        self._by_subject[subject] = self._fetched(subject, current, sorted(current.absent))
 
-    def _fetched(self, subject: Subject, known: WriterSchemas, ids: Iterable[int]) -> WriterSchemas:
-        """The schemas of the subject, those that are known, and those of the first MOST_UNKNOWN_IDS other `ids`."""
+    def _fetched(self, subject: Subject, before: WriterSchemas, ids: Iterable[int]) -> WriterSchemas:
+        """The schemas of the subject, those of `before`, and those of the first MOST_UNKNOWN_IDS other `ids`."""
         own = self._registry.versions(subject.name)
         unknown = [number for number in dict.fromkeys(ids) if number not in own]
         asked = unknown[:MOST_UNKNOWN_IDS]
-        found = {number: text for number in asked if (text := self._registry.schema(number))}
-        others = {number: text for number, text in sorted({**known.by_id, **found}.items()) if number not in own}
+        fetched = {number: text for number in asked if (text := self._registry.schema(number))}
+        others = {number: text for number, text in sorted({**before.by_id, **fetched}.items()) if number not in own}
         # The subject's own versions decide: they are judged first, and come last, so that the newest one gives the types in the reader schema.
         by_id = {**others, **own}
         unusable = _unusable(subject.schema, by_id, [*own, *others])
@@ -97,7 +97,7 @@ def _unusable(own: str, by_id: Mapping[int, str], order: Iterable[int]) -> dict[
     judged: set[int] = set()
     for number in order:
         judged.add(number)
-        if reason := _problem(own, [text for one, text in by_id.items() if one in judged and one not in reasons]):
+        if reason := _problem(own, [text for other, text in by_id.items() if other in judged and other not in reasons]):
             reasons[number] = reason
     return reasons
 

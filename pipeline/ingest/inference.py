@@ -33,12 +33,12 @@ def infer(spark: SparkSession, location: Location, settings: Settings) -> Iterat
     """
     check_timestamps(settings, dict.fromkeys(source_partitions(settings, location.topic), 0))
     before = TableSchema.read(location.schema)
-    found = newest(usable(records_from(spark, settings, {"subscribe": location.topic})))
-    after = learned(found, location, take_new_fields=settings.take_new_fields)
-    known = set() if before is None else set(paths(before.columns))
-    new = [path for path in paths(after.columns) if path not in known]
+    newest_records = newest(usable(records_from(spark, settings, {"subscribe": location.topic})))
+    after = learned(newest_records, location, take_new_fields=settings.take_new_fields)
+    paths_before = set() if before is None else set(paths(before.columns))
+    new = [path for path in paths(after.columns) if path not in paths_before]
     yield f"new in the topic: {', '.join(new) or 'nothing'}"
-    yield from (f"kept as JSON text: {path} ({why})" for path, why in after.kept_as_text.items() if path not in known)
+    yield from (f"kept as JSON text: {path} ({why})" for path, why in after.kept_as_text.items() if path not in paths_before)
     if after.ignored:
         yield f"ignored, because of STREAMGAUGE_TAKE_NEW_FIELDS=false: {', '.join(after.ignored)}"
 

@@ -69,8 +69,8 @@ def widened(columns: T.StructType, seen: T.StructType, kept_as_text: KeptAsText,
 
 def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
     """The path of every field, with dots between levels and [] for array elements."""
-    for one in struct:
-        path, kind = _path(parent, one.name), one.dataType
+    for field in struct:
+        path, kind = _path(parent, field.name), field.dataType
         yield path
         while isinstance(kind, T.ArrayType):
             path, kind = f"{path}[]", kind.elementType
@@ -81,10 +81,10 @@ def paths(struct: T.StructType, parent: str = "") -> Iterator[str]:
 def _fields(
     columns: T.StructType, seen: T.StructType, parent: str, kept_as_text: KeptAsText, conflicts: list[str], level: int = 1
 ) -> Iterator[T.StructField]:
-    known, there = ({one.name: one.dataType for one in struct} for struct in (columns, seen))
-    for name in known | there:
+    before, seen_types = ({field.name: field.dataType for field in struct} for struct in (columns, seen))
+    for name in before | seen_types:
         path = _path(parent, name)
-        kind = _type(known.get(name), there.get(name, T.NullType()), path, kept_as_text, conflicts, level)
+        kind = _type(before.get(name), seen_types.get(name, T.NullType()), path, kept_as_text, conflicts, level)
         if kind is not None:
             yield T.StructField(name, kind)
 
@@ -155,11 +155,13 @@ def _mixed_where_rounded(columns: T.DataType, seen: T.DataType, unrounded: T.Dat
     """`seen`, as mixed types where a column is double and there are numbers that it rounds."""
     match columns, seen, unrounded:
         case T.StructType(), T.StructType(), T.StructType():
-            kinds, without = ({one.name: one.dataType for one in struct} for struct in (columns, unrounded))
+            kinds, without = ({field.name: field.dataType for field in struct} for struct in (columns, unrounded))
             return T.StructType(
                 [
-                    T.StructField(one.name, _mixed_where_rounded(kinds.get(one.name, T.NullType()), one.dataType, without[one.name]))
-                    for one in seen
+                    T.StructField(
+                        field.name, _mixed_where_rounded(kinds.get(field.name, T.NullType()), field.dataType, without[field.name])
+                    )
+                    for field in seen
                 ]
             )
         case T.ArrayType(), T.ArrayType(), T.ArrayType():

@@ -46,9 +46,9 @@ class Location:
             msg = f"the name of topic {topic[:20]}... has {len(topic)} characters, and files named after it may have {MAX_CHARACTERS} of them at most; copy the topic to one with a shorter name"
             raise StreamgaugeError(msg)
         location = cls.by_convention(topic, settings, debug=debug)
-        known = TableSchema.read(location.schema)
-        if known is not None and known.topic != topic:
-            msg = f"table {location.name} in {settings.lake} belongs to topic {known.topic}, so topic {topic} cannot use it; use another STREAMGAUGE_HOME for one of them"
+        stored = TableSchema.read(location.schema)
+        if stored is not None and stored.topic != topic:
+            msg = f"table {location.name} in {settings.lake} belongs to topic {stored.topic}, so topic {topic} cannot use it; use another STREAMGAUGE_HOME for one of them"
             raise StreamgaugeError(msg)
         return location
 

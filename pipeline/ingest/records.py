@@ -32,7 +32,7 @@ def usable(records: DataFrame) -> DataFrame:
     )
 
 
-def newest(records: DataFrame, known: DataFrame | None = None) -> DataFrame:
+def newest(records: DataFrame, earlier: DataFrame | None = None) -> DataFrame:
     """The newest record of each key, where it is one of `records`.
 
     The records of a key are ordered by `latest`, then partition, then offset, both in the table and in `verify`. `latest` is the highest
@@ -42,32 +42,32 @@ def newest(records: DataFrame, known: DataFrame | None = None) -> DataFrame:
     Of earlier records, only the newest of each key and its `latest` matter: all records it replaced have a `latest` that is no later.
 
     records: as returned by `usable`.
-    known: earlier records, columns of json_types.RESERVED, with `latest` as their timestamp.
+    earlier: earlier records, columns of json_types.RESERVED, with `latest` as their timestamp.
     Returns the columns of `records`, and `latest`.
     """
     given = records.withColumn("is_new", F.lit(True))  # noqa: FBT003
-    if known is not None:
-        given = given.unionByName(known.withColumn("is_new", F.lit(False)), allowMissingColumns=True)  # noqa: FBT003
+    if earlier is not None:
+        given = given.unionByName(earlier.withColumn("is_new", F.lit(False)), allowMissingColumns=True)  # noqa: FBT003
     last = F.struct("kafka_offset", "kafka_timestamp", "document", "is_new")
     by_partition = given.groupBy("kafka_key", "kafka_partition").agg(
-        # A batch that runs again after a failure may find its own records in `known`.
+        # A batch that runs again after a failure may find its own records in `earlier`.
         F.max_by(last, F.struct("kafka_offset", "is_new")).alias("last"),
         F.max("kafka_timestamp").alias("latest"),
     )
-    one = F.max_by(F.struct("kafka_partition", "last.*", "latest"), F.struct("latest", "kafka_partition")).alias("one")
-    return by_partition.groupBy("kafka_key").agg(one).where("one.is_new").select("kafka_key", "one.*").drop("is_new")
+    record = F.max_by(F.struct("kafka_partition", "last.*", "latest"), F.struct("latest", "kafka_partition")).alias("record")
+    return by_partition.groupBy("kafka_key").agg(record).where("record.is_new").select("kafka_key", "record.*").drop("is_new")
 
 
-def parsed(found: DataFrame, columns: T.StructType) -> DataFrame:
+def parsed(records: DataFrame, columns: T.StructType) -> DataFrame:
     """Records with `document` as a struct of `columns`, null for a tombstone. Returns the columns of RESERVED, and `document`."""
     document = F.from_json("document", columns) if columns.fields else F.when(F.col("document").isNotNull(), F.struct(F.lit(True)))  # noqa: FBT003
-    return found.select(*RESERVED, document.alias("document"))
+    return records.select(*RESERVED, document.alias("document"))
 
 
-def rows(found: DataFrame, columns: T.StructType) -> DataFrame:
-    """The rows of a table. found: as returned by `newest`. Returns the columns of RESERVED, then `columns`."""
-    kept = parsed(found.where(F.col("document").isNotNull()), columns)
-    return kept.select(*RESERVED, *(F.col("document")[one.name].alias(one.name) for one in columns))
+def rows(newest_records: DataFrame, columns: T.StructType) -> DataFrame:
+    """The rows of a table. newest_records: as returned by `newest`. Returns the columns of RESERVED, then `columns`."""
+    kept = parsed(newest_records.where(F.col("document").isNotNull()), columns)
+    return kept.select(*RESERVED, *(F.col("document")[field.name].alias(field.name) for field in columns))
 
 
 def seen_type(documents: DataFrame, *, is_unrounded: bool = False) -> T.StructType | None:
@@ -78,8 +78,8 @@ def seen_type(documents: DataFrame, *, is_unrounded: bool = False) -> T.StructTy
     types = F.schema_of_variant_agg(F.parse_json(_document(is_unrounded=is_unrounded)))
     # Otherwise the types of {"id": 1} and {"ID": 2} are one, of the field that comes first.
     with session_config(documents.sparkSession, {"spark.sql.caseSensitive": "true"}):
-        found_type = documents.where(F.col("document").isNotNull()).agg(types).collect()[0][0]
-    return None if found_type in {None, "VOID"} else type_of(found_type)
+        printed = documents.where(F.col("document").isNotNull()).agg(types).collect()[0][0]
+    return None if printed in {None, "VOID"} else type_of(printed)
 
 
 def unrounded_type(documents: DataFrame) -> T.StructType | None:
@@ -91,8 +91,8 @@ def types_of_records(documents: DataFrame) -> Iterator[tuple[T.StructType, T.Str
     """Each type and unrounded type that records have by themselves, with the place of the first record: `partition 0, offset 1`."""
     seen, unrounded = (F.schema_of_variant(F.parse_json(_document(is_unrounded=is_unrounded))) for is_unrounded in (False, True))
     first = F.min(F.struct("kafka_partition", "kafka_offset")).alias("at")
-    found = documents.where(F.col("document").isNotNull()).groupBy(seen.alias("seen"), unrounded.alias("unrounded")).agg(first)
-    for row in found.orderBy("at").toLocalIterator():
+    places = documents.where(F.col("document").isNotNull()).groupBy(seen.alias("seen"), unrounded.alias("unrounded")).agg(first)
+    for row in places.orderBy("at").toLocalIterator():
         yield type_of(row.seen), type_of(row.unrounded), f"partition {row.at.kafka_partition}, offset {row.at.kafka_offset}"
 
 
@@ -103,7 +103,7 @@ def _document(*, is_unrounded: bool) -> Column:
 def type_of(printed: str) -> T.StructType:
     """The type of an object, as Spark prints it of variants."""
     # Spark prints OBJECT but parses STRUCT. Field names that contain either word are in backquotes or before a colon, so they do not match.
-    ddl = re.sub(r"`(?:[^`]|``)*`|\bOBJECT<", lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], printed)
+    ddl = re.sub(r"`(?:[^`]|``)*`|\bOBJECT<", lambda match: "STRUCT<" if match[0] == "OBJECT<" else match[0], printed)
     return cast("T.StructType", T.DataType.fromDDL(ddl))
 
 

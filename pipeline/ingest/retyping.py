@@ -9,7 +9,7 @@ def is_retyped(has: T.DataType, wanted: T.DataType) -> bool:
     """Whether a column that is text in `has` is none in `wanted`, at any level."""
     match has, wanted:
         case T.StructType(), T.StructType():
-            return any(is_retyped(one.dataType, wanted[one.name].dataType) for one in has if one.name in wanted.names)
+            return any(is_retyped(field.dataType, wanted[field.name].dataType) for field in has if field.name in wanted.names)
         case T.ArrayType(), T.ArrayType():
             return is_retyped(has.elementType, wanted.elementType)
     return isinstance(has, T.StringType) and not isinstance(wanted, T.StringType)
@@ -21,7 +21,7 @@ def retyped(value: Column, has: T.DataType, wanted: T.DataType) -> Column:
         return value
     match has, wanted:
         case T.StructType(), T.StructType():
-            fields = (retyped(value.getField(one.name), one.dataType, wanted[one.name].dataType).alias(one.name) for one in has)
+            fields = (retyped(value.getField(field.name), field.dataType, wanted[field.name].dataType).alias(field.name) for field in has)
             return F.when(value.isNotNull(), F.struct(*fields))
         case T.ArrayType(), T.ArrayType():
             return F.transform(value, lambda element: retyped(element, has.elementType, wanted.elementType))

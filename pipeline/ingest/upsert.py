@@ -97,21 +97,21 @@ def merge(records: DataFrame, location: Location, *, take_new_fields: bool) -> N
         records.unpersist()
 
 
-def learned(found: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
-    """The table's schema, extended by the documents of `found` (as returned by `newest`), and saved.
+def learned(newest_records: DataFrame, location: Location, *, take_new_fields: bool) -> TableSchema:
+    """The table's schema, extended by the documents of `newest_records` (as returned by `newest`), and saved.
 
     Raises TypeChanged, TooManyFields and AmbiguousNames, with the first record that does not fit.
     """
-    known, seen = TableSchema.read(location.schema), seen_type(found)
-    schema = known or TableSchema(location.topic, T.StructType())
+    before, seen = TableSchema.read(location.schema), seen_type(newest_records)
+    schema = before or TableSchema(location.topic, T.StructType())
     take_new_fields = take_new_fields or not schema.columns.fields
     if seen is not None:
         try:
-            schema = _with_new(schema, seen, unrounded_type(found), take_new_fields=take_new_fields)
+            schema = _with_new(schema, seen, unrounded_type(newest_records), take_new_fields=take_new_fields)
         except _MISFITS as error:
-            msg = f"{error}{_first_misfit(found, schema, take_new_fields=take_new_fields)}; {_way_out(error, location)}"
+            msg = f"{error}{_first_misfit(newest_records, schema, take_new_fields=take_new_fields)}; {_way_out(error, location)}"
             raise type(error)(msg) from error
-    if schema != known:
+    if schema != before:
         schema.write(location.schema)
     return schema
 
@@ -128,7 +128,7 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
         spark.sql(f"ALTER TABLE delta.`{path.replace('`', '``')}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     if has is not None and is_retyped(has.schema, wanted):
         typed = has.select(
-            *(retyped(F.col(_quoted(one.name)), one.dataType, wanted[one.name].dataType).alias(one.name) for one in has.schema)
+            *(retyped(F.col(_quoted(field.name)), field.dataType, wanted[field.name].dataType).alias(field.name) for field in has.schema)
         )
         typed.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     writer = spark.createDataFrame([], wanted).write.format("delta").mode("append").option("mergeSchema", "true")
@@ -137,19 +137,19 @@ def shaped(spark: SparkSession, location: Location, columns: T.StructType) -> No
     writer.save(path)
 
 
-def _with_new(known: TableSchema, seen: T.StructType, unrounded: T.StructType | None, *, take_new_fields: bool) -> TableSchema:
-    kept_as_text = dict(known.kept_as_text)
-    wider = widened(known.columns, seen, kept_as_text, unrounded)
+def _with_new(before: TableSchema, seen: T.StructType, unrounded: T.StructType | None, *, take_new_fields: bool) -> TableSchema:
+    kept_as_text = dict(before.kept_as_text)
+    wider = widened(before.columns, seen, kept_as_text, unrounded)
     if take_new_fields:
         check_size(wider)
-        return TableSchema(known.topic, wider, kept_as_text)
-    new = [path for path in paths(wider) if path not in set(paths(known.columns))]
-    return replace(known, ignored=tuple(sorted({*known.ignored, *new})))
+        return TableSchema(before.topic, wider, kept_as_text)
+    new = [path for path in paths(wider) if path not in set(paths(before.columns))]
+    return replace(before, ignored=tuple(sorted({*before.ignored, *new})))
 
 
-def _first_misfit(found: DataFrame, schema: TableSchema, *, take_new_fields: bool) -> str:
+def _first_misfit(newest_records: DataFrame, schema: TableSchema, *, take_new_fields: bool) -> str:
     """Where the first record is that does not fit by itself; empty if only all together do not."""
-    for seen, unrounded, place in types_of_records(found):
+    for seen, unrounded, place in types_of_records(newest_records):
         try:
             _with_new(schema, seen, unrounded, take_new_fields=take_new_fields)
         except _MISFITS:
@@ -164,17 +164,17 @@ def _way_out(error: StreamgaugeError, location: Location) -> str:
 
 
 def _merge_batch(records: DataFrame, location: Location, *, take_new_fields: bool) -> None:
-    found = newest(records, _known(records, location)).persist()
+    newest_records = newest(records, _earlier(records, location)).persist()
     try:
-        columns = learned(found, location, take_new_fields=take_new_fields).columns
-        shaped(found.sparkSession, location, columns)
-        _remember(found, location)
-        _merge(parsed(found, columns), location, columns)
+        columns = learned(newest_records, location, take_new_fields=take_new_fields).columns
+        shaped(newest_records.sparkSession, location, columns)
+        _remember(newest_records, location)
+        _merge(parsed(newest_records, columns), location, columns)
     finally:
-        found.unpersist()
+        newest_records.unpersist()
 
 
-def _known(records: DataFrame, location: Location) -> DataFrame | None:
+def _earlier(records: DataFrame, location: Location) -> DataFrame | None:
     """The earlier records of the keys in `records`, for `newest`; None if there are none."""
     spark = records.sparkSession
     paths = [path for path in map(str, (location.table, location.deletions)) if DeltaTable.isDeltaTable(spark, path)]
@@ -184,15 +184,15 @@ def _known(records: DataFrame, location: Location) -> DataFrame | None:
     return current.join(records, "kafka_key", how="left_semi")
 
 
-def _remember(found: DataFrame, location: Location) -> None:
+def _remember(newest_records: DataFrame, location: Location) -> None:
     """Stores what the table cannot: deletions, and the `latest` of records with an earlier timestamp.
 
     It runs before the table changes. A batch that fails in between runs again and completes the merge.
     """
-    not_in_table = found.where(F.col("document").isNull() | (F.col("latest") > F.col("kafka_timestamp")))
+    not_in_table = newest_records.where(F.col("document").isNull() | (F.col("latest") > F.col("kafka_timestamp")))
     if not_in_table.isEmpty():
         return
-    spark, path = found.sparkSession, str(location.deletions)
+    spark, path = newest_records.sparkSession, str(location.deletions)
     if not DeltaTable.isDeltaTable(spark, path):
         spark.createDataFrame([], ORIGIN).write.format("delta").save(path)
     source = not_in_table.withColumn("kafka_timestamp", F.col("latest")).select(*RESERVED)
@@ -203,7 +203,7 @@ def _remember(found: DataFrame, location: Location) -> None:
 
 def _merge(source: DataFrame, location: Location, columns: T.StructType) -> None:
     origin = {name: F.col(f"source.{name}") for name in RESERVED}
-    fields = {_quoted(one.name): F.col("source.document")[one.name] for one in columns}
+    fields = {_quoted(field.name): F.col("source.document")[field.name] for field in columns}
     target = DeltaTable.forPath(source.sparkSession, str(location.table)).alias("target")
     is_deletion = F.col("source.document").isNull()
     (

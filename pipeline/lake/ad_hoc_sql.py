@@ -20,10 +20,10 @@ from pipeline.spark.session import session_config
 _AS_THEY_ARE = (T.BooleanType, T.NumericType, T.BinaryType)
 
 
-def answer(spark: SparkSession, sql: str, known: Sequence[Table], limit: int) -> Rows:
-    """The first `limit` rows of the query `sql` over the tables `known`, with values as `presentable`. Raises StreamgaugeError as `query_result`."""
-    with query_result(spark, sql, known) as found:
-        columns, numbered = found.columns, found.toDF(*(f"c{number}" for number in range(len(found.columns))))
+def answer(spark: SparkSession, sql: str, tables: Sequence[Table], limit: int) -> Rows:
+    """The first `limit` rows of the query `sql` over `tables`, with values as `presentable`. Raises StreamgaugeError as `query_result`."""
+    with query_result(spark, sql, tables) as result:
+        columns, numbered = result.columns, result.toDF(*(f"c{number}" for number in range(len(result.columns))))
         shown = [presentable(F.col(field.name), field.dataType).alias(field.name) for field in numbered.schema]
         fetched = numbered.limit(limit + 1).select(*shown).toArrow()
     lists = [column.to_pylist(maps_as_pydicts="strict") for column in fetched.slice(0, limit).columns]
@@ -31,13 +31,13 @@ def answer(spark: SparkSession, sql: str, known: Sequence[Table], limit: int) ->
 
 
 @contextmanager
-def query_result(spark: SparkSession, sql: str, known: Sequence[Table]) -> Iterator[DataFrame]:
-    """The result of the query `sql` over the tables `known`, to be evaluated in the block.
+def query_result(spark: SparkSession, sql: str, tables: Sequence[Table]) -> Iterator[DataFrame]:
+    """The result of the query `sql` over `tables`, to be evaluated in the block.
 
     Raises StreamgaugeError for a statement that is not a query, an error in the query, an unknown table, or a failure in Spark.
     """
     # A view of a table reads its log or lists its files, so only the tables that the query mentions get one.
-    mentioned = [table for table in known if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
+    mentioned = [table for table in tables if re.search(rf"\b{table.name}\b", sql, re.IGNORECASE)]
     with session_config(spark, WITHOUT_SUBSTITUTION_AND_PATHS), spark_errors("Spark cannot parse this SQL"):
         check_statement(spark, sql)
     try:
@@ -48,7 +48,7 @@ def query_result(spark: SparkSession, sql: str, known: Sequence[Table]) -> Itera
         check_plan(result._jdf.queryExecution().analyzed(), {table.name.lower() for table in mentioned})
         yield result
     except AnalysisException as error:
-        raise StreamgaugeError(_explained(error, known)) from error
+        raise StreamgaugeError(_explained(error, tables)) from error
     except (*SparkFailure, pa.ArrowException) as error:
         msg = f"Spark failed to execute this query: {first_line(error)}"
         raise StreamgaugeError(msg) from error
@@ -65,13 +65,13 @@ def presentable(value: Column, kind: T.DataType) -> Column:
     """
     match kind:
         case T.StructType():
-            fields = [presentable(value.getField(one.name), one.dataType).alias(one.name) for one in kind]
+            fields = [presentable(value.getField(field.name), field.dataType).alias(field.name) for field in kind]
             return F.when(value.isNotNull(), F.struct(*fields)) if fields else value
         case T.ArrayType():
             return F.transform(value, lambda element: presentable(element, kind.elementType))
         case T.MapType():
             by_text = F.transform_keys(value, lambda key, _: _text(key, kind.keyType))
-            return F.transform_values(by_text, lambda _, one: presentable(one, kind.valueType))
+            return F.transform_values(by_text, lambda _, field: presentable(field, kind.valueType))
     return value if isinstance(kind, _AS_THEY_ARE) else _text(value, kind)
 
 
@@ -87,8 +87,8 @@ def _text(value: Column, kind: T.DataType) -> Column:
     return F.make_valid_utf8(value.cast("string"))
 
 
-def _explained(error: AnalysisException, known: Sequence[Table]) -> str:
+def _explained(error: AnalysisException, tables: Sequence[Table]) -> str:
     if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
         name = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
-        return f"no table {name}; there are {', '.join(table.name for table in known)}"
+        return f"no table {name}; there are {', '.join(table.name for table in tables)}"
     return f"Spark does not take this query: {first_line(error)}"

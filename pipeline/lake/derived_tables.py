@@ -43,9 +43,9 @@ def derive(name: str, sql: str, spark: SparkSession, settings: Settings, *, only
 
 def queries(names: list[str]) -> dict[str, str]:
     """The queries of the tables of these names, or of all, by name. Raises StreamgaugeError for an unknown name."""
-    known = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
-    check_names("derived table", names, known)
-    return {name: known[name].read_text() for name in names or known}
+    path_by_name = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
+    check_names("derived table", names, path_by_name)
+    return {name: path_by_name[name].read_text() for name in names or path_by_name}
 
 
 def _are_equal(some: DataFrame, others: DataFrame) -> bool:

@@ -11,7 +11,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import longest_kept_ms
 from contract.settings import Settings
 from contract.text import size_text
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 from pipeline.ingest.location import DELETIONS, SCHEMA_ENDING, TableSchema
 from pipeline.lake.tables import LakeTable
 from pipeline.running.reset import locked_checkpoints
@@ -34,14 +34,14 @@ def maintain_table(table: LakeTable, spark: SparkSession, settings: Settings, re
     `retain_seconds` is below SHORT_SECONDS: files of a batch that is not committed belong to no version.
     Raises StreamgaugeError on failure.
     """
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         if settings.is_lake_remote or retain_seconds < SHORT_SECONDS:
-            writers = [one for one in known(settings) if one.sink.delta_table(settings) == table.path]
+            writers = [query for query in all_queries(settings) if query.sink.delta_table(settings) == table.path]
             if not writers and settings.is_lake_remote:
                 return f"{table.name} ({table.format}): skipped: no query of this pipeline writes it, so its writers cannot be stopped meanwhile"
             try:
                 for writer in writers:
-                    held.enter_context(locked_checkpoints(writer, settings))
+                    locks.enter_context(locked_checkpoints(writer, settings))
             except StreamgaugeError as error:
                 return f"{table.name} ({table.format}): skipped: {error}"
         deletions = settings.lake / DELETIONS / table.path.name

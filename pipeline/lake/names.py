@@ -3,7 +3,7 @@
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.topics import DEAD_LETTERS
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 from pipeline.ingest.location import Location, locations
 from pipeline.ingest.upsert import queries_of
 from pipeline.lake.derived_tables import FOLDER
@@ -38,7 +38,7 @@ def _names(location: Location) -> set[str]:
 def _reserved(location: Location, settings: Settings) -> dict[str, str]:
     """The names of tables that exist, and of those that other commands may create, each with what has it."""
     found = {table.name.casefold(): f"{table.format} {table.path}" for table in sql_tables(settings) if table.path != location.table}
-    for query in known(settings):
+    for query in all_queries(settings):
         if isinstance(query.sink, Archive):
             name = name_in_sql(query.sink.path.split("/"))
             found |= {name: f"the table of query {query.name}", f"{name}_distinct": f"a view of query {query.name}"}

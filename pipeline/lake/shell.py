@@ -57,14 +57,14 @@ class Shell:
                 return
 
     def _answer(self, statement: str) -> None:
-        known = sql_tables(self._settings)  # again each time: queries that run add tables
+        tables = sql_tables(self._settings)  # again each time: queries that run add tables
         if statement.lower() == _TABLES:
-            out.print(as_table(["table", "format", "path"], [[table.name, table.format, str(table.path)] for table in known]))
+            out.print(as_table(["table", "format", "path"], [[table.name, table.format, str(table.path)] for table in tables]))
             return
         began = time.monotonic()
-        found = answer(self._spark, statement, known, self._limit)
-        out.print(as_table(found.columns, found.rows))
-        rows = cut_at(self._limit) if found.is_cut else f"{len(found.rows)} row{'s' * (len(found.rows) != 1)}"
+        result = answer(self._spark, statement, tables, self._limit)
+        out.print(as_table(result.columns, result.rows))
+        rows = cut_at(self._limit) if result.is_cut else f"{len(result.rows)} row{'s' * (len(result.rows) != 1)}"
         out.print(f"{rows}; {time.monotonic() - began:.1f} s")
 
     @cached_property

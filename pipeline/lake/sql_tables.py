@@ -8,7 +8,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from pipeline.catalog import known, queries
+from pipeline.catalog import all_queries, queries
 from pipeline.lake.tables import LakeTable, Table, tables
 from pipeline.query import Query
 from pipeline.sinks.archives import Archive
@@ -54,7 +54,7 @@ class LiveTable(Table):
 def sql_tables(settings: Settings) -> list[Table]:
     """All tables for SQL: those of the lake, archives with each event once, then the live ones. Raises StreamgaugeError when two have the same name."""
     of_lake = tables(settings)
-    archives = {query.sink.folder(settings): query.sink for query in known(settings) if isinstance(query.sink, Archive)}
+    archives = {query.sink.folder(settings): query.sink for query in all_queries(settings) if isinstance(query.sink, Archive)}
     distinct = [
         DistinctTable(f"{table.name}_distinct", table.path, "view", table, archives[table.path])
         for table in of_lake

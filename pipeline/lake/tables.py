@@ -71,10 +71,10 @@ def tables(settings: Settings) -> list[LakeTable]:
 
 def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
     """The named tables in order, or all tables if there are no names. Raises StreamgaugeError for an unknown name, and without any table."""
-    known = {table.name: table for table in tables(settings)}
-    if not known:
+    by_name = {table.name: table for table in tables(settings)}
+    if not by_name:
         msg = f"no tables yet in {settings.lake}; first run a query that writes one, such as `streamgauge run nest-archive --once`"
         raise StreamgaugeError(msg)
     wanted = list(dict.fromkeys(names))
-    check_names("table", wanted, known)
-    return [known[name] for name in wanted or known]
+    check_names("table", wanted, by_name)
+    return [by_name[name] for name in wanted or by_name]

@@ -55,16 +55,16 @@ def lags_of(names: str, value: Callable[[str, str], float | None], partitions: I
 
     names: of the MBeans of all consumers, in a text. value: gives an attribute of an MBean.
     """
-    known = {name.replace(".", "_"): name for name in partitions}  # as Kafka's client spells them
-    found: dict[str, dict[str, int]] = {}
-    for one in _NAME.finditer(names):
-        partition = known.get(f"{one['topic']}-{one['number']}")
+    spelled = {name.replace(".", "_"): name for name in partitions}  # as Kafka's client spells them
+    lag_by_query: dict[str, dict[str, int]] = {}
+    for match in _NAME.finditer(names):
+        partition = spelled.get(f"{match['topic']}-{match['number']}")
         if partition is None:
             continue
-        lag, seconds = value(one[0], "records-lag"), value(f"{_CLIENTS},client-id={one['client']}", "last-poll-seconds-ago")
+        lag, seconds = value(match[0], "records-lag"), value(f"{_CLIENTS},client-id={match['client']}", "last-poll-seconds-ago")
         if lag is not None and seconds is not None and not math.isnan(lag) and 0 <= seconds <= STILL_READS_SECONDS:
-            found.setdefault(one["query"], {})[partition] = round(lag)
-    return found
+            lag_by_query.setdefault(match["query"], {})[partition] = round(lag)
+    return lag_by_query
 
 
 def read_to(lags: Mapping[str, int], topic_ends: Mapping[str, int]) -> dict[str, int]:

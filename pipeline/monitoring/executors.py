@@ -31,19 +31,22 @@ class ExecutorWatch:
     """Warns of each executor that ends. The warning is resolved when as many run as before. Pure."""
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
+        self._told: set[str] = set()
         self._most = 0
         self._is_one_missing = False
 
     def look(self, executors: Sequence[Executor]) -> list[tuple[Level, str]]:
         """Level and text of the alerts that are due. executors: those that run, and those that have ended."""
-        running = sum(one.ended is None for one in executors)
-        new = [one for one in executors if one.ended is not None and one.id not in self._known]
-        self._known |= {one.id for one in new}
+        running = sum(executor.ended is None for executor in executors)
+        new = [executor for executor in executors if executor.ended is not None and executor.id not in self._told]
+        self._told |= {executor.id for executor in new}
         self._most, self._is_one_missing = max(self._most, running), self._is_one_missing or bool(new)
         alerts: list[tuple[Level, str]] = [
-            ("warning", f"executor {one.id} on {one.host} has ended: {_explained(one.ended or '')}; {running} of {self._most} run")
-            for one in new
+            (
+                "warning",
+                f"executor {executor.id} on {executor.host} has ended: {_explained(executor.ended or '')}; {running} of {self._most} run",
+            )
+            for executor in new
         ]
         if self._is_one_missing and running == self._most > 0:
             self._is_one_missing = False
@@ -54,7 +57,7 @@ class ExecutorWatch:
 def executors_of(spark: SparkSession) -> list[Executor]:
     """The executors of the session's application: all that run, and the last hundred that have ended. None with a local master."""
     listed = spark.sparkContext._jsc.sc().statusStore().executorList(False)  # noqa: FBT003
-    return [_executor(one) for one in (listed.apply(place) for place in range(listed.size())) if one.id() != "driver"]
+    return [_executor(summary) for summary in (listed.apply(number) for number in range(listed.size())) if summary.id() != "driver"]
 
 
 def _executor(summary: JavaObject) -> Executor:

@@ -66,7 +66,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class RunContext:
     """What the queries of a process share.
 
     call: runs a function in the thread of the queries. unavailable_since: since when each server that cannot be reached has been so.
@@ -89,9 +89,9 @@ class QueryLife:
     state: its current state. due: when to start it, on the clock; infinite unless it is DUE or WAITING. failure: why it was given up.
     """
 
-    def __init__(self, query: Query, around: Surroundings) -> None:
+    def __init__(self, query: Query, context: RunContext) -> None:
         self.query, self.state, self.due, self.failure = query, State.DUE, -math.inf, ""
-        self._around = around
+        self._context = context
         self._restarts: Counter[Remedy] = Counter()
         self._has_warned = False
         self._run: Run | None = None
@@ -119,26 +119,26 @@ class QueryLife:
     def start(self) -> None:
         """Starts a run. Raises only when Spark's JVM has ended; any other error affects this query alone."""
         try:
-            run = self._around.starter.start(self.query, self._unknown_ids)
+            run = self._context.starter.start(self.query, self._unknown_ids)
         except Unavailable as error:
             self._wait(error)
         except TopicMissing as missing:
-            if self._around.clock() - self._around.unavailable_since.get(KafkaUnavailable, -math.inf) < TOPICS_SECONDS:
+            if self._context.clock() - self._context.unavailable_since.get(KafkaUnavailable, -math.inf) < TOPICS_SECONDS:
                 self._wait(KafkaUnavailable(str(missing)))  # topics are created a moment after the broker starts
             else:
                 self._restart(Failure(str(missing), ""))
         except StreamgaugeError as error:
             self._give_up(Failure(str(error), ""))
         except Exception as error:
-            if not self._around.starter.is_alive:
+            if not self._context.starter.is_alive:
                 raise
             text = str(error.java_exception) if isinstance(error, Py4JJavaError) else f"{type(error).__name__}: {error}"
             self._fail(text.partition("\n")[0], text)  # a plan may follow, with the names of all its options
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, []
-            self._around.unavailable_since.clear()  # a query that still waits for another server says so again
-            self._around.say(f"{self.name} runs")
-            run.call_at_end(lambda: self._around.call(lambda: self.end(run)))
+            self._context.unavailable_since.clear()  # a query that still waits for another server says so again
+            self._context.say(f"{self.name} runs")
+            run.call_at_end(lambda: self._context.call(lambda: self.end(run)))
 
     def on_progress(self, progress: dict[str, Any] | None) -> None:
         """Handles Spark's report: the progress of a batch, or None when there is nothing to do."""
@@ -148,15 +148,15 @@ class QueryLife:
                 self._restarts.clear()
                 if self._has_warned:
                     self._has_warned = False
-                    self._around.alerts.send("resolved", self.name, "runs again")
+                    self._context.alerts.send("resolved", self.name, "runs again")
             if progress is not None and progress["batchId"] >= self._stops_after:
                 self.stop()
             elif (
                 self.state is State.RUNNING
                 and self._stops_after == math.inf
-                and self._around.starter.has_new_schemas(self.query, self._run)
+                and self._context.starter.has_new_schemas(self.query, self._run)
             ):
-                self._around.say(f"{self.name} restarts from its checkpoint: the registry has schemas that it lacked")
+                self._context.say(f"{self.name} restarts from its checkpoint: the registry has schemas that it lacked")
                 self.stop()
                 self._be_due()
 
@@ -168,8 +168,8 @@ class QueryLife:
         if text is None or self._stops_after < math.inf:
             self.state = State.ENDED
         elif ids := unknown_ids(text):
-            self._around.say(f"{self.name} met an unknown schema (id {min(ids)}): it asks the registry and restarts from its checkpoint")
-            self._unknown_ids = [*ids, *self._around.starter.new_schema_ids(self.query, run)]
+            self._context.say(f"{self.name} met an unknown schema (id {min(ids)}): it asks the registry and restarts from its checkpoint")
+            self._unknown_ids = [*ids, *self._context.starter.new_schema_ids(self.query, run)]
             self._be_due()
         else:
             self._fail(text, text)
@@ -189,12 +189,12 @@ class QueryLife:
         if self._run is not None and self.state is State.RUNNING:
             self.state = State.ENDED
             if not self._run.stop():
-                self._around.say(f"{self.name} did not stop in time and was cut off; its next start resumes from its checkpoint")
+                self._context.say(f"{self.name} did not stop in time and was cut off; its next start resumes from its checkpoint")
 
     def follow(self, partitions: Collection[Partition]) -> None:
         """Restarts a run that does not read all `partitions` of its source."""
         if self._run is not None and self.state is State.RUNNING and not self._run.reads(partitions):
-            self._around.say(f"{self.name} restarts from its checkpoint: {self.query.source.name} has more partitions than it reads")
+            self._context.say(f"{self.name} restarts from its checkpoint: {self.query.source.name} has more partitions than it reads")
             self.stop()
             self._be_due()
 
@@ -207,7 +207,7 @@ class QueryLife:
     def _unless_unavailable(self, handle: Callable[[Failure], None], failure: Failure) -> None:
         """Handles a failure, unless a server that cannot be reached explains it: then waits for the server."""
         try:
-            self._around.starter.ask_servers(self.query)
+            self._context.starter.ask_servers(self.query)
         except Unavailable as error:
             self._wait(error)
             return
@@ -217,20 +217,20 @@ class QueryLife:
 
     def _fail(self, reason: str, text: str) -> None:
         """Applies the remedy for a failure. reason: the part of Spark's exception `text` that tells it."""
-        found = diagnosis(reason, self.query.checkpoint_name.place(self._around.settings), self._around.settings)
-        failure = Failure(found.what, failure_of(text).detail)
-        if found.remedy is Remedy.PERSON:
+        diagnosed = diagnosis(reason, self.query.checkpoint_name.place(self._context.settings), self._context.settings)
+        failure = Failure(diagnosed.what, failure_of(text).detail)
+        if diagnosed.remedy is Remedy.PERSON:
             self._give_up(failure)
         else:
-            self._unless_unavailable(partial(self._restart, remedy=found.remedy), failure)
+            self._unless_unavailable(partial(self._restart, remedy=diagnosed.remedy), failure)
 
     def _be_due(self, seconds: float = 0, state: State = State.DUE) -> None:
-        self.state, self.due = state, self._around.clock() + seconds
+        self.state, self.due = state, self._context.clock() + seconds
 
     def _restart(self, failure: Failure, remedy: Remedy = Remedy.RESTART) -> None:
         """Restarts the query, or gives it up if restarts have not helped."""
         self._restarts[remedy] += 1
-        count, settings = self._restarts[remedy], self._around.settings
+        count, settings = self._restarts[remedy], self._context.settings
         is_at_once = remedy is Remedy.RESTART_AT_ONCE
         if not is_at_once and count > settings.restart_limit:
             log = settings.logs / "spark.log"
@@ -238,27 +238,27 @@ class QueryLife:
             self._give_up(Failure(reason, failure.detail))
             return
         seconds = 0 if is_at_once and count < ALERT_RESTARTS else min(2 ** (count - 1), MAX_DELAY_SECONDS)
-        self._around.say(f"{self.name} restarts from its checkpoint{f' in {seconds} s' if seconds else ''}: {failure.error}")
+        self._context.say(f"{self.name} restarts from its checkpoint{f' in {seconds} s' if seconds else ''}: {failure.error}")
         if not is_at_once or count == ALERT_RESTARTS:
             self._has_warned = True
-            self._around.alerts.send("warning", self.name, f"failed and restarts: {failure.error}", failure.detail)
+            self._context.alerts.send("warning", self.name, f"failed and restarts: {failure.error}", failure.detail)
         self._be_due(seconds)
 
     def _wait(self, error: Unavailable) -> None:
         """Retries after RETRY_SECONDS. With --once, gives up after ONCE_SECONDS."""
-        now, since, kind = self._around.clock(), self._around.unavailable_since, type(error)
+        now, since, kind = self._context.clock(), self._context.unavailable_since, type(error)
         if kind not in since:
             since[kind] = now
-            self._around.alerts.send("warning", self.name, f"waits for {error.server}, and others may: {error}")
+            self._context.alerts.send("warning", self.name, f"waits for {error.server}, and others may: {error}")
         if self.state is not State.WAITING:
-            self._around.say(f"{self.name} waits for {error.server} and tries again every {RETRY_SECONDS} s: {error}")
-        if self._around.once and now - since[kind] > ONCE_SECONDS:
+            self._context.say(f"{self.name} waits for {error.server} and tries again every {RETRY_SECONDS} s: {error}")
+        if self._context.once and now - since[kind] > ONCE_SECONDS:
             self._give_up(Failure(str(error), ""))
         else:
             self._be_due(RETRY_SECONDS, State.WAITING)
 
     def _give_up(self, failure: Failure) -> None:
         self.state, self.due, self.failure = State.GIVEN_UP, math.inf, failure.error
-        self._around.say(f"{self.name} is given up: {failure.error}")
-        self._around.alerts.send("error", self.name, f"given up: {failure.error}", failure.detail)
-        self._around.progress.given_up(self.name, Failure(failure.error, failure.detail or failure.error))
+        self._context.say(f"{self.name} is given up: {failure.error}")
+        self._context.alerts.send("error", self.name, f"given up: {failure.error}", failure.detail)
+        self._context.progress.given_up(self.name, Failure(failure.error, failure.detail or failure.error))

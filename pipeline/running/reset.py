@@ -15,7 +15,7 @@ from contract.settings import Settings
 from contract.storage.paths import write_whole
 from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 from pipeline.checkpoint.use import RESET, check_owner, interrupted_resets, locked
 from pipeline.query import OutputMode, Query
 from pipeline.sinks.sink import Deletion
@@ -23,7 +23,7 @@ from pipeline.sinks.sink import Deletion
 
 def named(name: str, settings: Settings) -> Query:
     """The query of that name, or its console variant (`<name>-console`). Raises StreamgaugeError for an unknown name."""
-    by_name, printed = {query.name: query for query in known(settings)}, name.removesuffix("-console")
+    by_name, printed = {query.name: query for query in all_queries(settings)}, name.removesuffix("-console")
     check_names("query", [printed], by_name)
     return by_name[printed] if printed == name else by_name[printed].on_console()
 
@@ -46,23 +46,23 @@ def deletions(query: Query, settings: Settings) -> list[Deletion]:
     Raises StreamgaugeError when the result cannot be inspected, e.g. because Kafka cannot be reached.
     """
     # Lock files stay: an unlinked lock file locks nobody out, because another process would lock a new file of the same name.
-    found = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
-    shown = ", ".join(sorted({str(CheckpointName.of(path.name)) for path in found}))
-    size = size_text(sum(map(bytes_on_disk, found)))
+    remains = [path for path in remains_of(query.name, settings) if path.suffix != ".lock"]
+    shown = ", ".join(sorted({str(CheckpointName.of(path.name)) for path in remains}))
+    size = size_text(sum(map(bytes_on_disk, remains)))
 
     def remove_all() -> None:
-        for path in found:
+        for path in remains:
             if path.suffix != RESET:
                 remove(path)
 
-    of_checkpoints = [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", remove_all)] if found else []
+    of_checkpoints = [Deletion(f"checkpoint {shown} in {settings.checkpoints}, {size}", remove_all)] if remains else []
     return [*query.sink.deletions(settings), *of_checkpoints]
 
 
-def delete(query: Query, settings: Settings, found: Iterable[Deletion]) -> None:
+def delete(query: Query, settings: Settings, what: Iterable[Deletion]) -> None:
     """Deletes what `deletions` has found. Until all of it is gone, the query does not start."""
     write_whole(query.checkpoint_name.place(settings).beside(RESET), "")
-    for deletion in found:
+    for deletion in what:
         deletion.do()
     for mark in interrupted_resets(query.name, settings):
         remove(mark)

@@ -172,10 +172,11 @@ class Starter:
 
     def _check_sink(self, query: Query, checkpoint: Checkpoint) -> None:
         """Raises StreamgaugeError when the sink does not hold exactly the batches of the checkpoint."""
-        held, done = query.sink.last_batch(self._spark, self._settings, checkpoint.query_id), checkpoint.last_committed
+        in_sink = query.sink.last_batch(self._spark, self._settings, checkpoint.query_id)
+        committed = checkpoint.last_committed
         # The rows of a batch that was planned but not committed may be in the sink, which then skips it.
-        if held not in {None, done, max(checkpoint.planned, default=-1)}:
-            raise StreamgaugeError(out_of_step(query.name, query.sink.place, held, done))
+        if in_sink not in {None, committed, max(checkpoint.planned, default=-1)}:
+            raise StreamgaugeError(out_of_step(query.name, query.sink.place, in_sink, committed))
 
     def _check_recount(self, query: Query) -> None:
         """Raises StreamgaugeError if a recount would replace rows of records that Kafka no longer has, by rows that lack these records."""
@@ -228,7 +229,9 @@ class Starter:
 def _offsets(of_sources: str) -> str | None:
     """The offsets of all sources in JSON, from Spark's text: [{"topic":{"0":5}}, ...]; None for [-], before the first batch."""
     try:
-        return json.dumps(nested({which: offset for source in json.loads(of_sources) for which, offset in offsets_of(source).items()}))
+        return json.dumps(
+            nested({partition: offset for source in json.loads(of_sources) for partition, offset in offsets_of(source).items()})
+        )
     except ValueError:
         return None
 

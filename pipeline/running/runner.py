@@ -26,7 +26,7 @@ from pipeline.monitoring.executors import ExecutorWatch, executors_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.monitoring.watch import Level, Watches
 from pipeline.query import Query
-from pipeline.running.query_life import QueryLife, State, Surroundings
+from pipeline.running.query_life import QueryLife, RunContext, State
 from pipeline.running.run import Starter
 
 FIRST_BATCH_SECONDS = 20
@@ -76,11 +76,11 @@ class Runner:
         in_order = sorted(queries, key=lambda query: query.trigger_seconds)
         with contextlib.ExitStack() as locks:
             mine = [query for query in in_order if self._hold(query, locks, unless_running)]
-            with self._surroundings() as around:
+            with self._context() as context:
                 if mine:
-                    self._tell_of_a_kill({query.name for query in mine}, around.alerts)
+                    self._tell_of_a_kill({query.name for query in mine}, context.alerts)
                 for query in mine:
-                    life = self._lives[query.name] = QueryLife(query, around)
+                    life = self._lives[query.name] = QueryLife(query, context)
                     self._begin(life)
                 self._go_on_until(lambda: all(life.is_over for life in self._lives.values()))
                 is_cut_short = self.once and not all(life.is_over for life in self._lives.values())
@@ -102,15 +102,17 @@ class Runner:
         """Warns if the last process that ran one of the queries ended without stopping it. None runs one now: this process has their locks."""
         with contextlib.suppress(StreamgaugeError):  # each query finds out by itself whether it can reach Kafka
             killed = [
-                one for one in read_statuses(self.settings, self.say) if one.query in names and (one.has_process or one.state == SILENT)
+                status
+                for status in read_statuses(self.settings, self.say)
+                if status.query in names and (status.has_process or status.state == SILENT)
             ]
             if killed:
-                heard_at = max(one.heard_at for one in killed)
+                heard_at = max(status.heard_at for status in killed)
                 what = f"the previous run did not stop cleanly: it, its container or its machine was killed; its last report is of {utc_text(heard_at)}; the queries continue from their checkpoints"
                 self._alert(alerts, "warning", PIPELINE, what)
 
     @contextlib.contextmanager
-    def _surroundings(self) -> Iterator[Surroundings]:
+    def _context(self) -> Iterator[RunContext]:
         """Creates what the queries share. On exit, stops them and sends the remaining reports, even after an error."""
         with contextlib.ExitStack() as at_end:
             alerts = Alerts(self.settings, self.say)
@@ -124,7 +126,7 @@ class Runner:
             at_end.callback(progress.close)
             at_end.callback(self._unless_jvm_gone, self._stop_all)
             self._starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
-            yield Surroundings(self.settings, self._starter, alerts, progress, self.say, self._calls.put, self.once)
+            yield RunContext(self.settings, self._starter, alerts, progress, self.say, self._calls.put, self.once)
 
     def _look(
         self, watches: Watches, executors: ExecutorWatch, alerts: Alerts, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]

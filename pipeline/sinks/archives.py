@@ -81,8 +81,8 @@ class DeltaArchive(Archive):
     def last_batch(self, spark: SparkSession, settings: Settings, query_id: str | None) -> int:
         """The query's last transaction in the table; the last one of another query if there is none."""
         delta = spark._jvm.org.apache.spark.sql.delta  # type: ignore[union-attr]
-        found = delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, str(self.folder(settings)))._2().setTransactions()
-        batches = {found.apply(place).appId(): found.apply(place).version() for place in range(found.size())}
+        transactions = delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, str(self.folder(settings)))._2().setTransactions()
+        batches = {transactions.apply(number).appId(): transactions.apply(number).version() for number in range(transactions.size())}
         return batches.get(query_id, max(batches.values(), default=-1))
 
     def delta_table(self, settings: Settings) -> StoragePath:

@@ -25,5 +25,5 @@ def retried(action: Callable[[], object]) -> None:
 
 def conflict_in(error: Exception) -> str | None:
     """The name of the conflict with another writer; None for another failure."""
-    found = _CONFLICT.search(str(error))
-    return None if found is None else found[0]
+    match = _CONFLICT.search(str(error))
+    return None if match is None else match[0]

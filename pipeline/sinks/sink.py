@@ -41,11 +41,11 @@ def deletion_of_table(folder: StoragePath) -> list[Deletion]:
     return [Deletion(f"{'file' if folder.is_file() else 'table'} {folder}, {size_text(bytes_on_disk(folder))}", partial(remove, folder))]
 
 
-def out_of_step(query: str, place: str, held: int, done: int) -> str:
-    """The message for a sink whose last batch is `held`, while batch `done` is the last one in the checkpoint of `query`; -1 for none."""
-    in_sink, in_checkpoint = (f"ends with batch {number}" if number >= 0 else "has no batch" for number in (held, done))
+def out_of_step(query: str, place: str, in_sink: int, in_checkpoint: int) -> str:
+    """The message for a sink whose last batch is `in_sink`, while batch `in_checkpoint` is the last one in the checkpoint of `query`; -1 for none."""
+    sink_ends, checkpoint_ends = (f"ends with batch {number}" if number >= 0 else "has no batch" for number in (in_sink, in_checkpoint))
     return (
-        f"{place} {in_sink} and the checkpoint of {query} {in_checkpoint}, so rows would be lost or doubled: one of them was restored, deleted "
+        f"{place} {sink_ends} and the checkpoint of {query} {checkpoint_ends}, so rows would be lost or doubled: one of them was restored, deleted "
         f"or created again. Restore both from copies of the same time, or write both again from the records that the source still has "
         f"(`streamgauge reset {query}`)"
     )

@@ -74,13 +74,13 @@ class TopicSink(Sink):
 class CompactedTopic(TopicSink):
     """A compacted topic with the latest row of each key. Writing a row again changes nothing.
 
-    current: the sink that readers see, if this is the one of a new version beside it.
+    current: the sink that readers see, if this is the sink of a new version.
     """
 
     key: tuple[str, ...]
     current: "CompactedTopic | None" = field(default=None, kw_only=True)
 
-    def beside(self, ending: str) -> Self:
+    def as_new_version(self, ending: str) -> Self:
         """The sink of a new version, into topics of its own: their names have that ending."""
         return replace(self, topic=_with_ending(self.topic, ending), current=self)
 
@@ -174,9 +174,9 @@ class CompactedTopicWithAlerts(CompactedTopic):
         """The two topics."""
         return self.topic, self.alerts
 
-    def beside(self, ending: str) -> Self:
+    def as_new_version(self, ending: str) -> Self:
         """The sink of a new version, with alerts of its own."""
-        return replace(super().beside(ending), alerts=_with_ending(self.alerts, ending))
+        return replace(super().as_new_version(ending), alerts=_with_ending(self.alerts, ending))
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Topic, key and value, each row's record before its alert."""

@@ -87,9 +87,9 @@ class Files:
         }
         if settings.max_files_per_trigger is not None:
             options["maxFilesPerTrigger"] = str(settings.max_files_per_trigger)
-        found = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(str(self.folder))
+        files = spark.readStream.format("binaryFile").schema(_SPARKS_COLUMNS).options(**options).load(str(self.folder))
         # Selecting `content` would make Spark read the file, and an unreadable file would stop the stream.
-        return _records(found.select("path", "modificationTime"))
+        return _records(files.select("path", "modificationTime"))
 
 
 def topic_of(path: Path | str) -> str:

@@ -27,7 +27,7 @@ def check_kafka_options(spark: SparkSession, settings: Settings) -> None:
         msg = f"{VARIABLE} holds {', '.join(unknown)}, which Kafka's consumers and producers do not have; correct the name"
         raise StreamgaugeError(msg)
     for definition in definitions:
-        for found in definition.validate(options):
-            if found.name() in options and found.errorMessages():
-                msg = f"{VARIABLE}: {found.errorMessages()[0].rstrip('.')}; correct the value"
+        for option in definition.validate(options):
+            if option.name() in options and option.errorMessages():
+                msg = f"{VARIABLE}: {option.errorMessages()[0].rstrip('.')}; correct the value"
                 raise StreamgaugeError(msg)

@@ -64,18 +64,18 @@ class OfflineCameras(StatefulProcessor):
             self._state.clear()
         else:
             # Spark takes plain tuples and lists only.
-            known = camera.status
-            status = None if known is None else (*known[:-2], list(known.gone_ms), known.first_ms)
-            self._state.update((status, [tuple(seen) for seen in camera.waiting], camera.timer_ms))
+            status = camera.status
+            stored = None if status is None else (*status[:-2], list(status.gone_ms), status.first_ms)
+            self._state.update((stored, [tuple(seen) for seen in camera.waiting], camera.timer_ms))
         return (Row(**_row(device_id, change)) for change in changes)
 
     def _read(self) -> Camera:
         value = self._state.get()
         if value is None:
             return Camera()
-        status, waiting, timer_ms = value
-        known = None if status is None else Status(*status)
-        return Camera(known and known._replace(gone_ms=tuple(known.gone_ms)), frozenset(Seen(*seen) for seen in waiting), timer_ms)
+        stored, waiting, timer_ms = value
+        status = None if stored is None else Status(*stored)
+        return Camera(status and status._replace(gone_ms=tuple(status.gone_ms)), frozenset(Seen(*seen) for seen in waiting), timer_ms)
 
 
 def _row(device_id: str, change: Change) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from pipeline.state.sessions import Event, Known, Session, changes, grown, newest_change, still_open
+from pipeline.state.sessions import Event, KeyState, Session, changed_newest, changed_sessions, grown, still_open
 
 _SESSION = "start_ms bigint, last_ms bigint, events bigint"
 # Each total is a struct of its own: Spark 4.1 stores no null as Avro among the elements of an array.
-_KNOWN = f"sessions array<struct<{_SESSION}, totals array<struct<total decimal(22, 2)>>>>, seen array<struct<at_ms bigint, id string>>"
+_STATE = f"sessions array<struct<{_SESSION}, totals array<struct<total decimal(22, 2)>>>>, seen array<struct<at_ms bigint, id string>>"
 
 
 class EarlySessions(StatefulProcessor):
@@ -24,7 +24,7 @@ class EarlySessions(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declares the state."""
-        self._handle, self._state = handle, handle.getValueState("known", _KNOWN)
+        self._handle, self._state = handle, handle.getValueState("known", _STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, N802, N803
         """Takes the events of one batch, in any order, and returns the sessions that they have changed."""
@@ -33,7 +33,7 @@ class EarlySessions(StatefulProcessor):
             before, (Event(row.at_ms, row.id, tuple(row.totals)) for row in rows), timerValues.getCurrentWatermarkInMs(), self._gap_ms
         )
         self._write(after, is_timed=bool(before.sessions))
-        tell = newest_change if self._newest_only else changes
+        tell = changed_newest if self._newest_only else changed_sessions
         return (self._row(key[0], start_ms, session) for start_ms, session in tell(before.sessions, after.sessions).items())
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803
@@ -41,28 +41,28 @@ class EarlySessions(StatefulProcessor):
         before = self._read()
         after = still_open(before, timerValues.getCurrentWatermarkInMs(), self._gap_ms)
         self._write(after, is_timed=False)
-        gone = newest_change(before.sessions, after.sessions) if self._newest_only else {}
+        gone = changed_newest(before.sessions, after.sessions) if self._newest_only else {}
         return (self._row(key[0], start_ms, session) for start_ms, session in gone.items())
 
-    def _read(self) -> Known:
+    def _read(self) -> KeyState:
         value = self._state.get()
         if value is None:
-            return Known()
+            return KeyState()
         sessions, seen = value
-        return Known(
+        return KeyState(
             tuple(Session(start, last, events, tuple(total for (total,) in totals)) for start, last, events, totals in sessions),
-            frozenset(tuple(one) for one in seen),
+            frozenset(tuple(event) for event in seen),
         )
 
-    def _write(self, known: Known, *, is_timed: bool) -> None:
-        if not known.sessions:
+    def _write(self, state: KeyState, *, is_timed: bool) -> None:
+        if not state.sessions:
             self._state.clear()
             return
         # Spark takes plain tuples and lists only.
-        sessions = [(*session[:-1], [(total,) for total in session.totals]) for session in known.sessions]
-        self._state.update((sessions, list(known.seen)))
+        sessions = [(*session[:-1], [(total,) for total in session.totals]) for session in state.sessions]
+        self._state.update((sessions, list(state.seen)))
         if not is_timed:
-            self._handle.registerTimer(known.sessions[0].last_ms + self._gap_ms + 1)
+            self._handle.registerTimer(state.sessions[0].last_ms + self._gap_ms + 1)
 
     def _row(self, key: Any, start_ms: int, session: Session | None) -> Row:  # noqa: ANN401 - of any type
         if session is None:

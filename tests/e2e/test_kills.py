@@ -15,7 +15,7 @@ from running import environment, eventually, few_rows, one_line_error, streamgau
 
 from contract.checkpoints.contents import Checkpoint
 from contract.kafka.topic_ends import TopicEnds
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 
 
 def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry, postgres):
@@ -39,7 +39,7 @@ def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_n
     rest = [*documents[10:], *[b"rubbish"] * 50]
     write_topic(fresh_registry, "nest-logs", rest, partitions=3, key=b"home", clock=[*times[10:], *[times[-1]] * 50].__getitem__)
     succeed("produce", "wikimedia", "--unpaced", "--limit", "1500", settings=fresh_registry)
-    queries = [query for query in known(fresh_registry) if query.name in names]
+    queries = [query for query in all_queries(fresh_registry) if query.name in names]
     checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(fresh_registry)) for query in queries}
 
     def are_all_in_a_batch():
@@ -66,7 +66,7 @@ def test_killed_twenty_times_in_a_batch_with_timers_due_no_alert_is_lost_or_doub
     # Each second a new camera is heard, once: ten minutes later its timer is due.
     documents = [one_camera(f"cam-{number}", START + timedelta(seconds=number)) for number in range(seconds)]
     write_topic(fresh, "nest-logs", documents, partitions=3, key=b"home", clock=lambda number: START + timedelta(seconds=number))
-    (query,) = (query for query in known(fresh) if query.name == status)
+    (query,) = (query for query in all_queries(fresh) if query.name == status)
     checkpoint = Checkpoint(query.checkpoint_name.folder(fresh))
     alerts, ends, ends_when_begun, killed_in = "nest-camera-alerts-0", TopicEnds(fresh.kafka), {}, []
 

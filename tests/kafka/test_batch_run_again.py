@@ -16,7 +16,7 @@ from verifying import run_once
 
 from contract.checkpoints.contents import Checkpoint
 from contract.database import Database
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 
 
 def last_values(settings, topic):
@@ -77,7 +77,7 @@ def runs(registry, tmp_path_factory):
     succeed("ingest", "nest-logs", "--once", settings=settings)
     run_once(settings, *(query for query in SINKS if query != "ingest-nest-logs"))
     before = {query: held(settings) for query, held in SINKS.items()}
-    checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(settings)) for query in known(settings) if query.name in SINKS}
+    checkpoints = {query.name: Checkpoint(query.checkpoint_name.folder(settings)) for query in all_queries(settings) if query.name in SINKS}
     lost = {query: lose_last_batch(checkpoint) for query, checkpoint in checkpoints.items()}
     run_once(settings, *SINKS)
     return Runs(

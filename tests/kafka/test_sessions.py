@@ -7,7 +7,7 @@ from plain import folded
 from running import streamgauge
 from verifying import run_once
 
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 
 FAULTS = ("--late", "0.05", "--too-late", "0.02", "--duplicates", "0.03")
 
@@ -34,7 +34,7 @@ def test_rows_of_two_runs_are_right_reported_and_reset(fresh_registry, domain, q
     (outcome,) = json.loads(ok(streamgauge("verify", query, "--format", "json", settings=fresh_registry)))
     rows = outcome["rows"]
     assert rows["equal"] == rows["compared"] > 10
-    (defined,) = (one for one in known(fresh_registry) if one.name == query)
+    (defined,) = (one for one in all_queries(fresh_registry) if one.name == query)
     reported = json.loads(ok(streamgauge("report", query, "--format", "json", settings=fresh_registry)))
     assert len(reported) == rows["equal"]
     assert all(row[counted] >= 1 for row in reported)

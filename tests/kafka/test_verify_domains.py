@@ -17,7 +17,7 @@ from audit.comparison import MOST_SHOWN
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointName
 from contract.kafka.result_table import read_to_end
-from pipeline.catalog import is_beside, known
+from pipeline.catalog import all_queries, is_new_version
 from pipeline.database.sink import DatabaseTable
 
 FAULTS = ("--late", "0.05", "--too-late", "0.02", "--duplicates", "0.03", "--corrupt", "0.02")
@@ -26,7 +26,7 @@ STATS = "nest-camera-stats"
 
 def every_query(settings):
     """The names of all queries of the domains, those on request and archives in Delta among them."""
-    return [query.name for query in known(settings) if not is_beside(query) and not isinstance(query.sink, DatabaseTable)]
+    return [query.name for query in all_queries(settings) if not is_new_version(query) and not isinstance(query.sink, DatabaseTable)]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from contract.settings import Settings
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WINDOW = {"start": "2026-01-01T12:00:00Z", "end": "2026-01-01T13:00:00Z"}
@@ -14,7 +14,7 @@ WINDOW = {"start": "2026-01-01T12:00:00Z", "end": "2026-01-01T13:00:00Z"}
 
 @pytest.fixture(scope="module")
 def query():
-    (found,) = (one for one in known(Settings()) if one.name == "nest-camera-stats-database")
+    (found,) = (one for one in all_queries(Settings()) if one.name == "nest-camera-stats-database")
     return found
 
 

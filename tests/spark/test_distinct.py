@@ -10,7 +10,7 @@ from plain import one_camera
 from streaming import at
 
 from contract.settings import Settings
-from pipeline.catalog import known
+from pipeline.catalog import all_queries
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.lake.sql_tables import sql_tables
 from pipeline.sources.kafka import RECORD_SCHEMA
@@ -23,7 +23,7 @@ def distinct(spark):
     """Makes the distinct rows of an archive from the values of records, or from records as (value, partition, offset, timestamp)."""
 
     def made(query, *values):
-        (one,) = (one for one in known(Settings()) if one.name == query)
+        (one,) = (one for one in all_queries(Settings()) if one.name == query)
         given = [value if isinstance(value, tuple) else (value, 0, offset, at("12:00")) for offset, value in enumerate(values)]
         rows = [(None, value, one.source.name, partition, offset, time, time) for value, partition, offset, time in given]
         schemas = WriterSchemas(V1, {3: V1}) if one.subject else None
@@ -110,7 +110,7 @@ class TestChanges:
 def test_a_condition_on_the_date_reads_its_days_only(spark, distinct, tmp_path, archive, capsys):
     values = {"taxi-archive-delta": [trip()], "wikimedia-archive-delta": [avro(1)]}
     distinct(archive, *values[archive]).write.partitionBy("date").parquet(str(tmp_path / "archive"))
-    (query,) = (one for one in known(Settings()) if one.name == archive)
+    (query,) = (one for one in all_queries(Settings()) if one.name == archive)
     query.sink.distinct(spark.read.parquet(str(tmp_path / "archive"))).where("date = '2026-01-01'").explain()
     assert "PartitionFilters: [isnotnull(date" in capsys.readouterr().out
 

@@ -8,10 +8,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.rows import json_decoder
 from contract.settings import Settings
-from pipeline.catalog import is_beside, known
+from pipeline.catalog import all_queries, is_new_version
 from pipeline.sinks.topics import CompactedTopic
 
-WRITERS = [query for query in known(Settings()) if isinstance(query.sink, CompactedTopic) and not is_beside(query)]
+WRITERS = [query for query in all_queries(Settings()) if isinstance(query.sink, CompactedTopic) and not is_new_version(query)]
 
 
 @pytest.mark.parametrize("query", WRITERS, ids=lambda query: query.name)

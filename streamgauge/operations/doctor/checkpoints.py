@@ -12,9 +12,9 @@ _CONSOLE = "-console"
 
 
 def _names_of_code(settings: Settings) -> set[CheckpointName]:
-    from pipeline.catalog import known  # imports Spark, which takes a second or more
+    from pipeline.catalog import all_queries  # imports Spark, which takes a second or more
 
-    return {query.checkpoint_name for query in known(settings)}
+    return {query.checkpoint_name for query in all_queries(settings)}
 
 
 def checkpoints(settings: Settings, names_of_code: Callable[[Settings], set[CheckpointName]] = _names_of_code) -> list[Finding]:

@@ -1,7 +1,7 @@
 """Which queries run without being named."""
 
 from contract.settings import Settings
-from pipeline.catalog import chosen, is_beside, known, queries
+from pipeline.catalog import all_queries, chosen, is_new_version, queries
 
 ON_REQUEST = "taxi-zone-sessions"
 
@@ -16,8 +16,8 @@ def test_with_a_database_each_result_topic_has_a_query_for_its_table(tmp_path):
 
 def test_each_query_of_a_compacted_topic_has_one_beside_it_into_topics_of_its_own(tmp_path):
     settings = Settings(home=tmp_path)
-    current = {query.name: query for query in known(settings) if not is_beside(query)}
-    versions = {query.name: query for query in known(settings) if is_beside(query)}
+    current = {query.name: query for query in all_queries(settings) if not is_new_version(query)}
+    versions = {query.name: query for query in all_queries(settings) if is_new_version(query)}
     assert {"nest-camera-stats.v1", "nest-camera-status.v2"} <= set(versions)
     for name, query in versions.items():
         ending = f".v{query.version}"
@@ -41,8 +41,8 @@ def test_a_query_on_request_runs_by_name_only(tmp_path):
 
 
 def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic_and_the_dead_letters(tmp_path):
-    known_here = known(Settings(home=tmp_path, real_time="10 seconds"))
-    assert {query.name for query in known_here if query.real_time and not is_beside(query)} == {
+    known_here = all_queries(Settings(home=tmp_path, real_time="10 seconds"))
+    assert {query.name for query in known_here if query.real_time and not is_new_version(query)} == {
         "nest-camera-stats",
         "nest-crowds",
         "nest-dead-letters",
@@ -60,4 +60,4 @@ def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic_and
 
 
 def test_without_it_all_run_in_micro_batches(tmp_path):
-    assert not any(query.real_time for query in known(Settings(home=tmp_path)))
+    assert not any(query.real_time for query in all_queries(Settings(home=tmp_path)))

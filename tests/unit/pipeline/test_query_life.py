@@ -11,7 +11,7 @@ from contract.registry.client import RegistryUnavailable
 from contract.settings import Settings
 from contract.storage.paths import StoreUnavailable
 from pipeline.domains.taxi import queries
-from pipeline.running.query_life import QueryLife, State, Surroundings
+from pipeline.running.query_life import QueryLife, RunContext, State
 
 AWAY = KafkaUnavailable("no Kafka answers at k:9092")
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata after 60000 ms."
@@ -45,7 +45,7 @@ class World:
         self.outcomes, self.once, self.now = list(outcomes), once, 100.0
         self.said, self.alerts, self.shown, self.runs, self.asked = [], [], [], [], []
         self.servers, self.is_alive, self.has_news = None, True, False
-        self.around = Surroundings(
+        self.context = RunContext(
             Settings(home=tmp_path, restart_limit=2),
             starter=self,
             alerts=SimpleNamespace(send=lambda level, query, what, _="": self.alerts.append((level, query, what))),
@@ -57,7 +57,7 @@ class World:
         )
 
     def life(self, number=0):
-        return QueryLife(queries(self.around.settings)[number], self.around)
+        return QueryLife(queries(self.context.settings)[number], self.context)
 
     def start(self, _, unknown_ids):
         self.asked.append(unknown_ids)
