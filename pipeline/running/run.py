@@ -32,6 +32,29 @@ from pipeline.spark.errors import SparkFailure, first_line
 from pipeline.spark.session import is_alive
 
 
+class RecountLosesRows(StreamgaugeError):  # noqa: N818 - it names what would happen
+    """A recount would replace rows by rows that lack the records that the source no longer has."""
+
+    def __init__(self, query: Query, sink: CompactedTopic, gone: int) -> None:
+        ways_out = f"give them up (`streamgauge reset {query.name}`)"
+        if sink.current is None:
+            ways_out = f"leave them and count into a topic of its own (`streamgauge run {query.name}.v{query.version}`), or {ways_out}"
+        super().__init__(
+            f"topic {query.source.name} no longer has its first {gone} records, and {sink.place} has rows that counted them: a recount would "
+            f"replace these by rows that lack them; {ways_out}"
+        )
+
+
+class BatchFailed(StreamgaugeError):  # noqa: N818
+    """Spark cannot evaluate a query on the batch."""
+
+    def __init__(self, starts: str, ends: str, reason: str) -> None:
+        super().__init__(
+            f"the batch from {starts} to {ends} failed: {reason}; offsets are JSON as Spark takes it, for every partition: "
+            '{"nest-logs": {"0": 100, "1": -1, "2": -1}}, where -1 is the end and -2 the beginning'
+        )
+
+
 class Run:
     """A run that Spark has started. has_begun: whether it has completed a batch or found that there is nothing to do."""
 
@@ -128,32 +151,25 @@ class Starter:
         if query.subject is not None:
             self._schemas.learn(query.subject, unknown_ids)
             schemas = self._schemas.of(query.subject)
-        checkpoint, source = query.checkpoint_name.place(self._settings), query.source
+        place, source = query.checkpoint_name.place(self._settings), query.source
         check_reset(query.name, self._settings)
         partitions = self.check_source(query)
-        contents = Checkpoint(checkpoint.folder)
-        contents.check()
-        self._check_sink(query, contents)
-        if not contents.planned:
-            self._check_recount(query)
+        checkpoint = Checkpoint(place.folder)
+        checkpoint.check()
+        self._check_sink(query, checkpoint)
+        recount = "" if checkpoint.planned else self._checked_recount(query)
         journal = None
         if query.watermark is not None:
-            journal = BatchJournal.followed(checkpoint, self._settings, partitions if isinstance(source, KafkaTopic) else ())
-        others = [] if contents.planned else [other.name for other in others_of_query(checkpoint.name, self._settings)]
-        older = [name for name in others if name.mode == checkpoint.name.mode]
-        kept = older or others
-        committed = contents.batch(contents.last_committed)
+            journal = BatchJournal.followed(place, self._settings, partitions if isinstance(source, KafkaTopic) else ())
+        committed = checkpoint.batch(checkpoint.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
         in_real_time = query.real_time is not None and not self._once
         self._progress.resumes_at(query.name, ends, partitions if in_real_time else ())
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
         running = start_stream(query, self._spark, self._settings, partitions, schemas, once=self._once)
-        if kept:
-            how = f"as version {query.version}" if older else f"in mode {checkpoint.name.mode}"
-            names = ", ".join(map(str, kept))
-            what_is_kept = f"checkpoint {names} is kept" if len(kept) == 1 else f"checkpoints {names} are kept"
-            self._say(f"{query.name} recounts from the start {how}; {what_is_kept}")
+        if recount:
+            self._say(recount)
         assigned = partitions if sources_of_partitions(query) else None
         return Run(running, journal, lambda: self._publish_plan(query, running), schemas, assigned)
 
@@ -178,17 +194,24 @@ class Starter:
         if in_sink not in {None, committed, max(checkpoint.planned, default=-1)}:
             raise StreamgaugeError(out_of_step(query.name, query.sink.place, in_sink, committed))
 
-    def _check_recount(self, query: Query) -> None:
-        """Raises StreamgaugeError if a recount would replace rows of records that Kafka no longer has, by rows that lack these records."""
-        source, sink = query.source, query.sink
-        if not (isinstance(source, KafkaTopic) and isinstance(sink, CompactedTopic)):
-            return
-        if (gone := source.records_gone(self._settings)) and sink.deletions(self._settings):
-            ways_out = f"give them up (`streamgauge reset {query.name}`)"
-            if sink.current is None:
-                ways_out = f"leave them and count into a topic of its own (`streamgauge run {query.name}.v{query.version}`), or {ways_out}"
-            msg = f"topic {source.name} no longer has its first {gone} records, and {sink.place} has rows that counted them: a recount would replace these by rows that lack them; {ways_out}"
-            raise StreamgaugeError(msg)
+    def _checked_recount(self, query: Query) -> str:
+        """A line on what a run from a new checkpoint recounts; empty if the query never ran.
+
+        Raises RecountLosesRows if that would replace rows of records that Kafka no longer has, by rows that lack these records.
+        """
+        source, sink, name = query.source, query.sink, query.checkpoint_name
+        if isinstance(source, KafkaTopic) and isinstance(sink, CompactedTopic):
+            gone = source.records_gone(self._settings)
+            if gone and sink.deletions(self._settings):
+                raise RecountLosesRows(query, sink, gone)
+        others = [place.name for place in others_of_query(name, self._settings)]
+        older = [other for other in others if other.mode == name.mode]
+        if not others:
+            return ""
+        kept = older or others
+        how = f"as version {query.version}" if older else f"in mode {name.mode}"
+        checkpoints = f"checkpoint {kept[0]} is kept" if len(kept) == 1 else f"checkpoints {', '.join(map(str, kept))} are kept"
+        return f"{query.name} recounts from the start {how}; {checkpoints}"
 
     def _publish_plan(self, query: Query, running: StreamingQuery) -> bool:
         try:
@@ -257,6 +280,5 @@ def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str)
             newest_ms = decoded.agg(F.max(F.unix_millis(query.watermark.column))).collect()[0][0] or 0
         rows = query.result(decoded, newest_ms).localCheckpoint()
     except SparkFailure as error:
-        msg = f'the batch from {settings.starting_offsets} to {ends} failed: {first_line(error)}; offsets are JSON as Spark takes it, for every partition: {{"nest-logs": {{"0": 100, "1": -1, "2": -1}}}}, where -1 is the end and -2 the beginning'
-        raise StreamgaugeError(msg) from error
+        raise BatchFailed(settings.starting_offsets, ends, first_line(error)) from error
     return rows

@@ -82,7 +82,7 @@ class Runner:
                 for query in mine:
                     life = self._lives[query.name] = QueryLife(query, context)
                     self._begin(life)
-                self._go_on_until(lambda: all(life.is_over for life in self._lives.values()))
+                self._run_until(lambda: all(life.is_over for life in self._lives.values()))
                 is_cut_short = self.once and not all(life.is_over for life in self._lives.values())
         if given_up := [life for life in self._lives.values() if life.failure]:
             raise StreamgaugeError(_failures(given_up))
@@ -122,7 +122,7 @@ class Runner:
             progress = ProgressToKafka(self.settings, self.say, self._on_progress, look, consumers)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))
-            at_end.callback(self._unless_jvm_gone, self._do_the_rest)
+            at_end.callback(self._unless_jvm_gone, self._execute_calls)
             at_end.callback(progress.close)
             at_end.callback(self._unless_jvm_gone, self._stop_all)
             self._starter = Starter(self.spark, self.settings, progress, self.say, once=self.once)
@@ -164,11 +164,11 @@ class Runner:
         """Continues until the query has begun or, with --once, until it is over."""
         # Queries start one after another: cold starts in parallel would compete for cores and delay the first result.
         if self.once:
-            self._go_on_until(lambda: life.is_over)
+            self._run_until(lambda: life.is_over)
         else:
-            self._go_on_until(lambda: not life.is_starting, FIRST_BATCH_SECONDS)
+            self._run_until(lambda: not life.is_starting, FIRST_BATCH_SECONDS)
 
-    def _go_on_until(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> None:
+    def _run_until(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> None:
         """Starts due queries and executes queued calls until `is_reached`, a stop request, or for at most `seconds`."""
         deadline = time.monotonic() + seconds
         while not self.stop_requested.is_set():
@@ -177,14 +177,14 @@ class Runner:
                     life.start()
             if is_reached() or time.monotonic() >= deadline:
                 return
-            self._do_next(min([deadline, *(life.due for life in self._lives.values())]))
+            self._execute_next(min([deadline, *(life.due for life in self._lives.values())]))
 
-    def _do_next(self, until: float) -> None:
+    def _execute_next(self, until: float) -> None:
         """Waits for a call, no longer than `until`, and executes all that have come: a start that waits for a server takes seconds."""
         with contextlib.suppress(Empty):
             call = self._calls.get(timeout=None if until == math.inf else max(until - time.monotonic(), 0))
             call()
-        self._do_the_rest()
+        self._execute_calls()
 
     def _on_progress(self, query: str, progress: dict[str, Any] | None) -> None:
         if query in self._lives:
@@ -197,10 +197,10 @@ class Runner:
         if names := [life.name for life in self._running]:
             self.say(f"stopping: {', '.join(names)} may take up to {FINISH_SECONDS} s to finish a batch")
         while self._running and time.monotonic() < deadline:
-            self._do_next(deadline)
+            self._execute_next(deadline)
         _at_once(QueryLife.stop, self._running)
 
-    def _do_the_rest(self) -> None:
+    def _execute_calls(self) -> None:
         """Executes the remaining calls, so that every completed batch reaches the journal."""
         while not self._calls.empty():
             self._calls.get()()

@@ -18,6 +18,41 @@ RETRY_SECONDS = 0.1
 _TASK_FAILURE = re.compile(r"\(TID \d+\) \((\S+) executor \w+\): (.*)")
 
 
+class FolderNotShared(StreamgaugeError):  # noqa: N818 - these name what was found
+    """Workers do not read and write the same folder as this process."""
+
+    def __init__(self, master: str, folder: Path, problem: str) -> None:
+        super().__init__(
+            f"the workers of {master} do not share {folder} with this machine: {problem}; mount the same folder under the same path on every "
+            "worker, and check that the workers' user may write to it"
+        )
+
+
+class FoldersOfOneMachine(StreamgaugeError):  # noqa: N818
+    """Folders of this machine are set, and tasks run on others."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(
+            f"SPARK_MASTER={settings.spark_master} runs tasks on workers, which may not have the folders of "
+            f"STREAMGAUGE_HOME={settings.home.absolute()} and LAKE_URI={settings.lake_uri} under the same path; share them (a network file "
+            "system, a volume) and set STREAMGAUGE_SHARED_HOME=true, or use an object store for both (CHECKPOINT_URI, LAKE_URI), or "
+            "SPARK_MASTER=local[*]"
+        )
+
+
+class NoExecutor(StreamgaugeError):  # noqa: N818
+    """A cluster started no executor in time."""
+
+    def __init__(self, settings: Settings) -> None:
+        cores = settings.executor_cores or 1
+        super().__init__(
+            f"the cluster at {settings.spark_master} started no executor within {EXECUTOR_SECONDS} s; expected a worker with {cores} free "
+            f"core{'s' * (cores > 1)} and {settings.executor_memory} of free memory: start one "
+            f"(`streamgauge spark-worker {settings.spark_master}`), lower STREAMGAUGE_EXECUTOR_MEMORY, or limit the cores of other commands "
+            "with STREAMGAUGE_MAX_CORES"
+        )
+
+
 def cluster_config(settings: Settings) -> dict[str, str]:
     """Spark settings for `settings.spark_master`: addresses and resource limits.
 
@@ -71,15 +106,14 @@ def check_shared(spark: SparkSession, folder: Path) -> None:
             (given / str(number)).write_text(f"{number}\n")
         # One file per task and one task per core, so that every executor takes part.
         spark.read.text(str(given)).write.text(str(taken))
-        found = sorted(int(line) for path in taken.glob("part-*") for line in path.read_text().splitlines())
-        problem = "" if found == list(range(tasks)) else f"of {tasks} rows that they wrote, {len(found)} are there"
+        numbers = sorted(int(line) for path in taken.glob("part-*") for line in path.read_text().splitlines())
+        problem = "" if numbers == list(range(tasks)) else f"of {tasks} rows that they wrote, {len(numbers)} are there"
     except (*SparkFailure, OSError) as error:
         problem = _first_failure(str(error))
     finally:
         shutil.rmtree(probe, ignore_errors=True)
     if problem:
-        msg = f"the workers of {spark.sparkContext.master} do not share {folder} with this machine: {problem}; mount the same folder under the same path on every worker, and check that the workers' user may write to it"
-        raise StreamgaugeError(msg)
+        raise FolderNotShared(str(spark.sparkContext.master), folder, problem)
 
 
 def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
@@ -87,18 +121,14 @@ def _wait_for_executors(spark: SparkSession, settings: Settings) -> None:
     # The driver is included in the count.
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:  # noqa: PLR2004
         if time.monotonic() > deadline:
-            cores = settings.executor_cores or 1
-            msg = f"the cluster at {settings.spark_master} started no executor within {EXECUTOR_SECONDS} s; expected a worker with {cores} free core{'s' * (cores > 1)} and {settings.executor_memory} of free memory: start one (`streamgauge spark-worker {settings.spark_master}`), lower STREAMGAUGE_EXECUTOR_MEMORY, or limit the cores of other commands with STREAMGAUGE_MAX_CORES"
-            raise StreamgaugeError(msg)
+            raise NoExecutor(settings)
         time.sleep(RETRY_SECONDS)
 
 
 def refuse_folders_of_one_machine(settings: Settings) -> None:
     """Raises StreamgaugeError unless the settings declare the folders as shared, or all of them are in an object store."""
     if not settings.shared_home and not (settings.checkpoint_uri and settings.is_lake_remote):
-        folders = f"STREAMGAUGE_HOME={settings.home.absolute()} and LAKE_URI={settings.lake_uri}"
-        msg = f"SPARK_MASTER={settings.spark_master} runs tasks on workers, which may not have the folders of {folders} under the same path; share them (a network file system, a volume) and set STREAMGAUGE_SHARED_HOME=true, or use an object store for both (CHECKPOINT_URI, LAKE_URI), or SPARK_MASTER=local[*]"
-        raise StreamgaugeError(msg)
+        raise FoldersOfOneMachine(settings)
 
 
 def _first_failure(text: str) -> str:

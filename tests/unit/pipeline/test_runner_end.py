@@ -36,5 +36,5 @@ def test_calls_that_came_while_a_start_waited_for_a_server_are_not_one_for_each_
     runner, done = Runner(KilledSpark(), Settings(home=tmp_path)), []
     for number in range(3):
         runner._calls.put(partial(done.append, number))
-    runner._do_next(time.monotonic())
+    runner._execute_next(time.monotonic())
     assert done == [0, 1, 2]
