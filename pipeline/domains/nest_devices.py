@@ -12,9 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from contract.domains.nest import NEST_TEMPERATURES
 from contract.settings import Settings
 from pipeline.domains.nest_documents import devices_in, devices_of, first_misfit, first_reason, map_type, report_columns, too_long_id
-from pipeline.formats.json_text import parsed
+from pipeline.formats.json_text import as_text, is_long, is_lost, may_be_lost, parsed
 from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, time, too_long, values
-from pipeline.formats.numbers import as_text, is_long, is_lost, may_be_lost
 from pipeline.query import Query
 from pipeline.sinks.archives import ParquetArchive
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic

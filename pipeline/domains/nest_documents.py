@@ -12,9 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.formats.json_text import parsed
+from pipeline.formats.json_text import as_text, is_rounded, parsed
 from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, misfit, too_long, values
-from pipeline.formats.numbers import as_text, is_rounded
 from pipeline.sources.kafka import ORIGIN, latest_event
 from pipeline.sources.static_tables import StaticTable, fields_of
 

@@ -8,8 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.formats.json_text import json_reason, names_differ_in_case_only
-from pipeline.formats.numbers import as_text, is_lost, is_rounded, may_be_lost
+from pipeline.formats.json_text import as_text, is_lost, is_rounded, json_reason, may_be_lost, names_differ_in_case_only
 from pipeline.ingest.json_types import RESERVED
 from pipeline.sinks.dead_letters import dead_letters
 from pipeline.spark.session import session_config

@@ -15,10 +15,20 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
-from pipeline.ingest.json_types import ORIGIN, RESERVED, AmbiguousNames, TooManyFields, TypeChanged, check_size, paths, widened
+from pipeline.ingest.json_types import (
+    ORIGIN,
+    RESERVED,
+    AmbiguousNames,
+    TooManyFields,
+    TypeChanged,
+    check_size,
+    is_retyped,
+    paths,
+    retyped,
+    widened,
+)
 from pipeline.ingest.location import Location, TableSchema, locations, query_name, table_name
 from pipeline.ingest.records import newest, parsed, seen_type, types_of_records, unrounded_type, unusable, usable
-from pipeline.ingest.retyping import is_retyped, retyped
 from pipeline.query import Query, unchanged
 from pipeline.sinks.conflicts import retried
 from pipeline.sinks.dead_letters import DeadLetterTopic

@@ -1,7 +1,7 @@
 """The tables of the lake: finds them on disk, names them for SQL, and reads them with Spark."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,10 +10,13 @@ from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError, check_names
 from contract.settings import Settings
-from contract.storage.paths import StoragePath
-from pipeline.lake.folders import TableFormat, table_folders
+from contract.storage.paths import StoragePath, folders_in
 from pipeline.sinks.sink import name_in_sql
 from pipeline.spark.errors import spark_errors
+
+TableFormat = Literal["delta", "parquet"]
+_MARKS: dict[str, TableFormat] = {"_delta_log": "delta", "_spark_metadata": "parquet"}
+_INTERNAL = ("_", ".")
 
 
 @dataclass(frozen=True)
@@ -78,3 +81,18 @@ def named_tables(names: Iterable[str], settings: Settings) -> list[LakeTable]:
     wanted = list(dict.fromkeys(names))
     check_names("table", wanted, by_name)
     return [by_name[name] for name in wanted or by_name]
+
+
+def table_folders(folder: StoragePath, below: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], TableFormat]]:
+    """Each table below `folder`: the folder names that lead to it, and its format. Skips internal folders, which start with `_` or `.`.
+
+    below: the folder names that lead to `folder`. Without any, `folder` itself is not a table.
+    """
+    names = folders_in(folder)
+    kind = next((kind for mark, kind in _MARKS.items() if mark in names), None)
+    if kind is not None and below:
+        yield below, kind
+    elif kind is None:
+        for name in names:
+            if not name.startswith(_INTERNAL):
+                yield from table_folders(folder / name, (*below, name))

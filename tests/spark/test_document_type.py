@@ -9,7 +9,7 @@ from pyspark.sql import types as T  # noqa: N812
 from streaming import RECORD_SCHEMA
 
 from contract.errors import StreamgaugeError
-from pipeline.formats.numbers import as_text, is_rounded
+from pipeline.formats.json_text import as_text, is_rounded
 from pipeline.ingest.document_type import DocumentType
 from pipeline.ingest.json_types import check_size, widened
 from pipeline.ingest.records import type_of, usable
