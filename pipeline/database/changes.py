@@ -23,7 +23,7 @@ UNREADABLE = "_unreadable"
 _NUL, _REPLACEMENT = "\0", "\ufffd"
 
 
-def changes(records: DataFrame, schemas: WriterSchemas | None = None, *, writer: Query, topic: CompactedTopic) -> DataFrame:
+def table_changes(records: DataFrame, schemas: WriterSchemas | None = None, *, writer: Query, topic: CompactedTopic) -> DataFrame:
     """The records of the topic as changes of a table.
 
     records: columns of sources.kafka.RECORD, with values written by `schemas` if they are Avro.

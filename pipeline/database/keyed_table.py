@@ -40,7 +40,7 @@ _TYPES: Mapping[type[T.DataType], Any] = {
 _INSERT: Mapping[str, Callable[[sa.Table], postgresql.Insert | sqlite.Insert]] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
-class Held(NamedTuple):
+class TableSnapshot(NamedTuple):
     """A table at one moment, with its last batch: -1, of no query, before the first."""
 
     query_id: str
@@ -132,16 +132,16 @@ class KeyedTable:
             return False
         raise DatabaseRefuses(out_of_step(self.query, f"table {self.name} of {self.database}", last.batch, batch - 1))
 
-    def read(self) -> Held:
+    def read(self) -> TableSnapshot:
         """The table, by one statement and so at one moment. Raises DatabaseUnavailable and DatabaseRefuses."""
         if not self.exists():
-            return Held("", -1, [])
+            return TableSnapshot("", -1, [])
         entry = BATCHES.alias("entry")
         both = sa.select(entry.c.query_id, entry.c.batch, self.table).select_from(entry.outerjoin(self.table, sa.true()))
         with self.database.transaction() as connection:
-            found = connection.execute(both.where(entry.c.table_name == self.name)).all()
-        rows = [{field.name: _value(value, field.dataType) for field, value in zip(self.columns, row[2:], strict=True)} for row in found]
-        return Held(found[0].query_id, found[0].batch, [row for row in rows if row[self.key[0]] is not None])
+            entries = connection.execute(both.where(entry.c.table_name == self.name)).all()
+        rows = [{field.name: _value(value, field.dataType) for field, value in zip(self.columns, row[2:], strict=True)} for row in entries]
+        return TableSnapshot(entries[0].query_id, entries[0].batch, [row for row in rows if row[self.key[0]] is not None])
 
     def exists(self) -> bool:
         """Whether the table exists and is one of Streamgauge's. Raises DatabaseUnavailable and DatabaseRefuses."""

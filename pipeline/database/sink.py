@@ -16,7 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.settings import Settings
 from contract.terminal import warn
-from pipeline.database.changes import IS_DELETED, OFFSET, UNREADABLE, changes
+from pipeline.database.changes import IS_DELETED, OFFSET, UNREADABLE, table_changes
 from pipeline.query import Query
 from pipeline.sinks.sink import Deletion, Sink, name_in_sql
 from pipeline.sinks.topics import CompactedAvroTopic, CompactedTopic
@@ -90,7 +90,7 @@ def in_database(writer: Query) -> Query:
     return Query(
         name,
         source=KafkaTopic(sink.topic.name, is_table=True),
-        decode=partial(changes, writer=writer, topic=sink),
+        decode=partial(table_changes, writer=writer, topic=sink),
         sink=DatabaseTable(name, name_in_sql([sink.topic.name]), key),
         mode="append",
         subject=sink.subject if isinstance(sink, CompactedAvroTopic) else None,

@@ -8,7 +8,7 @@ from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.ingest.json_types import paths
 from pipeline.ingest.location import Location, TableSchema
-from pipeline.ingest.records import newest, rows, usable
+from pipeline.ingest.records import newest, table_rows, usable
 from pipeline.ingest.upsert import learned
 from pipeline.sources.kafka import check_timestamps, records_from, source_partitions
 
@@ -49,6 +49,6 @@ def sample(spark: SparkSession, location: Location, settings: Settings) -> Itera
     if schema is None:
         return
     yield schema.columns.treeString().rstrip()
-    table = rows(newest(usable(records_from(spark, settings, {"subscribe": location.topic}))), schema.columns)
+    table = table_rows(newest(usable(records_from(spark, settings, {"subscribe": location.topic}))), schema.columns)
     yield table._jdf.queryExecution().executedPlan().toString().rstrip()
     yield from table.limit(SAMPLE_ROWS).toJSON().collect()

@@ -63,7 +63,7 @@ def parsed(records: DataFrame, columns: T.StructType) -> DataFrame:
     return records.select(*RESERVED, document.alias("document"))
 
 
-def rows(newest_records: DataFrame, columns: T.StructType) -> DataFrame:
+def table_rows(newest_records: DataFrame, columns: T.StructType) -> DataFrame:
     """The rows of a table. newest_records: as returned by `newest`. Returns the columns of RESERVED, then `columns`."""
     kept = parsed(newest_records.where(F.col("document").isNotNull()), columns)
     return kept.select(*RESERVED, *(F.col("document")[field.name].alias(field.name) for field in columns))

@@ -48,7 +48,7 @@ class LiveTable(Table):
 
         Raises StreamgaugeError when Kafka or the schema registry cannot be reached, or the topic is missing.
         """
-        return self.sink.rows(spark, self.settings, self.columns(spark))
+        return self.sink.table(spark, self.settings, self.columns(spark))
 
 
 def sql_tables(settings: Settings) -> list[Table]:

@@ -19,7 +19,7 @@ LAG, SLOW, SILENT, STANDS_STILL = "lag", "input rate above processing rate", "si
 Level = Literal["warning", "resolved"]
 
 
-class Watch:
+class QueryWatch:
     """Watches one query. Every warning is followed by a `resolved` when its cause is over. Pure; times are arguments."""
 
     def __init__(self, settings: Settings) -> None:
@@ -67,19 +67,19 @@ class Watch:
         return causes
 
 
-class Watches:
+class QueryWatches:
     """Watches the queries of this process."""
 
     def __init__(self, settings: Settings, alert: Callable[[Level, str, str], None]) -> None:
         """alert: called with level, query and text."""
         self._settings, self._alert = settings, alert
-        self._of_query: dict[str, Watch] = {}
+        self._of_query: dict[str, QueryWatch] = {}
 
     def look(self, rows: Iterable[Mapping[str, Any]], topic_ends: Mapping[str, int]) -> None:
         """Looks at the queries now. rows: as in topic `query-states`. topic_ends: by partition ("topic-0"), the offset of the next record."""
         now = datetime.now(UTC)
         for row in rows:
             state = decode_state(orjson.dumps(row))
-            watch = self._of_query.setdefault(state["query"], Watch(self._settings))
+            watch = self._of_query.setdefault(state["query"], QueryWatch(self._settings))
             for level, what in watch.look(status_of(state, now, topic_ends), state["source_offsets"], now):
                 self._alert(level, state["query"], what)

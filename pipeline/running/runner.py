@@ -24,7 +24,7 @@ from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.consumers import Consumers
 from pipeline.monitoring.executors import ExecutorWatch, executors_of
 from pipeline.monitoring.progress import ProgressToKafka
-from pipeline.monitoring.watch import Level, Watches
+from pipeline.monitoring.watch import Level, QueryWatches
 from pipeline.query import Query
 from pipeline.running.query_life import QueryLife, RunContext, State
 from pipeline.running.run import Starter
@@ -117,7 +117,7 @@ class Runner:
         with contextlib.ExitStack() as at_end:
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
-            look = partial(self._look, Watches(self.settings, partial(self._alert, alerts)), ExecutorWatch(), alerts)
+            look = partial(self._look, QueryWatches(self.settings, partial(self._alert, alerts)), ExecutorWatch(), alerts)
             consumers = Consumers(self.spark) if self.settings.real_time and not self.once else None
             progress = ProgressToKafka(self.settings, self.say, self._on_progress, look, consumers)
             self.spark.streams.addListener(progress)
@@ -129,7 +129,12 @@ class Runner:
             yield RunContext(self.settings, self._starter, alerts, progress, self.say, self._calls.put, self.once)
 
     def _look(
-        self, watches: Watches, executors: ExecutorWatch, alerts: Alerts, rows: Sequence[Mapping[str, Any]], topic_ends: Mapping[str, int]
+        self,
+        watches: QueryWatches,
+        executors: ExecutorWatch,
+        alerts: Alerts,
+        rows: Sequence[Mapping[str, Any]],
+        topic_ends: Mapping[str, int],
     ) -> None:
         """Looks at the executors and, unless all that is there is behind and nothing more comes, at the running queries. Called in another thread."""
         self._unless_jvm_gone(partial(self._look_at_executors, executors, alerts))

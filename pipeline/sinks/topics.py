@@ -93,7 +93,7 @@ class CompactedTopic(TopicSink):
         is_present = reduce(or_, (F.col(name).isNotNull() for name in others), F.lit(not others))
         return F.when(is_present, row_json(*rows.columns))
 
-    def rows(self, spark: SparkSession, settings: Settings, schema: T.StructType) -> DataFrame:
+    def table(self, spark: SparkSession, settings: Settings, schema: T.StructType) -> DataFrame:
         """The table in the topic at the time of each evaluation: the last value of each key, without deleted rows.
 
         schema: the columns of the rows. Evaluation fails at a value of another form. Raises KafkaUnavailable, KafkaRefuses and TopicMissing as

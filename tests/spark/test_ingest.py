@@ -23,7 +23,7 @@ from contract.settings import Settings
 from pipeline.ingest import upsert
 from pipeline.ingest.json_types import MAX_NAMES, MAX_TYPED_LEVELS, AmbiguousNames, TooManyFields, TypeChanged
 from pipeline.ingest.location import Location, TableSchema
-from pipeline.ingest.records import newest, parsed, rows, seen_type, unusable, usable
+from pipeline.ingest.records import newest, parsed, seen_type, table_rows, unusable, usable
 from pipeline.ingest.upsert import learned, merge
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
@@ -129,7 +129,7 @@ def test_rows_have_kafkas_columns_and_the_fields(record, location):
     schema = learned(found, location, take_new_fields=True)
     assert [one.name for one in schema.columns] == ["e", "m", "x.y"]
     assert schema.kept_as_text == {"e": "an object without fields", "m": "mixed types"}
-    table = rows(found, schema.columns).orderBy("kafka_key")
+    table = table_rows(found, schema.columns).orderBy("kafka_key")
     assert table.columns == ["kafka_key", "kafka_partition", "kafka_offset", "kafka_timestamp", "e", "m", "x.y"]
     one, other = table.collect()
     assert (one["m"], one["e"], one["x.y"]["d e"]) == ("1", "{}", [1.0, 2.5])
@@ -353,7 +353,9 @@ def test_any_split_into_batches_gives_the_same_columns_wherever_values_are_null_
         for first, end in itertools.pairwise(batches):
             put(record(*records[first:end]), location)
         table = spark.read.format("delta").load(str(location.table))
-        recount = rows(newest(usable(record(*records))), T.StructType([one for one in table.schema if not one.name.startswith("kafka_")]))
+        recount = table_rows(
+            newest(usable(record(*records))), T.StructType([one for one in table.schema if not one.name.startswith("kafka_")])
+        )
         tables[str(batches)] = shown(table)
         assert tables[str(batches)] == shown(recount), f"the table of batches {batches} is not what its records give"
     one, *others = tables.values()

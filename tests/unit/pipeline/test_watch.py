@@ -6,7 +6,7 @@ import pytest
 
 from contract.query_status import QueryStatus
 from contract.settings import Settings
-from pipeline.monitoring.watch import Watch, Watches
+from pipeline.monitoring.watch import QueryWatch, QueryWatches
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LIMITS = {"alert_lag": 100, "alert_slow_seconds": 30, "alert_silent_seconds": 300, "alert_watermark_seconds": 200}
@@ -22,7 +22,7 @@ def seen(second, read=None, **fields):
 
 def alerts(*looks, **limits):
     """(second, level, text) of each alert."""
-    watch = Watch(Settings(**LIMITS | limits))
+    watch = QueryWatch(Settings(**LIMITS | limits))
     return [(round((look[2] - START).total_seconds()), *alert) for look in looks for alert in watch.look(*look)]
 
 
@@ -113,7 +113,7 @@ def test_each_query_is_watched_by_itself():
         }
 
     told = []
-    watches = Watches(Settings(alert_silent_seconds=0.000001), lambda *alert: told.append(alert))
+    watches = QueryWatches(Settings(alert_silent_seconds=0.000001), lambda *alert: told.append(alert))
     for offsets in ((1, 1), (1, 2), (1, 3)):
         watches.look([row("rests", offsets[0]), row("reads", offsets[1])], {"a-0": 0})
     assert [(level, query) for level, query, _ in told] == [("warning", "rests")]
