@@ -1,9 +1,11 @@
 """The Kafka cluster that all programs use. All of its clients are created here."""
 
+import atexit
 import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contract.errors import StreamgaugeError
@@ -85,3 +87,12 @@ class KafkaCluster:
                 raise
             msg = f"{VARIABLE}={self.security.file} is not accepted by Kafka's client: {error.args[0].str()}; correct it (docs/security.md)"
             raise StreamgaugeError(msg) from error
+
+
+@lru_cache(maxsize=1)
+def shared_admin(kafka: KafkaCluster) -> "AdminClient":
+    """The admin client that all of a process share: to connect takes longer than most answers. For questions whose answers are waited for."""
+    return kafka.admin({"reconnect.backoff.max.ms": 500})  # as fast as a new one, once Kafka answers again
+
+
+atexit.register(shared_admin.cache_clear)  # see close_producer

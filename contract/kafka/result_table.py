@@ -7,14 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from contract.errors import StreamgaugeError
-from contract.kafka.cluster import KafkaCluster
+from contract.kafka.cluster import KafkaCluster, shared_admin
 from contract.kafka.errors import forbidden, is_forbidden, no_answer, no_topic, raise_if_access_denied
 from contract.kafka.record_clock import LAST_CLOCK_MS
 from contract.rows import Decode, Row, check_key, decode_json
@@ -31,12 +29,6 @@ def timestamp_ms_of(message: Message) -> int | None:
     """Kafka's timestamp of a record, ms since 1970. None if it has none, or one in another unit: micro- and nanoseconds are beyond the year 2999."""
     kind, timestamp_ms = message.timestamp()
     return None if kind == TIMESTAMP_NOT_AVAILABLE or not 0 <= timestamp_ms <= LAST_CLOCK_MS else timestamp_ms
-
-
-@lru_cache(maxsize=1)
-def _admin(kafka: KafkaCluster) -> AdminClient:
-    """The client that all readers of a process share."""
-    return kafka.admin()
 
 
 class ResultTable:
@@ -186,7 +178,7 @@ class TableReader:
     def _is_same_topic(self) -> bool:
         """Whether the topic has the id that it had at the first call."""
         try:
-            asked = _admin(self._kafka).describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS)
+            asked = shared_admin(self._kafka).describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS)
             found = str(asked[self._topic].result().topic_id)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error

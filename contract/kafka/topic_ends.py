@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from contract.kafka.cluster import KafkaCluster
+from contract.kafka.cluster import KafkaCluster, shared_admin
 from contract.kafka.errors import KafkaUnavailable, forbidden, is_forbidden, no_answer, raise_if_access_denied, reason
 
 ANSWER_SECONDS = 5
@@ -19,9 +19,8 @@ EARLIEST, LATEST, NEWEST = OffsetSpec.earliest(), OffsetSpec.latest(), OffsetSpe
 def partitions_by_topic(kafka: KafkaCluster) -> dict[str, list[int]]:
     """The partitions of each topic. Raises KafkaUnavailable when it cannot reach Kafka, KafkaRefuses when Kafka denies access."""
     raise_if_access_denied(kafka)
-    admin = kafka.admin()
     try:
-        topics = admin.list_topics(timeout=METADATA_SECONDS).topics
+        topics = shared_admin(kafka).list_topics(timeout=METADATA_SECONDS).topics
     except KafkaException as error:
         raise no_answer(kafka, error) from error
     return {name: sorted(topic.partitions) for name, topic in topics.items()}
@@ -33,9 +32,9 @@ def first_and_end_offsets(kafka: KafkaCluster, partitions: Iterable[tuple[str, i
     Raises KafkaUnavailable when it cannot reach Kafka or a partition does not exist (a new topic has no leader for a moment), KafkaRefuses when
     Kafka denies access.
     """
-    admin, wanted = kafka.admin(), list(partitions)
+    admin, wanted = shared_admin(kafka), list(partitions)
     try:
-        admin.list_topics(timeout=METADATA_SECONDS)  # connects: otherwise the first request may wait for a second
+        admin.list_topics(timeout=METADATA_SECONDS)  # connects: otherwise the first request may wait for a second; and finds new leaders
         first, end = (list_offsets(admin, wanted, spec, METADATA_SECONDS) for spec in (EARLIEST, LATEST))
     except (KafkaException, TimeoutError) as error:
         names = ", ".join(sorted({topic for topic, _ in wanted}))
@@ -53,7 +52,7 @@ def offsets_at(kafka: KafkaCluster, partitions: Iterable[tuple[str, int]], time_
     """
     at = OffsetSpec.for_timestamp(time_ms)
     try:
-        found = list_offsets(kafka.admin(), partitions, at, METADATA_SECONDS)
+        found = list_offsets(shared_admin(kafka), partitions, at, METADATA_SECONDS)
     except (KafkaException, TimeoutError) as error:
         msg = f"Kafka at {kafka} did not return the offsets of a time: {reason(error, METADATA_SECONDS)}"
         raise KafkaUnavailable(msg) from error
