@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from audit.files import lines_of, path_of_topic
 from contract.checkpoints.contents import Offsets
@@ -42,44 +43,74 @@ _OPTIONS = {
 }
 
 
+class RecordReader:
+    """Reads records with one consumer, which is opened when it is needed, and kept. Use it from one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._kafka = settings, settings.kafka
+        self._consumer: Consumer | None = None
+
+    def close(self) -> None:
+        """Closes the consumer."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def between(self, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})) -> Iterator[pa.Table]:
+        """See `records_between`."""
+        left = {which: end for which, end in ends.items() if starts[which] < end}
+        if not left:
+            yield SCHEMA.empty_table()
+        if files := [which for which in left if which[0] in modified_ms]:
+            yield from _lines(files, modified_ms)
+            left = {which: end for which, end in left.items() if which not in files}
+        if not left:
+            return
+        if self._consumer is None:
+            # The query may have counted what was aborted.
+            isolation = {name: value for name, value in client_options(self._settings.kafka_options).items() if name == "isolation.level"}
+            self._consumer = self._kafka.consumer({**_OPTIONS, **isolation})
+        try:
+            self._consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
+            yield from self._assigned(self._consumer, left, starts, ends)
+            self._consumer.unassign()
+        except BaseException:  # also if no more are wanted: it would read on
+            self.close()
+            raise
+
+    def _assigned(self, consumer: Consumer, left: dict[tuple[str, int], int], starts: Offsets, ends: Offsets) -> Iterator[pa.Table]:
+        heard_at, found = time.monotonic(), list[Message]()
+        missing = sum(end - starts[which] for which, end in left.items())
+        while left:
+            messages = consumer.consume(max(min(missing, AT_ONCE), 1), timeout=0.1)  # it waits for so many
+            if messages:
+                heard_at = time.monotonic()
+            elif time.monotonic() - heard_at > SILENCE_SECONDS:
+                msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of {sorted(left)}; see the broker's log"
+                raise StreamgaugeError(msg)
+            wanted = [message for message in messages if _is_wanted(message, left, ends, self._kafka)]
+            missing -= len(wanted)
+            found += wanted
+            if len(found) >= AT_ONCE or not left:
+                yield _table(found)
+                found = []
+
+
 def records_between(
     settings: Settings, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})
 ) -> Iterator[pa.Table]:
     """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: tables with the columns of SCHEMA.
 
-    modified_ms: when files were changed, since 1970, by the topic of their records.
+    There is always one table, which may be empty. modified_ms: when files were changed, since 1970, by the topic of their records.
 
     Raises StreamgaugeError when Kafka does not answer, or no longer has one of the records.
     """
-    left = {which: end for which, end in ends.items() if starts[which] < end}
-    yield SCHEMA.empty_table()  # so that there is always one
-    if files := [which for which in left if which[0] in modified_ms]:
-        yield from _lines(files, modified_ms)
-        left = {which: end for which, end in left.items() if which not in files}
-    if not left:
-        return
-    kafka = settings.kafka
-    # The query may have counted what was aborted.
-    isolation = {name: value for name, value in client_options(settings.kafka_options).items() if name == "isolation.level"}
-    consumer = kafka.consumer({**_OPTIONS, **isolation})
-    try:
-        consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
-        heard_at = time.monotonic()
-        while left:
-            messages = consumer.consume(AT_ONCE, timeout=0.1)  # it waits for so many, also at the end
-            if messages:
-                heard_at = time.monotonic()
-            elif time.monotonic() - heard_at > SILENCE_SECONDS:
-                msg = f"Kafka at {kafka} sent nothing for {SILENCE_SECONDS} s before the end of {sorted(left)}; see the broker's log"
-                raise StreamgaugeError(msg)
-            if wanted := [message for message in messages if _is_wanted(message, left, kafka)]:
-                yield _table(wanted, ends)
-    finally:
-        consumer.close()
+    with closing(RecordReader(settings)) as reader:
+        yield from reader.between(starts, ends, modified_ms)
 
 
-def _is_wanted(message: Message, left: dict[tuple[str, int], int], kafka: KafkaCluster) -> bool:
-    """Whether the message is a record. Removes its partition from `left` when it has been read."""
+def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:
+    """Whether the message is a record before the end. Removes its partition from `left` when it has been read."""
     error, which = message.error(), (message.topic() or "", message.partition() or 0)
     if is_about_group(error):
         return False
@@ -91,15 +122,15 @@ def _is_wanted(message: Message, left: dict[tuple[str, int], int], kafka: KafkaC
     # At its end, a partition may have offsets without records: those of transactions.
     if error is not None or (message.offset() or 0) + 1 >= left.get(which, 0):
         left.pop(which, None)
-    return error is None
+    return error is None and (message.offset() or 0) < ends[which]
 
 
-def _table(messages: list[Message], ends: Offsets) -> pa.Table:
+def _table(messages: Sequence[Message]) -> pa.Table:
     rows = [
         (message.topic() or "", message.partition() or 0, message.offset() or 0, *_times(message), message.value(), None, message.key())
         for message in messages
     ]
-    return _of_rows([row for row in rows if row[2] < ends[row[0], row[1]]])
+    return _of_rows(rows)
 
 
 def _of_rows(rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -1,0 +1,28 @@
+"""Records in a topic, and those that are read between two offsets. The broker is the one that librdkafka has for tests, without Java."""
+
+from contextlib import closing
+
+from auditing import STATS, Kafka
+
+from audit.records import RecordReader
+
+
+def test_one_reader_reads_any_parts_of_topics_one_after_the_other(tmp_path):
+    kafka = Kafka(tmp_path)
+    for topic in (STATS, "nest-logs"):
+        for partition in (0, 1):
+            kafka.write(topic, *(f"{topic} {partition} {offset}" for offset in range(50)), partition=partition)
+    parts = [
+        {(STATS, 0): (0, 50)},
+        {(STATS, 0): (0, 3), (STATS, 1): (7, 7), ("nest-logs", 1): (49, 50)},
+        {(STATS, 0): (3, 5)},
+        {("nest-logs", 0): (10, 40), (STATS, 0): (1, 2)},
+        {(STATS, 0): (50, 50)},
+        {(STATS, 0): (48, 50)},
+    ]
+    with closing(RecordReader(kafka.settings)) as reader:
+        for part in parts:
+            starts, ends = ({which: span[n] for which, span in part.items()} for n in (0, 1))
+            found = [value.decode() for table in reader.between(starts, ends) for value in table["value"].to_pylist()]
+            expected = [f"{topic} {number} {offset}" for (topic, number), span in part.items() for offset in range(*span)]
+            assert sorted(found) == sorted(expected), part
