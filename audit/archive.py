@@ -1,7 +1,7 @@
 """Verifies archives: every row of every file that the table's log names, all columns, by the record that it comes from."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ _KINDS = """
     FROM (
         SELECT topic, partition, "offset", coalesce(ours.number, 0) AS expected, coalesce(theirs.number, 0) AS found
         FROM (SELECT *, count(*) AS number FROM {expected} GROUP BY ALL) AS ours
-        FULL JOIN (SELECT {origin}, hash(found) AS content, count(*) AS number FROM ({found}) AS found GROUP BY ALL) AS theirs
+        FULL JOIN (SELECT *, count(*) AS number FROM ({found}) GROUP BY ALL) AS theirs
             USING (topic, partition, "offset", content))
     GROUP BY ALL
     ORDER BY ALL
@@ -66,9 +66,15 @@ class Archive:
 
 
 class Files:
-    """The files of an archive, of which some may be gone or damaged. Reads the others in `database`."""
+    """The files of an archive, of which some may be gone or damaged. Reads the others in `database`. columns: of others, if none can be read."""
 
-    def __init__(self, archive: Archive, prefix: Prefix[Sequence[StoragePath]], database: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        prefix: Prefix[Sequence[StoragePath]],
+        database: duckdb.DuckDBPyConnection,
+        columns: pa.Schema | None = None,
+    ) -> None:
         self._archive, self._database, self._prefix, paths = archive, database, prefix, prefix.seen
         gone = [path for path in paths if not _exists(path)]
         damaged = [path for path in paths if path not in gone and not self._is_readable(path)]
@@ -78,11 +84,11 @@ class Files:
             for what, bad in (("gone", gone), ("not readable", damaged))
             if bad
         ]
-        columns = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self._left else pa.schema([])
-        rows, documents = archive.facts, archive.documents
-        self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, columns))
+        held = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self._left else columns or pa.schema([])
+        rows, documents, self.columns = archive.facts, archive.documents, held
+        self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, held))
         """Facts: the expected rows, with all their columns."""
-        self._names = columns.names
+        self._names = held.names
 
     @property
     def facts(self) -> tuple[Facts, Facts]:
@@ -93,19 +99,18 @@ class Files:
 
     def compare(self) -> tuple[Counter[Kind], list[tuple[Kind, Origin]]]:
         """The rows by kind, and the first records of which some are wrong. The facts are in the database."""
-        found = self._database.execute(
-            _KINDS.format(expected=self.facts[1].name, origin=_origin(self._archive), found=self._found())
-        ).fetchall()
         counts: Counter[Kind] = Counter()
         wrong: list[tuple[Kind, Origin]] = []
-        for topic, partition, offset, *numbers in found:
-            if self._prefix.leaves_out((topic, partition), offset):
-                continue
-            kinds = _kinds((topic, partition), offset, *numbers, prefix=self._prefix)
+        for record, kinds in kinds_of_rows(self.facts[1].name, self.hashed, self._prefix, self._database):
             counts.update(kinds)
             if len(wrong) < MOST_SHOWN and (bad := [kind for kind in kinds if kind in WRONG]):
-                wrong.append((bad[0], (topic, partition, offset)))
+                wrong.append((bad[0], record))
         return counts, wrong
+
+    @property
+    def hashed(self) -> str:
+        """SQL: of each row that is there, its record and a hash."""
+        return f"SELECT {_origin(self._archive)}, hash(found) AS content FROM ({self._found()}) AS found"
 
     def rows_of(self, record: Origin) -> list[Mapping[str, Any]]:
         """The rows of a record that are there."""
@@ -131,7 +136,8 @@ class Files:
     def _is_readable(self, path: StoragePath) -> bool:
         """Whether the file has a footer, and its pages their checksums."""
         try:
-            self._database.execute(f"SELECT hash(rows) FROM read_parquet(?) AS rows WHERE {self._bounds}", [str(path)]).fetchall()
+            # Not in a transaction of the connection, which an error would end.
+            self._database.cursor().execute(f"SELECT hash(rows) FROM read_parquet(?) AS rows WHERE {self._bounds}", [str(path)]).fetchall()
         except duckdb.Error:
             return False
         return True
@@ -144,6 +150,15 @@ class Files:
     def _read(self) -> str:
         listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self._left)
         return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"
+
+
+def kinds_of_rows(
+    expected: str, found: str, prefix: Prefix[Any], database: duckdb.DuckDBPyConnection
+) -> Iterator[tuple[Origin, Counter[Kind]]]:
+    """What the rows of each record are. expected: the table of hashes that must be there; found: SQL of those that are."""
+    for topic, partition, offset, *numbers in database.execute(_KINDS.format(expected=expected, found=found)).fetchall():
+        if not prefix.leaves_out((topic, partition), offset):
+            yield (topic, partition, offset), _kinds((topic, partition), offset, *numbers, prefix=prefix)
 
 
 def rows_of(archive: Archive, table: str, record: Origin, database: duckdb.DuckDBPyConnection) -> list[Mapping[str, Any]]:

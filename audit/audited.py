@@ -40,7 +40,7 @@ class Table:
     become a row: for `streamgauge why`, it adds column `facts`, those that the row is made of.
     distinct: the columns of facts that tell two of them apart, if that is not the event key.
     fold: makes the rows of those of `sql`, up to the watermark `until_ms`: in the order in which they are written, the last of a key counts, and one
-    of key columns only deletes.
+    of key columns only deletes. It continues from what it has noted in a mapping of its own up to an earlier watermark: none at first.
     skew: how far an idle partition can hold the watermark back, if it is not the setting for all queries.
     session_gap_us: the pause that ends a session, in microseconds, of session windows.
     value: the columns in a record's value, if it does not have all. Then the topic has rows of others, too, and older ones than the facts tell of.
@@ -62,7 +62,7 @@ class Table:
     is_avro: bool = False
     mode: str = "update"
     distinct: tuple[str, ...] = ()
-    fold: Callable[[Sequence[Row], int], Iterable[Row]] | None = None
+    fold: Callable[[Sequence[Row], int, dict[Any, Any]], Iterable[Row]] | None = None
     skew: str | None = None
     session_gap_us: int = 0
     value: tuple[str, ...] = ()

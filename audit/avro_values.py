@@ -10,7 +10,7 @@ Value = Mapping[str, Any]
 
 
 class AvroReader:
-    """Reads records. Asks the registry once for each schema; raises RegistryUnavailable when it does not answer."""
+    """Reads records. Asks the registry once for each schema that it has; raises RegistryUnavailable when it does not answer."""
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._reader = avro_reader.AvroReader(registry)

@@ -1,6 +1,6 @@
 """All that is audited."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from audit.archive import Archive
@@ -9,11 +9,16 @@ from audit.database_table import DatabaseTable
 from audit.ingested import Ingested, ingested
 from audit.letters import DeadLetters
 from audit.versions import versions_of
+from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.names import REAL_TIME, CheckpointPlace, checkpoints
 from contract.domains import NAMES
 from contract.settings import Settings
 
+Audited = Table | DeadLetters | Archive | Ingested | DatabaseTable
+"""What one result must be."""
 
-def audited(settings: Settings) -> Iterator[Table | DeadLetters | Archive | Ingested | DatabaseTable]:
+
+def audited(settings: Settings) -> Iterator[Audited]:
     """The results of all domains, and of topics that were ingested here.
 
     Those of a domain are tables, their versions and their copies in the database, dead letters, and archives as Parquet files and Delta tables.
@@ -32,3 +37,15 @@ def audited(settings: Settings) -> Iterator[Table | DeadLetters | Archive | Inge
             elif isinstance(one, Archive):
                 yield one.in_delta
     yield from ingested(settings)
+
+
+def places_in(settings: Settings) -> list[CheckpointPlace]:
+    """The checkpoints of all queries that have run here."""
+    return [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
+
+
+def placed(one: Audited, places: Sequence[CheckpointPlace], settings: Settings) -> CheckpointPlace | None:
+    """The checkpoint of a result's query in its mode, or in real-time mode if that is set; of several versions the last. None if it has not run."""
+    modes = (REAL_TIME, one.mode) if settings.real_time else (one.mode,)
+    own = [place for place in places if place.name.query == one.query and place.name.mode in modes]
+    return max(own, key=lambda place: (-modes.index(place.name.mode), place.name.version), default=None)

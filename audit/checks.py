@@ -5,14 +5,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from audit.archive import Archive, Files, Origin, rows_of
 from audit.audited import Facts, Row, Table
 from audit.checkpoints import stretches
-from audit.comparison import MOST_SHOWN, WRONG, Comparison, Difference, Excuses, Found
+from audit.comparison import MOST_SHOWN, WRONG, Comparison, Difference, Excuses, Found, Kind
 from audit.lateness import UNKNOWN
-from audit.letters import DeadLetters, expected_letters, kinds_of_letters, letters_of
+from audit.letters import DeadLetters, Letter, Letters, expected_letters, kinds_of_letters, letters_of
 from audit.prefix import Prefix, prefix_of
 from audit.records import records_between
 from audit.recount import Recount
@@ -21,7 +22,7 @@ from audit.time_range import TimeRange, ms_of
 from audit.verdict import Lateness, Verdict
 from audit.versions import beside
 from contract import durations
-from contract.checkpoints.contents import Checkpoint
+from contract.checkpoints.contents import Checkpoint, Offsets
 from contract.checkpoints.names import REAL_TIME, CheckpointPlace, others_of_query
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
@@ -77,9 +78,7 @@ class TableCheck:
         comparison, totals = self.compared()
         faults = ["the topic has a record without a key, which belongs to no row"] if b"" in self.held.rows else []
         if totals.wrongly_late_events:
-            faults.append(
-                f"{totals.wrongly_late_events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {self._table.query}`"
-            )
+            faults.append(wrongly_late(self._table.query, totals.wrongly_late_events))
         return self.prefix.verdict(
             self._table,
             comparison.counts,
@@ -98,8 +97,7 @@ class TableCheck:
         condition = self.needed.condition(table)
         totals = Lateness(**recount.totals(table, condition))
         if totals.unknown_rows and table.session_gap_us:
-            msg = f"the journal lacks batches, so it is not known which of their rows came too late, and where sessions begin; `streamgauge reset {table.query}` recounts from the start"
-            raise StreamgaugeError(msg)
+            raise unknown_sessions(table.query)
 
         def written(number: int, which: str) -> Written:
             return self._within(recount.written(table, prefix.watermark_ms(number), f"{which} AND {condition}"))
@@ -112,7 +110,7 @@ class TableCheck:
             newest_cut_ms=cut_ms,
             growing=table.growing,
             session_gap=self._gap or None,
-            kept_for=timedelta(seconds=durations.seconds(self._settings.result_retention, "STREAMGAUGE_RESULT_RETENTION")),
+            kept_for=expired_after(self._settings),
             lost_before=self.held.lost_before,
             is_real_time=prefix.place.name.mode == REAL_TIME,
             newest_end=None if self._is_whole else max((window.end for key in self.held.rows if (window := window_of(key))), default=None),
@@ -121,8 +119,8 @@ class TableCheck:
         first = (
             self._span.start if self._starts_later else min((window.start for key in expected if (window := window_of(key))), default=None)
         )
-        own = _own(found, first, table.key) if table.value else found
-        return Comparison(own, expected, _under_way(before, after), excuses), totals
+        own = own_rows(found, first, table.key) if table.value else found
+        return Comparison(own, expected, under_way(before, after), excuses), totals
 
     @property
     def _is_whole(self) -> bool:
@@ -167,13 +165,25 @@ class LettersCheck:
         prefix = self.prefix
         expected, timestamps = expected_letters(self._recount.database, self._letters)
         found = letters_of(self._settings, prefix.topics, self._letters.reader, sum(prefix.seen.values()))
-        kinds = kinds_of_letters(expected, timestamps, found, prefix)
-        wrong = [
-            Difference(kinds[origin], record_named(origin), expected.get(origin), tuple(found.by_origin.get(origin, ())) or None)
-            for origin in sorted(origin for origin, kind in kinds.items() if kind in WRONG)[:MOST_SHOWN]
-        ]
-        lost = f"{self._letters.sink} has lost its oldest letters: those of records before the oldest one left are not checkable"
-        return prefix.verdict(self._letters, Counter(kinds.values()), [] if found.oldest_ms is None else [lost], differences=wrong)
+        return letters_verdict(self._letters, prefix, expected, found, kinds_of_letters(expected, timestamps, found, prefix))
+
+
+def letters_verdict(
+    letters: DeadLetters,
+    prefix: Prefix[Offsets],
+    expected: Mapping[Origin, Letter],
+    found: Letters,
+    kinds: Mapping[Origin, Kind],
+    others: Mapping[Kind, int] = MappingProxyType({}),
+) -> Verdict:
+    """The verdict on dead letters. kinds: what those of each record are. others: of how many more is known what they are."""
+    wrong = [
+        Difference(kinds[origin], record_named(origin), expected.get(origin), tuple(found.by_origin.get(origin, ())) or None)
+        for origin in sorted(origin for origin, kind in kinds.items() if kind in WRONG)[:MOST_SHOWN]
+    ]
+    lost = f"{letters.sink} has lost its oldest letters: those of records before the oldest one left are not checkable"
+    counts = Counter(kinds.values()) + Counter(others)
+    return prefix.verdict(letters, counts, [] if found.oldest_ms is None else [lost], differences=wrong)
 
 
 class ArchiveCheck:
@@ -196,23 +206,21 @@ class ArchiveCheck:
         """The rows compared, by their records."""
         prefix = self.prefix
         counts, records = self._files.compare()
-        wrong = [
-            Difference(kind, record_named(record), _shown(self._expected(record)), _shown(self._files.rows_of(record)))
-            for kind, record in records
-        ]
+        wrong = [shown(self._archive, self._files, record, kind, prefix, self._settings) for kind, record in records]
         return prefix.verdict(self._archive, counts, differences=wrong, faults=self._files.faults)
 
-    def _expected(self, record: Origin) -> Sequence[Row]:
-        """The rows of a record, which is read again: of the others, only hashes are kept."""
-        topic, partition, offset = record
-        which, one = (topic, partition), Recount()
-        if which not in self.prefix.ends:
-            return []
-        one.load([self._files.rows], records_between(self._settings, {which: offset}, {which: offset + 1}, self.prefix.modified_ms))
-        return rows_of(self._archive, self._files.rows.name, record, one.database)
+
+def shown(archive: Archive, files: Files, record: Origin, kind: Kind, prefix: Prefix[Any], settings: Settings) -> Difference:
+    """The rows of a record that are wrong. The record is read again: of the others, only hashes are kept."""
+    topic, partition, offset = record
+    which, one, expected = (topic, partition), Recount(), list[Row]()
+    if which in prefix.ends:
+        one.load([files.rows], records_between(settings, {which: offset}, {which: offset + 1}, prefix.modified_ms))
+        expected = rows_of(archive, files.rows.name, record, one.database)
+    return Difference(kind, record_named(record), _all(expected), _all(files.rows_of(record)))
 
 
-def _shown(rows: Sequence[Row]) -> object:
+def _all(rows: Sequence[Row]) -> object:
     """The row of a record, all of its rows if there are several, or None."""
     return rows[0] if len(rows) == 1 else rows or None
 
@@ -222,7 +230,23 @@ def record_named(origin: Origin) -> str:
     return "{}-{} offset {}".format(*origin)
 
 
-def _own(found: Mapping[bytes, Found], first: datetime | None, key: Collection[str]) -> dict[bytes, Found]:
+def unknown_sessions(query: str) -> StreamgaugeError:
+    """The error for sessions of which it is not known where they begin."""
+    msg = f"the journal lacks batches, so it is not known which of their rows came too late, and where sessions begin; `streamgauge reset {query}` recounts from the start"
+    return StreamgaugeError(msg)
+
+
+def wrongly_late(query: str, events: int) -> str:
+    """The fault that so many events were dropped by a watermark that was ahead."""
+    return f"{events:,} events count nowhere, though they came in time on their own partition: the watermark was ahead of every event that counts; recount with `streamgauge reset {query}`"
+
+
+def expired_after(settings: Settings) -> timedelta:
+    """The age at which rows may be deleted, from the end of the newest window on."""
+    return timedelta(seconds=durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION"))
+
+
+def own_rows(found: Mapping[bytes, Found], first: datetime | None, key: Collection[str]) -> dict[bytes, Found]:
     """The rows with such a key, from the first expected window on: a recount gives none before it."""
 
     def is_own(one: bytes) -> bool:
@@ -232,7 +256,7 @@ def _own(found: Mapping[bytes, Found], first: datetime | None, key: Collection[s
     return {one: row for one, row in found.items() if is_own(one)}
 
 
-def _under_way(before: Written, after: Written) -> Written:
+def under_way(before: Written, after: Written) -> Written:
     """What the batch under way writes: a row of a window instead of the one before it, or more rows of a key that has a history."""
     found = {}
     for key in before.keys() | after.keys():

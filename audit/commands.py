@@ -1,4 +1,4 @@
-"""The commands `streamgauge verify` and `streamgauge why`."""
+"""The commands `streamgauge verify`, `streamgauge why` and `streamgauge audit`."""
 
 import sys
 from collections import defaultdict
@@ -17,10 +17,9 @@ from contract.text import utc_text
 
 if TYPE_CHECKING:
     from audit.audited import Table
+    from audit.catalog import Audited
     from audit.time_range import TimeRange
     from audit.verdict import Verdict
-    from audit.verification import Audited
-    from contract.checkpoints.names import CheckpointPlace
 
 Mode = Literal["append", "update", "complete"]
 
@@ -39,6 +38,7 @@ def verify(
     """Recount results from the source and compare every row. Exit code 1 if a row is wrong."""
     from audit.show import as_json, show
     from audit.time_range import TimeRange
+    from audit.verdict_topic import write_verdicts
 
     if mode is not None and not query:
         msg = "--mode requires the names of queries: streamgauge verify nest-camera-stats --mode complete"
@@ -51,7 +51,7 @@ def verify(
         show(verdicts, out)
     if span is None:
         try:
-            keep_verdicts(settings, verdicts)
+            write_verdicts(settings, verdicts)
         except StreamgaugeError as error:
             err.print(f"warning: the verdicts are not in topic verdicts: {error}")
     words = {one.verdict for one in verdicts}
@@ -74,6 +74,7 @@ def why(
     output_format: FormatOption = "table",
 ) -> None:
     """Show the records behind a row of a result table. These are counted, repeated and late ones. Exit code 1 if the row is wrong."""
+    from audit.catalog import placed, places_in
     from audit.show_why import as_json, show, show_keys
     from audit.why import SeveralRows
     from audit.why import why as explained
@@ -96,6 +97,22 @@ def why(
     raise typer.Exit(1 if found.is_wrong else 0)
 
 
+def audit() -> None:
+    """Verify every table without end. What is wrong becomes an alert within seconds, also in what was right before. Ctrl-C ends it."""
+    from audit.continuous.loop import Audit
+    from contract.process.stop_signals import stop_requested
+
+    stop = stop_requested()
+    auditing = Audit(Settings.from_environment(), say=lambda line: out.print(f"{utc_text(datetime.now(UTC))}  {line}"))
+    try:
+        with err.status("") as shown:
+            while not stop.wait(1):
+                auditing.step()
+                shown.update(auditing.line)
+    finally:
+        auditing.close()
+
+
 def table_named(name: str, settings: Settings, mode: str | None = None) -> "Table":
     """The result table of that topic, or that query. Raises StreamgaugeError if there is none."""
     from audit.audited import Table
@@ -113,7 +130,7 @@ def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = Non
     span: only of the rows of that time; without names, results without times are left out, with a warning.
     Raises StreamgaugeError for an unknown name, and when none of the queries has run here, or one of the names has not.
     """
-    from audit.catalog import audited
+    from audit.catalog import audited, placed, places_in
     from audit.verdict import Verdict, merged
     from audit.verification import has_times
     from audit.verification import verify as verified
@@ -148,39 +165,6 @@ def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = Non
             found += verified(of_source, settings, span)
     found += [Verdict(name, "", problem="what it writes is not audited") for name in sorted(others) if not names or name in names]
     return [merged([one for one in found if one.query == query]) for query in dict.fromkeys(one.query for one in found)]
-
-
-def keep_verdicts(settings: Settings, verdicts: Sequence["Verdict"]) -> None:
-    """Writes one record per query to topic `verdicts`, where the dashboard finds it.
-
-    Raises StreamgaugeError when Kafka does not take them.
-    """
-    import orjson
-
-    from contract.kafka.tombstones import write_rows
-    from contract.topics import VERDICTS
-
-    time = utc_text(datetime.now(UTC))
-    names = ("query", "verdict", "sink", "batch", "records", "problem")
-    rows = [{"time": time, "rows": one.rows.by_kind, **{name: getattr(one, name) for name in names}} for one in verdicts]
-    write_rows(settings.kafka, VERDICTS.name, {row["query"].encode(): orjson.dumps(row) for row in rows})
-
-
-def places_in(settings: Settings) -> list["CheckpointPlace"]:
-    """The checkpoints of all queries that have run here."""
-    from contract.checkpoints.contents import Checkpoint
-    from contract.checkpoints.names import REAL_TIME, checkpoints
-
-    return [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
-
-
-def placed(one: "Audited", places: Sequence["CheckpointPlace"], settings: Settings) -> "CheckpointPlace | None":
-    """The checkpoint of a result's query in its mode, or in real-time mode if that is set; of several versions the last. None if it has not run."""
-    from contract.checkpoints.names import REAL_TIME
-
-    modes = (REAL_TIME, one.mode) if settings.real_time else (one.mode,)
-    own = [place for place in places if place.name.query == one.query and place.name.mode in modes]
-    return max(own, key=lambda place: (-modes.index(place.name.mode), place.name.version), default=None)
 
 
 def has_not_run(one: "Audited", settings: Settings) -> StreamgaugeError:

@@ -104,7 +104,7 @@ class Comparison:
 
     def _kind(self, key: bytes) -> Kind:
         found, accepted, excuses = self.found.get(key), self._accepted(key), self.excuses
-        if any(_is_same(found, one) for one in accepted):
+        if any(is_same(found, one) for one in accepted):
             return "equal"
         if excuses.is_real_time and self._is_between(found, accepted):
             return "ahead"
@@ -172,7 +172,8 @@ def _times(*rows: Row | None) -> Iterator[datetime]:
                 yield datetime.fromisoformat(value)
 
 
-def _is_same(found: Found | None, expected: Row | None) -> bool:
+def is_same(found: Found | None, expected: Row | None) -> bool:
+    """Whether a row is the expected one, or both are absent."""
     if found is None or expected is None or isinstance(found, Unreadable):
         return found is expected
     return found.keys() == expected.keys() and all(is_equal(found[name], expected[name]) for name in expected)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import duckdb
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from audit.audited import Facts
 from audit.comparison import Kind
@@ -100,14 +100,17 @@ def expected_letters(database: duckdb.DuckDBPyConnection, letters: DeadLetters) 
 
 
 class _Reader(TableReader):
-    """Reads the letters of some topics and one reader, below `end`."""
+    """Reads the letters of some topics and one reader, from the offset `begin` up to `end`."""
 
-    def __init__(self, settings: Settings, sources: Collection[str], reader: str, end: int) -> None:
+    def __init__(self, settings: Settings, sources: Collection[str], reader: str, begin: int, end: int) -> None:
         super().__init__(settings.kafka, DEAD_LETTERS.name)
-        self._sources, self._reader, self._end = sources, reader, end
+        self._sources, self._reader, self._begin, self._end = sources, reader, begin, end
         self.by_origin: dict[Origin, list[Letter]] = {}
         self.first_offset: int | None = None
         self.oldest_ms = 0
+
+    def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, number, min(max(first, self._begin), end)) for number, (first, end) in offsets.items()]
 
     def _apply(self, message: Message) -> None:
         if (message.offset() or 0) >= self._end:
@@ -133,9 +136,9 @@ class _Reader(TableReader):
             own.append(letter)
 
 
-def letters_of(settings: Settings, sources: Collection[str], reader: str, end: int) -> Letters:
-    """The letters of records of the topics `sources` below the offset `end`."""
-    with _Reader(settings, sources, reader, end).opened() as read:
+def letters_of(settings: Settings, sources: Collection[str], reader: str, end: int, begin: int = 0) -> Letters:
+    """The letters of records of the topics `sources`, from the offset `begin` up to `end`."""
+    with _Reader(settings, sources, reader, begin, end).opened() as read:
         read.read_to_end()
     return Letters(read.by_origin, read.oldest_ms if read.first_offset else None)
 

@@ -173,14 +173,19 @@ class Prefix(Generic[T]):
         return None if watermark_ms is None else watermark_ms + round(margin * 1000)
 
 
-def prefix_of(place: CheckpointPlace, look: Callable[[], T], settings: Settings) -> Prefix[T]:
+def prefix_of(
+    place: CheckpointPlace,
+    look: Callable[[], T],
+    settings: Settings,
+    batches: Callable[[CheckpointPlace], Sequence[Batch]] = known_batches,
+) -> Prefix[T]:
     """The prefix of the query with the checkpoint at `place`. look: finds what the query writes, as the ends of its topic.
 
     Raises StreamgaugeError when the topic holds fewer records than the query has read, that is, it was recreated.
     """
     is_real_time = place.name.mode == REAL_TIME
     committed, planned, seen = between_batches(place, look)
-    known = [batch for batch in known_batches(place) if batch.number <= (committed if is_real_time else planned)]
+    known = [batch for batch in batches(place) if batch.number <= (committed if is_real_time else planned)]
     has_offsets = is_real_time or any(FILES not in batch.ends for batch in known)
     first = Checkpoint(place.folder).first_offsets() if has_offsets else {}
     if is_real_time:

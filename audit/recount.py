@@ -1,4 +1,4 @@
-"""The recount: facts from the records of a topic, and tables from those facts that were in time. One DuckDB connection, in memory."""
+"""The recount: facts from the records of a topic, and tables from those facts that were in time. One DuckDB connection."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
@@ -24,10 +24,18 @@ MEMORY_LIMIT = "700MB"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DuckDB's timestamps, which are UTC here, have no time zone
 
 
-def opened(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """A database in memory, with the macros, and the static tables under the names of their files. spill: the folder for what is more."""
-    database = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, **({} if spill is None else {"temp_directory": str(spill)})})
+def opened(spill: Path | None = None, file: Path | None = None, limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyConnection:
+    """A database in memory or in `file`, with the macros, and the static tables under the names of their files.
+
+    spill: the folder for what is more than `limit`.
+    """
+    is_new = file is None or not file.exists()
+    database = duckdb.connect(
+        file or ":memory:", config={"memory_limit": limit, **({} if spill is None else {"temp_directory": str(spill)})}
+    )
     database.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+    if not is_new:
+        return database
     database.execute((Path(__file__).parent / "macros.sql").read_text())
     for path in data_file("device_locations.csv").parent.glob("*.csv"):
         quoted = str(path).replace("'", "''")
@@ -38,13 +46,13 @@ def opened(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
 class Recount:
     """Facts of records, and the tables that are made of them. Use it from one thread."""
 
-    def __init__(self, spill: Path | None = None) -> None:
-        self.database = opened(spill)
+    def __init__(self, database: duckdb.DuckDBPyConnection | None = None) -> None:
+        self.database = database or opened()
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """One that reads the lake, also in an object store, and puts what does not fit in memory into STREAMGAUGE_HOME."""
-        recount = cls(temporary_folder(settings.home))
+        recount = cls(opened(temporary_folder(settings.home)))
         if not isinstance(settings.lake, Path):
             recount.database.register_filesystem(settings.lake.fs)
         return recount
@@ -90,10 +98,12 @@ class Recount:
             listed = ", ".join(f"TIMESTAMP '{late_until}'" for late_until in moved)
             self.database.execute(lateness.WRONGLY_JUDGED.format(ahead=listed, delay=table.watermark, **names))
 
-    def written(self, table: Table, until_ms: int, condition: str = "true") -> dict[bytes, list[Row | None]]:
+    def written(
+        self, table: Table, until_ms: int, condition: str = "true", noted: dict[Any, Any] | None = None
+    ) -> dict[bytes, list[Row | None]]:
         """All rows of `table`, by key, in the order in which they are written, of the facts of the last `judge` that meet the condition.
 
-        None is a deletion. until_ms: the watermark up to which windows are final, and timers have fired.
+        None is a deletion. until_ms: the watermark up to which windows are final, and timers have fired. noted: see Table.fold.
         """
         key = ", ".join(table.distinct or table.event_key)
         self.database.execute(lateness.COUNTED.format(key=key, condition=condition))
@@ -102,7 +112,7 @@ class Recount:
             until = timedelta(milliseconds=until_ms) + _EPOCH
             rows = [row for row in rows if _end(row) <= until]
         if table.fold is not None:
-            rows = table.fold(list(rows), until_ms)
+            rows = table.fold(list(rows), until_ms, {} if noted is None else noted)
         found: dict[bytes, list[Row | None]] = {}
         for row in rows:
             is_deletion = row.keys() == set(table.key)
@@ -126,15 +136,17 @@ class Recount:
         (totals,) = self.database.sql(sql).to_arrow_table().to_pylist()
         return totals
 
+    # In the transaction of the connection, if there is one: nothing else uses it meanwhile.
     def _add(self, facts: Sequence[tuple[pa.Table, Sequence[Facts]]]) -> None:
-        cursor = self.database.cursor()
         for documents, chosen in facts:
-            cursor.register("documents", documents)
+            self.database.register("documents", documents)
             for name, sql in {name: sql for one in chosen for name, sql in one.steps.items()}.items():
-                cursor.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+                self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
             for one in chosen:
                 sql = one.sql.format(**one.parameters)
-                cursor.execute(f"CREATE TABLE IF NOT EXISTS {one.name} AS FROM ({sql}) LIMIT 0; INSERT INTO {one.name} {sql}")
+                is_there = self.database.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = ?", [one.name.strip('"')])
+                is_new = is_there.fetchall() == [(0,)]  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
+                self.database.execute(f"{f'CREATE TABLE {one.name} AS' if is_new else f'INSERT INTO {one.name}'} {sql}")
 
 
 def _timestamp(time_ms: int) -> str:

@@ -33,21 +33,25 @@ class Held:
     lost_before: datetime | None = None
 
 
-def ends_of(topic: Topic, settings: Settings) -> Offsets:
-    """The end offsets of the topic. Raises TopicMissing."""
+def offsets_of(topic: Topic, settings: Settings) -> dict[tuple[str, int], tuple[int, int]]:
+    """The first and end offsets of the topic. Raises TopicMissing."""
     numbers = partitions_by_topic(settings.kafka).get(topic.name)
     if not numbers:
         raise no_topic(settings.kafka, topic.name, METADATA_SECONDS)
-    found = first_and_end_offsets(settings.kafka, [(topic.name, number) for number in numbers])
-    return {which: end for which, (_, end) in found.items()}
+    return first_and_end_offsets(settings.kafka, [(topic.name, number) for number in numbers])
+
+
+def ends_of(topic: Topic, settings: Settings) -> Offsets:
+    """The end offsets of the topic. Raises TopicMissing."""
+    return {which: end for which, (_, end) in offsets_of(topic, settings).items()}
 
 
 def held(table: Table, limits: Offsets, settings: Settings) -> Held:
     """The last row of each key below the limits."""
     with _Limited(settings, table.topic.name, limits).opened() as reader:
         reader.read_to_end()
-    decode = avro_rows(SchemaRegistry(settings.registry)) if table.is_avro else _json_row
-    rows = {key: _read(decode, value) for key, value in reader.held.items() if value is not None}
+    decode = decoder_of(table, settings)
+    rows = {key: read_value(decode, value) for key, value in reader.held.items() if value is not None}
     has_lost = "delete" in table.topic.config.get("cleanup.policy", "delete") and any(
         first > 0 for first, _ in first_and_end_offsets(settings.kafka, limits).values()
     )
@@ -75,7 +79,13 @@ class _Limited(TableReader):
             self.later.add(message.key() or b"")
 
 
-def _read(decode: Callable[[bytes], Any], value: bytes) -> Found:
+def decoder_of(table: Table, settings: Settings) -> Callable[[bytes], Any]:
+    """Decodes the values of its topic."""
+    return avro_rows(SchemaRegistry(settings.registry)) if table.is_avro else _json_row
+
+
+def read_value(decode: Callable[[bytes], Any], value: bytes) -> Found:
+    """A row, or why it is none."""
     try:
         row = decode(value)
     except StreamgaugeError:

@@ -15,6 +15,7 @@ from typing import Any
 
 from audit.archive import Archive
 from audit.audited import Table
+from audit.catalog import Audited
 from audit.checks import ArchiveCheck, Check, LettersCheck, TableCheck
 from audit.database_table import DatabaseCheck, DatabaseTable
 from audit.ingested import Ingested, IngestedCheck
@@ -30,8 +31,6 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 
 ATTEMPTS = 3
-Audited = Table | DeadLetters | Archive | Ingested | DatabaseTable
-"""What one result must be."""
 CHECKS: Mapping[type, Callable[..., Check]] = {
     Table: TableCheck,
     DeadLetters: LettersCheck,

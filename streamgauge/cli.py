@@ -60,7 +60,7 @@ _add("Run", pipeline_commands.run, short_help="Run queries, continuously or once
 _add("Run", pipeline_commands.ingest, short_help="Merge a topic into a Delta table, one row per key.")
 _add("Run", demo_commands.dashboard)
 _add("See the results", operations.status, operations.report, records, table_commands.query, table_commands.sql)
-_add("Prove and explain them", audit_commands.verify, audit_commands.why)
+_add("Prove and explain them", audit_commands.verify, audit_commands.why, audit_commands.audit)
 _add("Prove and explain them", pipeline_commands.state, short_help="Show what a query keeps between batches.")
 _add("Keep it running", operations.doctor, operations.settings, operations.logs)
 app.add_typer(dead_letters, name="dead-letters", cls=GroupedHelp, rich_help_panel="Keep it running")

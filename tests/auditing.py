@@ -63,16 +63,16 @@ TEN_MS = 1_767_261_600_000
 class Kafka:
     """A broker with empty topics, and the checkpoints of queries that have read from it. settings: of programs that use both."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, topics=(STATS, "nest-logs", "dead-letters")) -> None:
         self._producer = Producer({"test.mock.num.brokers": 1})
-        for topic in (STATS, "nest-logs", "dead-letters"):
+        for topic in topics:
             metadata = self._producer.list_topics(topic, timeout=10)
         (broker,) = metadata.brokers.values()
         self.settings = replace(Settings(), kafka_bootstrap_servers=f"{broker.host}:{broker.port}", home=home)
 
-    def write(self, topic, *values, key=None, partition=0, headers=None):
+    def write(self, topic, *values, key=None, partition=0, headers=None, timestamp_ms=TEN_MS + 5 * 3_600_000):
         for value in values:
-            self._producer.produce(topic, value, key, partition=partition, timestamp=TEN_MS + 5 * 3_600_000, headers=headers)
+            self._producer.produce(topic, value, key, partition=partition, timestamp=timestamp_ms, headers=headers)
         assert self._producer.flush(10) == 0
 
     def write_count(self, zip_code, count, hour=10):
@@ -84,17 +84,28 @@ class Kafka:
 
     def has_run(self, query, *ends, mode, committed, watermarks=None, source="nest-logs"):
         """The query has planned a batch up to each of these offsets, and committed so many of them. watermarks: of the plans, as hours of the day."""
-        folder = Path(str(CheckpointName(query, 1, mode).folder(self.settings)))
-        for name in ("offsets", "commits", "sources/0"):
-            (folder / name).mkdir(parents=True)
-        (folder / "metadata").write_text('{"id":"of this query"}')
-        (folder / "sources" / "0" / "0").write_text(f'v1\n{{"{source}":{{"0":0}}}}')
         for number, (end, hour) in enumerate(zip(ends, watermarks or [0] * len(ends), strict=True)):
-            watermark_ms = hour and TEN_MS + round((hour - 10) * 3_600_000)
-            plan = ("v1", json.dumps({"batchWatermarkMs": watermark_ms}), json.dumps({source: {"0": end}}))
-            (folder / "offsets" / str(number)).write_text("\n".join(plan))
+            self.plan(query, mode, number, end, hour and TEN_MS + round((hour - 10) * 3_600_000), source)
         for number in range(committed):
-            (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+            self.commit(query, mode, number)
+
+    def plan(self, query, mode, number, end, watermark_ms=0, source="nest-logs"):
+        """The query plans a batch up to the offset `end`."""
+        lines = ("v1", json.dumps({"batchWatermarkMs": watermark_ms}), json.dumps({source: {"0": end}}))
+        (self.checkpoint(query, mode, source) / "offsets" / str(number)).write_text("\n".join(lines))
+
+    def commit(self, query, mode, number):
+        (self.checkpoint(query, mode) / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+    def checkpoint(self, query, mode, source="nest-logs"):
+        """The folder, which is made if there is none."""
+        folder = Path(str(CheckpointName(query, 1, mode).folder(self.settings)))
+        if not folder.exists():
+            for name in ("offsets", "commits", "sources/0"):
+                (folder / name).mkdir(parents=True)
+            (folder / "metadata").write_text('{"id":"of this query"}')
+            (folder / "sources" / "0" / "0").write_text(f'v1\n{{"{source}":{{"0":0}}}}')
+        return folder
 
     def verdict(self, query, *span):
         (verdict,) = verdicts_of([query], self.settings, span=TimeRange.of(*span or (None, None)))

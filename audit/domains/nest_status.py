@@ -45,54 +45,70 @@ class Spell:
     first_ms: int
 
 
-def spells(reports: Iterable[Row], until_ms: int, silence_ms: int, forget_ms: int) -> Iterator[Spell | None]:
-    """The spells of a camera, as they were known when they began; None when it is forgotten. reports: in order of their times."""
+@dataclass
+class Memory:
+    """What is known of a camera: its spell, the one that was told last, the beginning of its incident, and when in it the camera went offline."""
+
     now: Spell | None = None
+    told: Spell | None = None
+    incident_ms: int | None = None
+    gone_ms: Sequence[int] = ()
+
+
+Memories = dict[tuple[str, str], Memory]
+"""By device_id and zip_code."""
+
+
+def spells(reports: Iterable[Row], until_ms: int, silence_ms: int, forget_ms: int, memory: Memory) -> Iterator[Spell | None]:
+    """The spells of a camera, as they were known when they began; None when it is forgotten.
+
+    reports: in order of their times. memory: of earlier ones, up to an earlier `until_ms`; updated.
+    """
     for report in (*reports, None):
-        moment_ms = until_ms if report is None else report["at_ms"] - 1
+        now, moment_ms = memory.now, until_ms if report is None else report["at_ms"] - 1
         if now is not None and now.is_online and moment_ms >= now.seen_ms + silence_ms:
-            now = replace(now, is_online=False, is_silent=True, since_ms=now.seen_ms)
+            now = memory.now = replace(now, is_online=False, is_silent=True, since_ms=now.seen_ms)
             yield now
         if now is not None and moment_ms >= now.seen_ms + forget_ms:
-            now = None
+            now = memory.now = None
             yield None
         if report is not None:
             at_ms, is_online = report["at_ms"], report["is_online"]
             seen: list[int] = [one for one in (None if now is None else now.sighting_ms, report["sighting_ms"]) if one is not None]
             is_new = now is None or now.is_online != is_online
             first_ms, since_ms = (at_ms if now is None else now.first_ms), (at_ms if now is None or is_new else now.since_ms)
-            now = Spell(
+            memory.now = Spell(
                 is_online, is_silent=False, since_ms=since_ms, seen_ms=at_ms, sighting_ms=max(seen, default=None), first_ms=first_ms
             )
             if is_new:
-                yield now
+                yield memory.now
 
 
-def told(spells_of_one: Iterable[Spell | None]) -> Iterator[tuple[Spell | None, int | None, str | None]]:
+def told(spells_of_one: Iterable[Spell | None], memory: Memory) -> Iterator[tuple[Spell | None, int | None, str | None]]:
     """Each spell, with the beginning of its incident, and what is told of it."""
-    before: Spell | None = None
-    incident_ms: int | None = None
-    gone: list[int] = []
     for spell in spells_of_one:
-        alert = None
+        before, gone, alert = memory.told, memory.gone_ms, None
         if spell is None:
-            incident_ms, gone = None, []
+            memory.incident_ms, gone = None, ()
         elif spell.is_online:
-            alert = "back" if incident_ms is not None and len(gone) < FLAPS else None
+            alert = "back" if memory.incident_ms is not None and len(gone) < FLAPS else None
         else:
-            if before is None or incident_ms is None or spell.since_ms - before.since_ms > STEADY_MS:
-                incident_ms, gone = spell.since_ms, []
+            if before is None or memory.incident_ms is None or spell.since_ms - before.since_ms > STEADY_MS:
+                memory.incident_ms, gone = spell.since_ms, ()
             if len(gone) < FLAPS:
-                gone = [*(one for one in gone if spell.since_ms - one < STEADY_MS), spell.since_ms]
+                gone = (*(one for one in gone if spell.since_ms - one < STEADY_MS), spell.since_ms)
                 alert = "flapping" if len(gone) == FLAPS else "offline"
-        yield spell, incident_ms, alert
-        before = spell
+        memory.told, memory.gone_ms = spell, gone
+        yield spell, memory.incident_ms, alert
 
 
-def states(reports: Sequence[Row], until_ms: int, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
+def states(reports: Sequence[Row], until_ms: int, memories: Memories, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
     """The rows of cameras, each in the order of its changes. Of a camera that is forgotten, only its id."""
-    for (device_id, zip_code), of_one in groupby(reports, itemgetter("device_id", "zip_code")):
-        for spell, incident_ms, alert in told(spells(of_one, until_ms, silence_ms, forget_ms)):
+    by_camera: dict[tuple[str, str], Sequence[Row]] = dict.fromkeys(memories, ())
+    by_camera |= {camera: list(own) for camera, own in groupby(reports, itemgetter("device_id", "zip_code"))}
+    for (device_id, zip_code), own in by_camera.items():
+        memory = memories.setdefault((device_id, zip_code), Memory())
+        for spell, incident_ms, alert in told(spells(own, until_ms, silence_ms, forget_ms, memory), memory):
             if spell is None:
                 yield {"device_id": device_id}
                 continue
@@ -108,11 +124,13 @@ def states(reports: Sequence[Row], until_ms: int, *, silence_ms: int, forget_ms:
                 "incident": _text(incident_ms),
                 "first_seen": _text(spell.first_ms),
             }
+        if memory.now is None:
+            del memories[device_id, zip_code]
 
 
-def alerts(reports: Sequence[Row], until_ms: int, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
+def alerts(reports: Sequence[Row], until_ms: int, memories: Memories, *, silence_ms: int, forget_ms: int) -> Iterator[Row]:
     """The alerts, in order: a row for each change of which something is told."""
-    for row in states(reports, until_ms, silence_ms=silence_ms, forget_ms=forget_ms):
+    for row in states(reports, until_ms, memories, silence_ms=silence_ms, forget_ms=forget_ms):
         if row.get("alert") is not None:
             yield {name: row[name] for name in ("device_id", "zip_code", "alert", "incident", "state", "reason", "since")}
 

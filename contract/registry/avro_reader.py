@@ -2,6 +2,8 @@
 
 import io
 import json
+import math
+import time
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:  # slow to import, and many topics hold no Avro
 
 _PREFIX = Struct(">bI")
 """A zero byte and the schema's id."""
+AGAIN_SECONDS = 10
+"""After so long, the registry is asked again for a schema that it did not have."""
 
 
 class Read(NamedTuple):
@@ -41,18 +45,21 @@ def payload_of(value: bytes) -> bytes:
 
 
 class AvroReader:
-    """Reads values. Asks the registry once for each schema; its methods raise RegistryUnavailable when it does not answer."""
+    """Reads values. Asks the registry once for each schema that it has; its methods raise RegistryUnavailable when it does not answer."""
 
     def __init__(self, registry: "SchemaRegistry") -> None:
         self._registry = registry
-        self._texts: dict[int, str | None] = {}
+        self._texts: dict[int, tuple[str | None, float]] = {}
+        """What the registry has said, and when."""
         self._schemas: dict[int, _Schema] = {}
 
     def schema(self, schema_id: int) -> str:
         """The schema in JSON. Raises ValueError if the registry does not have it, or if it is no Avro schema."""
-        if schema_id not in self._texts:
-            self._texts[schema_id] = self._registry.schema(schema_id) if schema_id < 2**31 else None
-        if (text := self._texts[schema_id]) is None:
+        text, asked = self._texts.get(schema_id, (None, -math.inf))
+        if text is None and time.monotonic() >= asked + AGAIN_SECONDS:
+            text = self._registry.schema(schema_id) if schema_id < 2**31 else None
+            self._texts[schema_id] = text, time.monotonic()
+        if text is None:
             msg = f"the registry has no Avro schema of id {schema_id}"
             raise ValueError(msg)
         return text

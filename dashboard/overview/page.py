@@ -149,7 +149,10 @@ def _delay(polls: Sequence[Poll], offsets: Mapping[str, int], now: datetime) -> 
 def _show_verified(found: Verified | None, queries: int, now: datetime) -> None:
     if found is None:
         st.badge(
-            "Not verified yet", icon=":material/help:", color="gray", help="`streamgauge verify` recounts every table from its source."
+            "Not verified yet",
+            icon=":material/help:",
+            color="gray",
+            help="`streamgauge audit` recounts every table from its source all the time, and `streamgauge verify` once.",
         )
         return
     label, colour, icon = _VERIFIED[found.verdict]

@@ -40,12 +40,19 @@ class Demo:
     """Starts the platform and the services, supervises them, shows their figures, and stops them all."""
 
     def __init__(
-        self, settings: Settings, console: Console, *, dashboard: bool, domains: Sequence[Domain] = DOMAINS, opens_page: bool = False
+        self,
+        settings: Settings,
+        console: Console,
+        *,
+        dashboard: bool,
+        audit: bool = False,
+        domains: Sequence[Domain] = DOMAINS,
+        opens_page: bool = False,
     ) -> None:
         self.settings, self.console = settings, console
         self.platform = Platform(settings, say=self._say)
         self.figures = LiveFigures(settings)
-        self.children = children(settings, self.figures, dashboard=dashboard, domains=domains)
+        self.children = children(settings, self.figures, dashboard=dashboard, audit=audit, domains=domains)
         self.upkeep = upkeep(settings, self._say)
         self._opens_page = opens_page and dashboard
         self._began = time.monotonic()

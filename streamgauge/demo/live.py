@@ -10,7 +10,7 @@ from contract.kafka.topic_ends import LATEST, list_offsets
 from contract.process.waiting import REQUEST_SECONDS
 from contract.rows import decoder
 from contract.settings import Settings
-from contract.topics import STREAMING_METRICS, BatchEvent, QueryEvent
+from contract.topics import STREAMING_METRICS, VERDICTS, BatchEvent, QueryEvent
 
 SOURCES = tuple(topic.name for topic in TOPICS if topic.is_source)
 RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)
@@ -36,7 +36,7 @@ class LiveFigures:
         """Reads the new figures."""
         try:
             topics = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
-            wanted = [(name, number) for name in (*SOURCES, *RESULTS) for number in topics.get(name, ())]
+            wanted = [(name, number) for name in (*SOURCES, *RESULTS, VERDICTS.name) for number in topics.get(name, ())]
             # Not Consumer.get_watermark_offsets: it waits for the consumer's own fetch, half a second each time.
             ends = list_offsets(self._admin, wanted, LATEST, REQUEST_SECONDS)
         except (KafkaException, TimeoutError):

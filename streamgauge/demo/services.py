@@ -11,6 +11,7 @@ from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.process.waiting import FINISH_SECONDS
 from contract.settings import Settings
+from contract.topics import VERDICTS
 from dashboard.server import dashboard_url
 from streamgauge.demo.live import RESULTS, LiveFigures
 from streamgauge.platform.listening import accepts_connections, refuse_a_taken_port
@@ -24,8 +25,12 @@ STOP_SECONDS = FINISH_SECONDS + 15
 """How long a command may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
 COMMAND = (sys.executable, "-P", "-m", "streamgauge.cli")
 """-P: not from a package of the same name in the folder that one stands in."""
-NOT_THEIRS = {"STREAMGAUGE_DATABASE_URL": "", "ALERT_WEBHOOK_URL": ""}
-"""Secrets that only the pipeline and the upkeep need."""
+NO_WEBHOOK = {"ALERT_WEBHOOK_URL": ""}
+"""A secret that only the pipeline and the upkeep need."""
+NOT_THEIRS = NO_WEBHOOK | {"STREAMGAUGE_DATABASE_URL": ""}
+"""That, and one that the audit needs, too."""
+FEW_ARENAS = {"MALLOC_ARENA_MAX": "2"}
+"""Of the C library's allocator. With one for each thread, the audit takes 100 MB more."""
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
 
@@ -81,8 +86,10 @@ class Child:
         return sum(self.figures.ends[topic] for topic in self.writes)
 
 
-def children(settings: Settings, figures: LiveFigures, *, dashboard: bool, domains: Sequence[Domain] = DOMAINS) -> list[Child]:
-    """The pipeline, a producer for each of `domains` with a few faults of each kind, and the dashboard."""
+def children(
+    settings: Settings, figures: LiveFigures, *, dashboard: bool, audit: bool = False, domains: Sequence[Domain] = DOMAINS
+) -> list[Child]:
+    """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit and the dashboard."""
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     # The demo may have chosen other ports than the environment names.
@@ -93,6 +100,17 @@ def children(settings: Settings, figures: LiveFigures, *, dashboard: bool, domai
         starts: Start = "after Kafka" if domain is domains[0] else "after the first row"
         command, topics = ["produce", domain.name, *domain.demo, *FAULTS], [topic.name for topic in domain.sources]
         chosen.append(child(f"produce-{domain.name}", command, "sends events", environment=own | NOT_THEIRS, writes=topics, starts=starts))
+    if audit:
+        chosen.append(
+            child(
+                "audit",
+                ["audit"],
+                "verifies every table",
+                environment=own | NO_WEBHOOK | FEW_ARENAS,
+                writes=[VERDICTS.name],
+                starts="after the first row",
+            )
+        )
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
         chosen.append(child(DASHBOARD, ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))

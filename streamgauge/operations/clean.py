@@ -19,6 +19,7 @@ OURS = {
     "checkpoints": "the checkpoints of the queries",
     "lake": "tables of files",
     "database": "the embedded database of result tables",
+    "audit": "what the continuous audit knows",
     "logs": "logs",
     "producers": "the position in the live stream",
     "tmp": "temporary files",

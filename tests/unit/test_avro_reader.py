@@ -1,10 +1,12 @@
 """Avro in the wire format: bytes in, what they say or the reason why they cannot be read out."""
 
+from types import SimpleNamespace
+
 import pytest
 from schema_server import schemas_served
 
 from audit.avro_values import AvroReader as AuditReader
-from contract.registry.avro_reader import AvroReader
+from contract.registry.avro_reader import AGAIN_SECONDS, AvroReader
 from contract.registry.client import SchemaRegistry
 from contract.registry.nesting import MOST_LEVELS
 from contract.registry.server import RegistryServer
@@ -44,6 +46,18 @@ def test_the_registry_is_asked_once_for_each_schema(registry):
         with pytest.raises(ValueError, match="99"):
             reader.read(PREFIX + b"\x63")
     assert len(registry.asked) == 2, registry.asked
+
+
+def test_a_schema_that_is_registered_later_is_found_then(registry, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("contract.registry.avro_reader.time", SimpleNamespace(monotonic=lambda: now[0]))
+    reader, schemas = AvroReader(registry), dict(SCHEMAS)
+    monkeypatch.setattr(registry, "schema", schemas.get)
+    with pytest.raises(ValueError, match="no Avro schema of id 11"):
+        reader.read(PREFIX + b"\x0b\x02a")
+    schemas[11] = SCHEMAS[7]
+    now[0] = AGAIN_SECONDS
+    assert reader.read(PREFIX + b"\x0b\x02a").data == {"text": "a"}
 
 
 def test_a_value_may_nest_as_deep_as_the_pipeline_reads(registry):

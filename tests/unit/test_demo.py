@@ -23,15 +23,18 @@ def test_a_second_demo_of_a_home_is_refused(tmp_path):
         Demo(settings, Console(file=io.StringIO()), dashboard=False).run()
 
 
-def test_only_the_pipeline_is_given_the_addresses_with_passwords(tmp_path):
+def test_only_those_that_use_them_are_given_the_addresses_with_passwords(tmp_path):
     secrets = {"alert_webhook_url": "http://127.0.0.1:9/a-secret", "database_url": "postgresql://me:a-secret@127.0.0.1:9/results"}
     settings = replace(settings_on_free_ports(tmp_path), **secrets)
-    hidden = {
-        child.name
-        for child in children(settings, LiveFigures(settings), dashboard=True)
-        if child.environment.get(WEBHOOK) == child.environment.get(DATABASE) == ""
-    }
-    assert hidden == {"produce-nest", "produce-taxi", "produce-wikimedia", "dashboard"}
+    started = children(settings, LiveFigures(settings), dashboard=True, audit=True)
+    assert {child.name for child in started if child.environment[WEBHOOK]} == {"pipeline"}
+    assert {child.name for child in started if child.environment[DATABASE]} == {"pipeline", "audit"}
+
+
+def test_the_audit_and_the_dashboard_can_be_left_out(tmp_path):
+    settings = settings_on_free_ports(tmp_path)
+    started = children(settings, LiveFigures(settings), dashboard=False)
+    assert {child.name for child in started} == {"pipeline", "produce-nest", "produce-taxi", "produce-wikimedia"}
 
 
 def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_path):

@@ -11,7 +11,8 @@ from auditing import STATS, Kafka, seen
 from rich.console import Console
 from typer.testing import CliRunner
 
-from audit.commands import placed, places_in, table_named
+from audit.catalog import placed, places_in
+from audit.commands import table_named
 from audit.show_why import as_json, show
 from audit.time_range import ms_of
 from audit.why import SeveralRows, why

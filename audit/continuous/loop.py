@@ -1,0 +1,220 @@
+"""The continuous audit: looks at each result again and again, tells what is found, and takes no more than its part of a core.
+
+Recounting all records each time, as `verify` does, costs more the longer the history is, and so does a recount of the last hours when windows are
+long. So each look reads only new records, and counts only what they can still change; what is final is compared once, and again when its topic gets
+a record of it. What cannot be checked that way (tables of ingested topics and of the database, files as sources, real-time mode) is verified as a
+whole, and the longer that takes, the less often.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import duckdb
+import orjson
+
+from audit.archive import Archive
+from audit.audited import Table
+from audit.catalog import Audited, audited, placed, places_in
+from audit.continuous.archives import ArchiveWatch
+from audit.continuous.letters import LettersWatch
+from audit.continuous.recent import RecentRecords
+from audit.continuous.store import MEMORY_LIMIT, Store
+from audit.continuous.tables import TableWatch
+from audit.letters import DeadLetters
+from audit.records import RecordReader
+from audit.show import as_json
+from audit.verdict import Verdict, merged
+from audit.verdict_topic import write_verdicts
+from audit.verification import verify
+from contract.checkpoints.contents import FILES, Checkpoint
+from contract.checkpoints.names import REAL_TIME, CheckpointPlace
+from contract.errors import StreamgaugeError, Unavailable
+from contract.kafka.errors import TopicMissing
+from contract.kafka.tombstones import write_rows
+from contract.process.waiting import Say
+from contract.settings import Settings
+from contract.text import utc_text
+from contract.topics import ALERTS
+
+CORES = 0.08
+"""The part of a core that all looks may take."""
+ROUND_SECONDS = 10
+"""A result is looked at no more often, and the verdicts are written so often."""
+AGAIN_SECONDS = 3
+"""What is not right is told when it is so at two looks: at one, Kafka may have compacted away a record because of a newer one."""
+_WATCHES: Mapping[type, Callable[..., "TableWatch | LettersWatch | ArchiveWatch"]] = {
+    Table: TableWatch,
+    DeadLetters: LettersWatch,
+    Archive: ArchiveWatch,
+}
+
+
+@dataclass
+class Result:
+    """A result, and when it is looked at next. at: of the last look."""
+
+    query: str
+    sink: str
+    place: CheckpointPlace
+    look: Callable[[], Verdict]
+    due: float = 0
+    verdict: Verdict | None = None
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    is_in_doubt: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+        return re.sub(r"\W", "_", f"{self.place.name} {self.sink}")
+
+
+class Audit:
+    """All results that are there. say: called with a line for each change."""
+
+    def __init__(self, settings: Settings, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings, self._say, self._clock = settings, say, clock
+        self._store, self._reader = Store(settings), RecordReader(settings)
+        self._records = RecentRecords(self._reader)
+        self._places: list[CheckpointPlace] = []
+        self._results: dict[tuple[str, str], Result] = {}
+        self._round_due = 0.0
+        self._troubles: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Closes the file, in which is what was found, and the consumer."""
+        self._reader.close()
+        self._store.close()
+
+    def step(self) -> None:
+        """Does what is due. A Kafka that does not answer, and a topic that is not there yet, are told once, and waited for."""
+        if self._clock() >= self._round_due:
+            self._round_due = self._clock() + ROUND_SECONDS
+            with self._waiting("verdicts"):
+                self._find()
+                self._tell()
+        for one in sorted(self._results.values(), key=lambda one: one.due):
+            if self._clock() >= one.due:
+                with self._waiting(one.name):
+                    self._look(one)
+
+    @contextmanager
+    def _waiting(self, name: str) -> Iterator[None]:
+        """Tells an error that may pass, once for all that have it. name: of what is done."""
+        try:
+            yield
+        except StreamgaugeError as error:
+            what = error.server if isinstance(error, Unavailable) else str(error)
+            if what not in self._troubles.values():
+                self._say(f"waiting: {error}")
+            self._troubles[name] = what
+            if isinstance(error, Unavailable):
+                for one in self._results.values():
+                    one.due = max(one.due, self._clock() + ROUND_SECONDS)
+        else:
+            self._troubles.pop(name, None)
+
+    @property
+    def line(self) -> str:
+        """How right the results are, and as of when."""
+        known = [one for one in self._results.values() if one.verdict]
+        if not known:
+            return "nothing is verified yet"
+        wrong = sorted({one.query for one in known if one.verdict and one.verdict.verdict != "right"})
+        seconds = (datetime.now(UTC) - min(one.at for one in known)).total_seconds()
+        what = ", ".join(f"{one.query} {one.verdict.verdict}" for one in known if one.verdict and one.query in wrong)
+        return f"{what or f'right: {len(known)} results'}, {seconds:.0f} s ago"
+
+    def _find(self) -> None:
+        """Adds the results of queries that have begun, and drops those of which the checkpoint is gone."""
+        if (places := places_in(self._settings)) == self._places:
+            return
+        there = {}
+        for one in audited(self._settings):
+            if (place := placed(one, places, self._settings)) is None:
+                continue
+            known = self._results.get((one.query, one.sink))
+            there[one.query, one.sink] = known if known is not None and known.place == place else self._result(one, place)
+        self._places, self._results = places, there
+
+    def _result(self, one: Audited, place: CheckpointPlace) -> Result:
+        found = Result(one.query, one.sink, place, lambda: verify([(one, place)], self._settings)[0])
+        if place.name.mode != REAL_TIME and not _reads_files(place) and type(one) in _WATCHES:
+            found.look = _WATCHES[type(one)](one, found.name, place, self._store, self._records, self._settings).look
+        return found
+
+    def _look(self, one: Result) -> None:
+        began, at = time.process_time(), datetime.now(UTC)
+        one.due = self._clock() + ROUND_SECONDS
+        try:
+            with self._store.transaction():
+                verdict = one.look()
+        except (Unavailable, TopicMissing):
+            raise
+        except duckdb.OutOfMemoryException:
+            verdict = Verdict(one.query, one.sink, problem=f"it takes more than {MEMORY_LIMIT}; run `streamgauge verify {one.query}`")
+        except StreamgaugeError as error:
+            verdict = Verdict(one.query, one.sink, problem=str(error))
+        spent = time.process_time() - began
+        pause = 0 if one.verdict is None else spent * len(self._results) / CORES  # the first look reads what the others need not
+        one.due = self._clock() + max(ROUND_SECONDS, pause)
+        before = "right" if one.verdict is None else one.verdict.verdict
+        if verdict.verdict not in {"right", before} and not one.is_in_doubt:
+            one.is_in_doubt, one.due = True, self._clock() + AGAIN_SECONDS
+            return
+        one.is_in_doubt, one.verdict, one.at = False, verdict, at
+
+    def _tell(self) -> None:
+        """Writes the verdicts, and an alert for each query that has become wrong, or right again."""
+        verdicts = {query: merged(found) for query, found in self._by_query()}
+        if not verdicts:
+            return
+        write_verdicts(self._settings, [*verdicts.values()], {query: self._at(query) for query in verdicts})
+        told = self._store.state("told")
+        words, alerted = (dict[str, str](), set[str]()) if told is None else told
+        now = words | {query: verdict.verdict for query, verdict in verdicts.items()}
+        wrong = {query for query, word in now.items() if word == "wrong" or (query in alerted and word == "not checked")}
+        for query in [query for query in verdicts if words.get(query) != now[query]]:
+            self._say(f"{query}: {now[query]}{f': {what}' if (what := summary(verdicts[query])) else ''}")
+        for query in (wrong ^ alerted) & verdicts.keys():
+            alert(self._settings, verdicts[query])
+        if (now, wrong) != (words, alerted):
+            self._store.keep("told", (now, wrong))
+
+    def _by_query(self) -> Iterator[tuple[str, list[Verdict]]]:
+        for query in dict.fromkeys(one.query for one in self._results.values()):
+            found = [one.verdict for one in self._results.values() if one.query == query]
+            if (whole := [verdict for verdict in found if verdict is not None]) and len(whole) == len(found):
+                yield query, whole
+
+    def _at(self, query: str) -> datetime:
+        return min(one.at for one in self._results.values() if one.query == query)
+
+
+def summary(verdict: Verdict) -> str:
+    """What is wrong, in one line."""
+    rows = verdict.rows
+    counts = f"{rows.wrong:,} of {rows.by_kind['compared']:,} rows of {verdict.sink} are wrong" if rows.wrong else ""
+    return "; ".join([*([counts] if counts else []), *verdict.faults, *([] if verdict.problem is None else [verdict.problem])])
+
+
+def alert(settings: Settings, verdict: Verdict) -> None:
+    """Writes an alert on a query that is wrong, or right again. Raises StreamgaugeError when Kafka does not take it."""
+    is_wrong = verdict.verdict == "wrong"
+    row = {
+        "time": utc_text(datetime.now(UTC)),
+        "level": "error" if is_wrong else "resolved",
+        "query": verdict.query,
+        "what": summary(verdict) if is_wrong else f"{verdict.sink} is right again",
+        "detail": as_json([verdict]) if is_wrong else "",
+    }
+    write_rows(settings.kafka, ALERTS.name, {verdict.query.encode(): orjson.dumps(row)})
+
+
+def _reads_files(place: CheckpointPlace) -> bool:
+    checkpoint = Checkpoint(place.folder)
+    batch = checkpoint.batch(planned[-1]) if (planned := checkpoint.planned) else None
+    return batch is not None and FILES in batch.ends

@@ -1,0 +1,114 @@
+"""The file in which the continuous audit keeps what it knows. Each look at a result is one transaction, so the file tells of whole looks."""
+
+import hashlib
+import pickle
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from filelock import FileLock, Timeout
+
+import audit
+import contract
+from audit.archive import Origin
+from audit.recount import Recount, opened
+from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.storage.data_files import data_file
+from contract.storage.temporary import temporary_folder
+
+MEMORY_LIMIT = "100MB"
+_STATES = "states"
+_ORIGIN = pa.schema({"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()})
+
+
+class Store:
+    """The file of STREAMGAUGE_HOME. It is made anew when it is damaged, or of other rules: other code, static tables or settings.
+
+    Use it from one thread.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.file = settings.home.absolute() / "audit" / "audit.duckdb"
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(self.file.with_name("lock"))
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            msg = f"an audit already runs in {settings.home}: one is enough; stop that one, or choose another STREAMGAUGE_HOME"
+            raise StreamgaugeError(msg) from error
+        self.database = self._opened(rules(settings), temporary_folder(settings.home))
+        self.recount = Recount(self.database)
+        if not isinstance(settings.lake, Path):
+            self.database.register_filesystem(settings.lake.fs)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.database.close()
+        self._lock.release()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keeps all that is done in it, or after an error nothing."""
+        self.database.begin()
+        try:
+            yield
+        except BaseException:
+            self.database.rollback()
+            raise
+        self.database.commit()
+
+    def state(self, name: str) -> Any:  # noqa: ANN401 - what was kept
+        """What was kept under that name; None if nothing was."""
+        found = self.database.execute(f"SELECT content FROM {_STATES} WHERE name = ?", [name]).fetchall()
+        return pickle.loads(found[0][0]) if found else None  # noqa: S301 - this program wrote it
+
+    def keep(self, name: str, state: object) -> None:
+        """Keeps something under that name."""
+        self.database.execute(f"DELETE FROM {_STATES} WHERE name = ?", [name])
+        self.database.execute(f"INSERT INTO {_STATES} VALUES (?, ?)", [name, pickle.dumps(state)])
+
+    def forget(self, table: str, records: Collection[Origin]) -> None:
+        """Deletes the rows of these records."""
+        if records:
+            self.register("done", _ORIGIN, *zip(*records, strict=True))
+            same = " AND ".join(f'{table}."{name}" = done."{name}"' for name in _ORIGIN.names)
+            self.database.execute(f"DELETE FROM {table} USING done WHERE {same}")
+
+    def register(self, name: str, schema: pa.Schema, *columns: object) -> None:
+        """Makes columns a table of the database, until the next one of that name."""
+        self.database.register(name, pa.table(list(columns), schema=schema))
+
+    def _opened(self, wanted: str, spill: Path) -> duckdb.DuckDBPyConnection:
+        for _ in range(2):
+            try:
+                database = opened(spill, self.file, MEMORY_LIMIT)
+                database.execute("SET threads = 1")
+                database.execute(f"CREATE TABLE IF NOT EXISTS {_STATES} (name VARCHAR, content BLOB)")
+                found = dict(database.execute(f"SELECT name, content FROM {_STATES}").fetchall())
+                if not found:
+                    database.execute(f"INSERT INTO {_STATES} VALUES ('rules', ?)", [wanted.encode()])
+                if not found or found.get("rules") == wanted.encode():
+                    return database
+                database.close()
+            except duckdb.Error:
+                pass
+            for path in (self.file, self.file.with_name(f"{self.file.name}.wal")):
+                path.unlink(missing_ok=True)
+        msg = f"{self.file} cannot be written; see that the disk has space, or delete it"
+        raise StreamgaugeError(msg)
+
+
+def rules(settings: Settings) -> str:
+    """What decides what a result must be: the code, the static tables and the settings, as a hash."""
+    found = hashlib.sha256(duckdb.__version__.encode())
+    for package in (audit, contract):
+        for path in sorted(path for path in Path(package.__file__ or "").parent.rglob("*") if path.suffix in {".py", ".sql"}):
+            found.update(path.read_bytes())
+    for path in sorted(data_file("device_locations.csv").parent.glob("*.csv")):
+        found.update(path.read_bytes())
+    found.update(repr(sorted(settings.environment().items())).encode())
+    return found.hexdigest()

@@ -1,0 +1,386 @@
+"""The continuous audit: after any step of a history, it finds what a recount of all records finds; what is wrong is told once, and taken back."""
+
+import json
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+from auditing import Kafka
+from pyarrow import parquet
+
+from audit.catalog import audited, placed, places_in
+from audit.checkpoints import stretches
+from audit.continuous.loop import Audit
+from audit.letters import DeadLetters
+from audit.records import records_between
+from audit.recount import Recount
+from audit.result_topic import ends_of
+from audit.verification import verify
+from contract.checkpoints.contents import Batch
+from contract.errors import StreamgaugeError
+from contract.kafka.result_table import read_to_end
+from contract.topics import ALERTS, DEAD_LETTERS, VERDICTS
+
+START_MS = 1_767_261_600_000
+MINUTE_MS = 60_000
+SOURCE = "nest-logs"
+STATS, STATUS, LETTERS = "nest-camera-stats", "nest-camera-status", "nest-dead-letters"
+MODES = {STATS: "update", STATUS: "update", LETTERS: "append"}
+TOPICS = (STATS, STATUS, "nest-camera-alerts", SOURCE, DEAD_LETTERS.name, VERDICTS.name, ALERTS.name)
+STEPS = 14
+
+
+@dataclass
+class Clock:
+    """Time that passes when it is told to."""
+
+    seconds: float = 0
+
+    def __call__(self):
+        return self.seconds
+
+
+@dataclass
+class Pipeline:
+    """Queries that write what they must, as the audit has it, of batches that the test plans; and errors of each kind when they are asked for."""
+
+    broker: Kafka
+    rng: random.Random
+    now_ms: int = START_MS
+    ends: int = 0
+    watermarks: dict = field(default_factory=lambda: defaultdict(list))
+    batches: dict = field(default_factory=lambda: defaultdict(list))
+    committed: dict = field(default_factory=lambda: dict.fromkeys(MODES, -1))
+    written: dict = field(default_factory=lambda: defaultdict(dict))
+    recount: Recount = field(default_factory=Recount)
+
+    def __post_init__(self):
+        self.results = [one for one in audited(self.broker.settings) if one.query in MODES]
+
+    def produce(self, number):
+        """Records: sightings, some late or twice, cameras that are offline, and some that nobody can read."""
+        begin, values = self.ends, []
+        for _ in range(number):
+            self.now_ms += self.rng.choice([0, 1000, MINUTE_MS, 9 * MINUTE_MS, 25 * MINUTE_MS])
+            at_ms = self.now_ms - self.rng.choice([0, 0, 0, MINUTE_MS, 15 * MINUTE_MS, 90 * MINUTE_MS])
+            camera = {"is_online": self.rng.random() < 0.8}
+            if self.rng.random() < 0.8:
+                time = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+                camera["last_event"] = {"has_person": True, "start_time": time}
+            value = orjson.dumps({"devices": {"cameras": {self.rng.choice("abc"): camera}}})
+            values = [*values, value, value] if self.rng.random() < 0.2 else [*values, value]
+            values += [b"broken"] if self.rng.random() < 0.1 else []
+            for one in values:
+                self.broker.write(SOURCE, one, timestamp_ms=self.now_ms)
+            self.ends += len(values)
+            values = []
+        records = records_between(self.broker.settings, {(SOURCE, 0): begin}, {(SOURCE, 0): self.ends})
+        self.recount.load([one.facts for one in self.results], records)
+
+    def plan(self, query):
+        """Plans a batch of all records, or of some, by the watermark of the records before it."""
+        before = self.batches[query][-1] if self.batches[query] else Batch(-1, {(SOURCE, 0): 0}, 0)
+        end = self.rng.randrange(before.ends[SOURCE, 0], self.ends + 1)
+        newest_ms = self.newest_ms(query, before.ends[SOURCE, 0])
+        watermark_ms = max(before.watermark_ms, newest_ms - 10 * MINUTE_MS, 0) if query in {STATS, STATUS} else 0
+        self.batches[query].append(Batch(before.number + 1, {(SOURCE, 0): end}, watermark_ms))
+        self.broker.plan(query, MODES[query], before.number + 1, end, watermark_ms)
+
+    def newest_ms(self, query, end):
+        """The newest event time before that offset, which moves the watermark."""
+        table = next(one for one in self.results if one.query == query)
+        if isinstance(table, DeadLetters):
+            return 0
+        sql = f'SELECT epoch_ms(CAST(max({table.event_time}) AS TIMESTAMP)) FROM {table.facts.name} WHERE "offset" < {end}'
+        return self.recount.database.execute(sql).fetchall()[0][0] or 0
+
+    def write(self, query, part=1.0):
+        """Writes the rows of the last planned batch, or some of them."""
+        *_, last = self.batches[query]
+        for table in (one for one in self.results if one.query == query):
+            if isinstance(table, DeadLetters):
+                self.write_letters(table, last.ends[SOURCE, 0], part)
+                continue
+            recount = self.recount
+            recount.judge(table, stretches({(SOURCE, 0): 0}, self.batches[query], last.number), 0)
+            rows = {key: of[-1] for key, of in recount.written(table, last.watermark_ms).items()}
+            own = self.written[table.topic.name]
+            for key in rows.keys() | own.keys():
+                if rows.get(key) != own.get(key) and self.rng.random() < part:
+                    self.put(table.topic.name, key, rows.get(key))
+
+    def put(self, topic, key, row):
+        self.broker.write(topic, None if row is None else orjson.dumps(row), key=key)
+        self.written[topic][key] = row
+
+    def write_letters(self, letters, end, part):
+        sql = f'SELECT topic, partition, "offset", "timestamp", reasons FROM {letters.facts.name} WHERE "offset" < {end}'
+        for topic, partition, offset, time, reasons in self.recount.database.execute(sql).fetchall():
+            key = json.dumps({"offset": offset, "partition": partition, "topic": topic}, separators=(",", ":")).encode()
+            if key not in self.written[LETTERS] and self.rng.random() < part:
+                headers = {"topic": topic, "partition": str(partition), "offset": str(offset), "timestamp": time, "reason": reasons[0]}
+                pairs = [(name, text.encode()) for name, text in headers.items()]
+                self.broker.write(DEAD_LETTERS.name, b"broken", key=key, headers=pairs, timestamp_ms=self.now_ms)
+                self.written[LETTERS][key] = True
+
+    def advance(self, query):
+        """A step of the query: it plans a batch, writes a part of it, or all and commits it."""
+        planned = self.batches[query][-1].number if self.batches[query] else -1
+        if planned == self.committed[query]:
+            self.plan(query)
+            self.write(query, part=self.rng.choice([0, 0.5]))
+        else:
+            self.write(query)
+            self.broker.commit(query, MODES[query], planned)
+            self.committed[query] = planned
+
+    def damage(self):
+        """Makes a row of a table wrong, deletes it, or adds one. `write` of the next batch mends what differs."""
+        topic = self.rng.choice([STATS, STATUS])
+        if (own := self.written[topic]) and (keys := sorted(key for key, row in own.items() if row)):
+            key = self.rng.choice(keys)
+            kind = self.rng.choice(["deleted", "changed", "added"])
+            if kind == "added":
+                key = key.replace(b"unknown", b"94301").replace(b'"a"', b'"z"').replace(b'"b"', b'"z"').replace(b'"c"', b'"z"')
+            row = None if kind == "deleted" else {**own[self.rng.choice(keys)], **({"count": 99} if topic == STATS else {"state": "gone"})}
+            self.put(topic, key, row)
+
+
+@pytest.fixture
+def broker(tmp_path):
+    return Kafka(tmp_path, TOPICS)
+
+
+def audited_here(settings):
+    """The results of all queries that have run, each with the checkpoint of its query."""
+    places = places_in(settings)
+    return [(one, place) for one in audited(settings) if (place := placed(one, places, settings))]
+
+
+def looks(audit):
+    """What each check finds at one look."""
+    audit._find()
+    found = {}
+    for one in audit._results.values():
+        with audit._store.transaction():
+            found[one.query, one.sink] = one.look()
+    return found
+
+
+def told(verdict):
+    """What two ways to find a verdict must agree on."""
+    shown = [(one.kind, one.where, one.expected, one.found) for one in verdict.differences]
+    return verdict.verdict, verdict.batch, verdict.records, verdict.rows, shown, verdict.faults, verdict.problem
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_after_each_step_the_audit_finds_what_a_recount_of_all_records_finds(broker, seed):
+    pipeline = Pipeline(broker, random.Random(seed))
+    audit, kinds = Audit(broker.settings, print), set()
+    for step in range(STEPS):
+        pipeline.produce(pipeline.rng.randrange(6))
+        for query in MODES:
+            for _ in range(pipeline.rng.randrange(3)):
+                pipeline.advance(query)
+        if pipeline.rng.random() < 0.4:
+            pipeline.damage()
+        if pipeline.rng.random() < 0.2:  # as after a kill: nothing is in memory
+            audit.close()
+            audit = Audit(broker.settings, print)
+        results = audited_here(broker.settings)
+        whole = {(one.query, one.sink): found for (one, _), found in zip(results, verify(results, broker.settings), strict=True)}
+        ours = looks(audit)
+        for which, verdict in whole.items():
+            assert told(ours[which]) == told(verdict), f"step {step}, {which}"
+            kinds |= {kind for kind, number in verdict.rows.by_kind.items() if number}
+    audit.close()
+    assert {"compared", "equal"} < kinds, "there were no errors to find"
+
+
+class Watched:
+    """An audit of the table of sightings, with the records that a correct pipeline has counted."""
+
+    def __init__(self, broker):
+        self.broker, self.clock, self.lines = broker, Clock(), []
+        self.pipeline = Pipeline(broker, random.Random(1))
+        self.pipeline.produce(20)
+        self.run()
+        self.start()
+
+    def start(self):
+        self.audit = Audit(self.broker.settings, self.lines.append, self.clock)
+
+    def run(self):
+        """A batch of all records, which is committed."""
+        while self.pipeline.committed[STATS] < 0 or self.pipeline.batches[STATS][-1].ends[SOURCE, 0] < self.pipeline.ends:
+            self.pipeline.advance(STATS)
+        while self.pipeline.batches[STATS][-1].number > self.pipeline.committed[STATS]:
+            self.pipeline.advance(STATS)
+
+    def wait(self, seconds=30):
+        for _ in range(seconds):
+            self.clock.seconds += 1
+            self.audit.step()
+
+    def rows(self, topic):
+        return read_to_end(self.broker.settings.kafka, topic.name).rows()
+
+    @property
+    def alerts(self):
+        records = records_between(self.broker.settings, {(ALERTS.name, n): 0 for n in range(4)}, ends_of(ALERTS, self.broker.settings))
+        found = [orjson.loads(value) for table in records for value in table["value"].to_pylist()]
+        return [(one["query"], one["level"]) for one in sorted(found, key=lambda one: one["time"])]
+
+
+@pytest.fixture
+def watched(broker):
+    found = Watched(broker)
+    yield found
+    found.audit.close()
+
+
+def test_a_wrong_row_is_told_once_within_thirty_seconds_and_taken_back_when_it_is_mended(watched):
+    watched.wait()
+    assert (watched.alerts, [row["verdict"] for row in watched.rows(VERDICTS)]) == ([], ["right"])
+    key, row = next((key, row) for key, row in watched.pipeline.written[STATS].items() if row)
+    watched.pipeline.put(STATS, key, {**row, "count": row["count"] + 1})
+    watched.wait(30)
+    assert watched.alerts == [(STATS, "error")]
+    assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["wrong"]
+    watched.audit.close()
+    watched.start()
+    watched.wait(60)
+    assert watched.alerts == [(STATS, "error")], "after a restart it is told again"
+    watched.pipeline.put(STATS, key, row)
+    watched.wait(30)
+    assert watched.alerts == [(STATS, "error"), (STATS, "resolved")]
+    assert [line.split(": ")[:2] for line in watched.lines] == [[STATS, "right"], [STATS, "wrong"], [STATS, "right"]]
+
+
+def test_a_verdict_stands_until_the_query_or_its_topic_has_moved(watched):
+    watched.wait()
+    (result,) = watched.audit._results.values()
+    first = result.look()
+    assert result.look() is first
+    key, row = next((key, row) for key, row in watched.pipeline.written[STATS].items() if row)
+    watched.pipeline.put(STATS, key, {**row, "count": 99})
+    second = result.look()
+    assert (first.verdict, second.verdict) == ("right", "wrong")
+    watched.pipeline.produce(1)
+    watched.pipeline.plan(STATS)
+    assert result.look() is not second, "a batch is planned"
+
+
+def test_after_a_reset_it_recounts_from_the_start(watched):
+    watched.wait()
+    before = dict(watched.pipeline.written[STATS])
+    for path in watched.broker.checkpoint(STATS, "update").rglob("*/*"):
+        path.unlink() if path.parent.name in {"offsets", "commits"} else None
+    (watched.broker.checkpoint(STATS, "update") / "metadata").write_text('{"id":"of another query"}')
+    watched.pipeline.batches[STATS] = [Batch(0, {(SOURCE, 0): watched.pipeline.ends}, 0)]  # none of its records is late
+    watched.broker.plan(STATS, "update", 0, watched.pipeline.ends)
+    watched.pipeline.write(STATS)
+    watched.broker.commit(STATS, "update", 0)
+    assert watched.pipeline.written[STATS] != before, "no record was late before"
+    watched.wait()
+    rows = sum(row is not None for row in watched.pipeline.written[STATS].values())
+    assert [(row["verdict"], row["batch"], row["rows"]["equal"]) for row in watched.rows(VERDICTS)] == [("right", 0, rows)]
+
+
+def test_a_damaged_file_and_one_of_other_rules_are_made_anew(watched):
+    watched.wait()
+    for content in (b"rubbish", None):
+        watched.audit.close()
+        file = watched.broker.settings.home / "audit" / "audit.duckdb"
+        if content:
+            file.write_bytes(content)
+        else:
+            watched.broker.settings = replace(watched.broker.settings, future="20 minutes")
+        watched.start()
+        assert watched.audit._store.state("told") is None
+        watched.wait()
+        assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"]
+
+
+def test_a_second_audit_of_a_home_is_refused(watched):
+    with pytest.raises(StreamgaugeError, match="an audit already runs in"):
+        watched.start()
+
+
+def test_a_topic_that_is_not_there_is_told_once_and_waited_for(tmp_path):
+    broker = Kafka(tmp_path, (SOURCE, VERDICTS.name))
+    broker.plan(STATS, "update", 0, 0)
+    clock, lines = Clock(), []
+    audit = Audit(broker.settings, lines.append, clock)
+    for _ in range(30):
+        clock.seconds += 1
+        audit.step()
+    audit.close()
+    assert [line[:8] for line in lines] == ["waiting:"], lines
+
+
+class ArchivePipeline:
+    """The query of an archive: a file for each batch."""
+
+    def __init__(self, broker):
+        self.broker, self.number, self.end = broker, -1, 0
+        (self.archive,) = [one for one in audited(broker.settings) if one.query == "nest-archive"]
+        self.folder = broker.settings.lake / "nest" / "cameras"
+        (self.folder / "_spark_metadata").mkdir(parents=True)
+
+    def plan(self, number):
+        """Plans a batch of so many records."""
+        values = [orjson.dumps({"devices": {"cameras": {"a": {"name": str(self.end + one)}}}}) for one in range(number)]
+        self.broker.write(SOURCE, *values, timestamp_ms=START_MS)
+        self.number, self.end = self.number + 1, self.end + number
+        self.broker.plan("nest-archive", "append", self.number, self.end)
+
+    def write(self, number, *, without=0):
+        """Writes the file of the planned batch, which has so many records, and its line in the log."""
+        recount, rows = Recount(), self.archive.facts
+        recount.load([rows], records_between(self.broker.settings, {(SOURCE, 0): self.end - number + without}, {(SOURCE, 0): self.end}))
+        file = self.folder / f"date=2026-01-01/part-{self.number}.parquet"
+        file.parent.mkdir(exist_ok=True)
+        parquet.write_table(recount.database.sql(f"FROM {rows.name}").to_arrow_table().drop_columns(["date"]), file)
+        (self.folder / "_spark_metadata" / str(self.number)).write_text(f"v1\n{json.dumps({'path': file.as_uri(), 'action': 'add'})}")
+        return file
+
+    def commit(self):
+        self.broker.commit("nest-archive", "append", self.number)
+
+
+def test_of_an_archive_it_finds_what_a_recount_of_all_records_finds(broker):
+    pipeline, audit, counts = ArchivePipeline(broker), Audit(broker.settings, print), []
+
+    def compare():
+        (result,) = audited_here(broker.settings)
+        (whole,) = verify([result], broker.settings)
+        (ours,) = looks(audit).values()
+        assert told(ours) == told(whole)
+        counts.append((ours.rows.equal, ours.rows.missing, len(ours.faults)))
+
+    pipeline.plan(3)
+    compare()
+    first = pipeline.write(3)
+    compare()
+    pipeline.commit()
+    compare()
+    pipeline.plan(2)
+    pipeline.write(2, without=1)
+    compare()
+    pipeline.commit()
+    compare()
+    pipeline.plan(1)
+    pipeline.write(1)
+    pipeline.commit()
+    compare()
+    content = first.read_bytes()
+    first.write_bytes(content[:-10])
+    compare()
+    first.write_bytes(content)
+    compare()
+    audit.close()
+    assert counts == [(0, 0, 0), (0, 0, 0), (3, 0, 0), (3, 0, 0), (4, 1, 0), (5, 1, 0), (2, 4, 1), (5, 1, 0)]
