@@ -14,7 +14,7 @@ from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
 from contract.kafka.client_options import client_options
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.errors import is_about_group, no_answer
+from contract.kafka.errors import no_answer
 from contract.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
 from contract.settings import Settings
 
@@ -112,8 +112,6 @@ def records_between(
 def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:
     """Whether the message is a record before the end. Removes its partition from `left` when it has been read."""
     error, which = message.error(), (message.topic() or "", message.partition() or 0)
-    if is_about_group(error):
-        return False
     if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
         msg = f"Kafka has deleted records of {which[0]}-{which[1]} while they were read; verify again"
         raise StreamgaugeError(msg)

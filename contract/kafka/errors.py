@@ -114,14 +114,6 @@ def forbidden(kafka: KafkaCluster, what: str) -> KafkaRefuses:
     return KafkaRefuses(f"Kafka at {kafka} does not allow {who} to {what}; grant the rights that docs/security.md lists")
 
 
-def is_about_group(error: KafkaError | None) -> bool:
-    """Whether Kafka only denied a consumer its group, which it does not use: its partitions are assigned, and it commits nothing.
-
-    librdkafka looks for the group's coordinator nevertheless, and reports this in place of a record.
-    """
-    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-
-
 def java_forbidden(kafka: KafkaCluster, text: str) -> str | None:
     """The error for a missing permission, if `text` of a Java client's exception says so. None otherwise."""
     found = _JAVA_FORBIDDEN.search(text)

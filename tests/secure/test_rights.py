@@ -12,9 +12,10 @@ from running import eventually, one_line_error, streamgauge
 
 from contract.domains import NAMES, TOPICS
 from contract.kafka.cluster import GROUP_PREFIX
+from contract.kafka.consumer import is_about_group
 from contract.kafka.create_topics import create_topics
 from contract.kafka.dead_letters import whole_letter
-from contract.kafka.errors import KafkaRefuses, is_about_group
+from contract.kafka.errors import KafkaRefuses
 from contract.kafka.result_table import TableReader, read_to_end
 from contract.kafka.topic_ends import TopicEnds
 from contract.settings import Settings
@@ -99,7 +100,7 @@ def test_a_consumer_that_may_have_no_group_keeps_reading(secured, allowed):
     other.assign(topic)
     with TableReader(kafka, "nest-camera-stats").opened() as reader:
         reader.read_to_end()
-        eventually(lambda: (message := other.poll(0.1)) is not None and is_about_group(message.error()), "Kafka to deny the group")
+        eventually(lambda: (message := other.poll(0.1)) is not None and is_about_group(message), "Kafka to deny the group")
         write_row(secured, b"a")
         eventually(lambda: reader.poll(0.1), "the row that was written afterwards to be read")
     other.close()
