@@ -65,7 +65,7 @@ def unknown_queries(words, known):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_query_that_a_document_names_exists(document, tmp_path):
     settings = Settings(home=tmp_path, database_url="sqlite:////results.db", delta_archives="all")
-    known = {query.name for query in catalog.known(settings)}
+    known = {query.name for query in catalog.all_queries(settings)}
     assert [query for words in mentions(document.read_text()) for query in unknown_queries(words, known)] == []
 
 
