@@ -104,8 +104,8 @@ class Batch:
 class Stream:
     """A query on records that a test gives it batch by batch, with a checkpoint that outlives each run.
 
-    Each batch is followed by one without records. So what a batch does to the watermark has happened before the next one: its windows are
-    closed, and what is older counts as late. (A stream that never rests drops late rows by the watermark of one batch earlier.)
+    A stream rests after each batch: one without records follows. So what a batch does to the watermark has happened before the next one: its
+    windows are closed, and what is older counts as late. A stream that never rests drops late rows by the watermark of one batch earlier.
     """
 
     def __init__(
@@ -124,16 +124,21 @@ class Stream:
         self._files, self.checkpoint = folder / "records", folder / "checkpoint"
         self._files.mkdir(parents=True)
         self._written, self._next_offsets = 0, Counter[tuple[str, int]]()
+        self._numbers: list[list[int]] = []
         self._table = ResultTable()
 
-    def run(self, *batches: Sequence[Record | Value]) -> list[Batch]:
+    def run(self, *batches: Sequence[Record | Value], rests: bool = True) -> list[Batch]:
         """Starts the query from its checkpoint, lets it take `batches`, and returns what became of each.
 
         A batch is a list of records; one that is only a value is in partition 0. A batch that has to run again, see `lose_last_commit`, comes first.
+        rests: after each batch, or else after the last one only.
         """
-        for batch in batches:
+        for number, batch in enumerate(batches, start=1):
+            self._numbers.append([self._written])
             self._write([record if isinstance(record, Record) else Record(record) for record in batch])
-            self._write([])
+            if rests or number == len(batches):
+                self._numbers[-1].append(self._written)
+                self._write([])
         found: dict[int, list[Row]] = {}
         for start in range(1, STARTS + 1):
             running = self._started(found)
@@ -145,8 +150,8 @@ class Stream:
                 msg = f"Spark's Python processes were too slow to start, {STARTS} times: this machine is too busy; run the test again when it is less so"
                 raise TimeoutError(msg) from failure
         told = {progress["batchId"]: measures(json.loads(progress.json), datetime.now(UTC), {}) for progress in running.recentProgress}
-        first = min(found, default=self._written) // 2
-        return [_batch(number * 2, found, told) for number in range(first, self._written // 2)]
+        first = min(found, default=self._written)
+        return [_batch(numbers, found, told) for numbers in self._numbers if numbers[0] >= first]
 
     def change(self, **changes: Any) -> None:
         """Changes the query; the next run goes on from the same checkpoint."""
@@ -227,13 +232,12 @@ def _failure_of(running: StreamingQuery) -> StreamingQueryException | None:
     return running.exception()
 
 
-def _batch(number: int, found: Mapping[int, list[Row]], told: Mapping[int, Mapping[str, Any]]) -> Batch:
-    """Spark's batch `number`, and the one without records that follows it, as one."""
-    both = (number, number + 1)
-    watermark, operators = told[number + 1]["watermark"], told[number + 1]["state_operators"]
+def _batch(numbers: Sequence[int], found: Mapping[int, list[Row]], told: Mapping[int, Mapping[str, Any]]) -> Batch:
+    """A batch that Spark ran under these numbers, the second of which is that of the rest. The next one begins with the watermark after it."""
+    watermark, operators = told[numbers[0] + 1]["watermark"], told[numbers[-1]]["state_operators"]
     return Batch(
-        rows=[row for one in both for row in found[one]],
-        late=sum(told[one]["rows_dropped_by_watermark"] for one in both),
+        rows=[row for one in numbers for row in found[one]],
+        late=sum(told[one]["rows_dropped_by_watermark"] for one in numbers),
         watermark=datetime.fromisoformat(watermark) if watermark else None,
         timers=next((operator["timers"] for operator in operators), None),
     )
