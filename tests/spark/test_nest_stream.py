@@ -47,6 +47,13 @@ def test_a_sighting_counts_until_the_watermark_reaches_it(stream):
     assert (late.late, late.rows) == (1, []), "10:20 is ten minutes behind the newest event: late, although its hour is open"
 
 
+def test_a_stream_that_never_rests_drops_by_the_watermark_of_the_batch_before(stream):
+    counting = stream(CAMERA_STATS, settings=TEN_MINUTES)
+    first, second, third = counting.run([seen("10:30")], [seen("10:20", "cam-2")], [seen("10:20", "cam-3")], rests=False)
+    assert first.watermark == at("10:20")
+    assert [batch.late for batch in (first, second, third)] == [0, 0, 1], "the batch before the second one began without a watermark"
+
+
 def test_the_watermark_is_as_late_as_the_settings_say(stream, settings_of):
     (only,) = stream(CAMERA_STATS, settings=settings_of(STREAMGAUGE_WATERMARK="2 hours")).run([seen("20:00")])
     assert only.watermark == at("18:00")
