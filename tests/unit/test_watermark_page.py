@@ -87,6 +87,11 @@ def test_an_event_at_the_watermark_of_the_batch_before_its_own_is_too_late():
     assert outcomes(result) == {"A": "in time", "B": "too late", "C": "late"}
 
 
+def test_an_event_is_late_if_an_earlier_batch_has_a_newer_one_of_its_partition():
+    result = play(["A 0 10:30", "B 1 10:40"], ["C 0 10:30", "D 0 10:25", "E 1 10:39"])
+    assert outcomes(result) == {"A": "in time", "B": "in time", "C": "in time", "D": "late", "E": "late"}
+
+
 def test_the_batch_after_does_not_yet_drop_by_a_watermark():
     assert outcomes(play(["A 0 10:30"], ["B 0 10:00"], branches=1))["B"] == "late"
 
