@@ -84,6 +84,18 @@ def test_an_event_that_is_dragged_to_a_later_batch_is_too_late(page):
     )
 
 
+def test_the_end_of_a_drag_tells_what_all_of_it_did(page):
+    tell(page, "One late event")
+    page.get_by_label("Watermark", exact=True).select_option("one")
+    start, ten_minutes = event(page, "D").bounding_box(), event(page, "B").bounding_box()["x"] - event(page, "A").bounding_box()["x"]
+    page.mouse.move(start["x"] + 12, start["y"] + 12)
+    page.mouse.down()
+    page.mouse.move(start["x"] + 12 + 2 * ten_minutes, start["y"] + 12, steps=20)
+    page.mouse.up()
+    expect(event(page, "D")).to_have_attribute("aria-label", "Event D, 11:40, batch 2, partition 1: in time")
+    expect(page.get_by_role("status"), "at 11:30 already, K became too late").to_contain_text("K is now too late.")
+
+
 def test_the_arrow_keys_move_an_event_in_time_and_between_partitions_and_batches(page):
     tell(page, "One late event")
     event(page, "K").focus()
