@@ -141,8 +141,8 @@ class Stream:
                 self._write([])
         found: dict[int, list[Row]] = {}
         for start in range(1, STARTS + 1):
-            running = self._started(found)
-            if (failure := _failure_of(running)) is None:
+            running = self._ended(found)
+            if (failure := running.exception()) is None:
                 break
             if not any(sign in str(failure) for sign in PYTHON_IS_SLOW):  # the runner restarts it too
                 raise failure
@@ -170,11 +170,15 @@ class Stream:
         for path in [path for pattern in lost for path in self.checkpoint.glob(pattern)]:
             path.unlink()
 
-    def _started(self, found: dict[int, list[Row]]) -> StreamingQuery:
+    def _ended(self, found: dict[int, list[Row]]) -> StreamingQuery:
+        """A run that has ended. How many batches it remembers is a setting of the session, not of its copy."""
         with session_config(self._spark, {**_CONFIG, **(TIMER_STATE if self._query.has_timers else {})}):
             writer = self._rows().writeStream.foreachBatch(lambda rows, number: found.update({number: self._taken(rows)}))
             writer = writer.outputMode(self._query.mode).option("checkpointLocation", str(self.checkpoint))
-            return writer.trigger(availableNow=True).start()
+            running = writer.trigger(availableNow=True).start()
+            with contextlib.suppress(StreamingQueryException):
+                running.awaitTermination()
+        return running
 
     def _rows(self) -> DataFrame:
         files = self._spark.readStream.schema(RECORD_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self._files))
@@ -223,13 +227,6 @@ def plan_of_stream(rows: DataFrame, folder: Path) -> Plan:
         running.stop()
     assert running.exception() is None
     return plan
-
-
-def _failure_of(running: StreamingQuery) -> StreamingQueryException | None:
-    """Waits for the end of a run; what ended it, if it was a failure."""
-    with contextlib.suppress(StreamingQueryException):
-        running.awaitTermination()
-    return running.exception()
 
 
 def _batch(numbers: Sequence[int], found: Mapping[int, list[Row]], told: Mapping[int, Mapping[str, Any]]) -> Batch:

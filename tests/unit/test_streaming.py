@@ -19,9 +19,6 @@ class Failed:
 
     text: str
 
-    def awaitTermination(self):  # noqa: N802 - as Spark names it
-        raise self.exception()
-
     def exception(self):
         return StreamingQueryException(self.text)
 
@@ -32,7 +29,7 @@ def starts(tmp_path, monkeypatch):
 
     def run(text):
         started = []
-        monkeypatch.setattr(Stream, "_started", lambda *_: started.append(text) or Failed(text))
+        monkeypatch.setattr(Stream, "_ended", lambda *_: started.append(text) or Failed(text))
         with pytest.raises((TimeoutError, StreamingQueryException)) as error:
             Stream(None, CAMERA_STATS, tmp_path / "stream").run([b"{}"])
         return len(started), error
