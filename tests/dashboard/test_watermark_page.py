@@ -28,7 +28,7 @@ def page(tab):
         complaints.append(str(error))
 
     def see(request):
-        if request.url != PAGE.as_uri():
+        if request.url.partition("#")[0] not in {PAGE.as_uri(), "about:blank"}:
             complaints.append(request.url)
 
     tab.on("console", hear)
@@ -61,6 +61,17 @@ def outcomes(page):
 @pytest.mark.parametrize("story", STORIES)
 def test_a_story_shows_what_it_tells(page, story):
     tell(page, story)
+    assert outcomes(page) == STORIES[story]
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_story_has_an_address(page, story):
+    tell(page, story)
+    address = f"{PAGE.as_uri()}#{story.lower().replace(' ', '-')}"
+    assert page.url == address
+    page.goto("about:blank")
+    page.goto(address)
+    expect(page.get_by_role("button", name=story, exact=True)).to_have_attribute("aria-pressed", "true")
     assert outcomes(page) == STORIES[story]
 
 
