@@ -2,9 +2,9 @@
 
 import pytest
 from watermark_answers import answers
-from watermark_cases import KINDS, read_answers
+from watermark_cases import KINDS, SIDE_BY_SIDE, read_answers
 
-SOME = range(3)
+SOME = range(SIDE_BY_SIDE)
 
 
 @pytest.mark.parametrize("kind", KINDS[::7], ids=str)

@@ -136,7 +136,7 @@ def test_what_is_ahead_of_its_clock_by_more_than_the_limit_or_is_no_event_is_a_d
 
 def test_the_page_answers_as_spark_does_in_every_case():
     found = list(read_answers())
-    assert len(found) == len(KINDS) * CASES == 10_000
+    assert len(found) == len(KINDS) * CASES == 800
     cases = [(kind, seed, kind.case(seed), line) for kind, seed, line in found]
     results = played([as_stream(kind, case) for kind, _, case, _ in cases])
     for (kind, seed, case, line), result in zip(cases, results, strict=True):
