@@ -50,7 +50,7 @@ def from_csv(spark: SparkSession, _: Path) -> DataFrame:
 
 
 def get_item(spark: SparkSession, _: Path) -> DataFrame:
-    """The value of a map's key, and the element of an array at an index from 0. get gives null where there is none."""
+    """The value of a map's key, and the element of an array at an index from 0. `get` gives null where there is none."""
     fields = values(spark).select(F.from_json("value", "map<string, string>").alias("fields"), F.from_json("value", REPORT).alias("report"))
     return fields.select(
         F.col("fields").getItem("device_id").alias("device_id"), F.get(F.col("report.event.zones"), F.lit(0)).alias("first_zone")
