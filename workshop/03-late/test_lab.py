@@ -19,7 +19,7 @@ def ran(lab, stream, mode):
     query = replace(
         CAMERA_STATS,
         transform=partial(lab.hourly, delay="10 minutes"),
-        event_time=None,  # the learner sets the watermark
+        watermark=None,  # the learner sets the watermark
         static_tables=(),
         sink=replace(CAMERA_STATS.sink, key=("window",)),
         mode=mode,

@@ -23,7 +23,7 @@ def catching_up(lab, stream):
         return watermarked.dropDuplicates(["device_id", "start_time"]).groupBy(F.window("start_time", "1 hour")).count()
 
     sink = replace(CAMERA_STATS.sink, key=("window",))
-    return stream(replace(CAMERA_STATS, transform=transform, event_time=None, static_tables=(), sink=sink))
+    return stream(replace(CAMERA_STATS, transform=transform, watermark=None, static_tables=(), sink=sink))
 
 
 def documents(batch):

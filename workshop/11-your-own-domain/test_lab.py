@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 from text_tables import expect_rows, frame_of
@@ -98,7 +97,7 @@ def test_trips_are_counted_once_per_station_and_hour(lab, spark):
 
 def test_the_query_writes_whole_rows_under_a_key_that_tells_them_apart(query, stream):
     """CompactedTopic takes the key's columns. The query needs decode, transform, sink and mode; partial(trips, future=settings.future) is a decode."""
-    counting = stream(replace(query("bike-station-stats"), watermark="1 day"))
+    counting = stream(query("bike-station-stats"), settings=Settings(watermark="1 day"))
     counting.run([trip()], [trip(), trip("b-2", minutes=3)], [trip("b-3", ended_at="2026-01-01T11:30:00Z")])
     came = told(counting.table)
     expected = ["Harbour 10:00 trips=2 minutes=15", "Harbour 11:00 trips=1 minutes=12"]
@@ -106,7 +105,7 @@ def test_the_query_writes_whole_rows_under_a_key_that_tells_them_apart(query, st
 
 
 def test_the_query_has_a_watermark(query, stream):
-    """Without event_time there is no watermark, and Spark remembers every trip forever."""
+    """A query without `watermark` has none, and Spark remembers every trip forever."""
     counting = stream(query("bike-station-stats"), settings=Settings(watermark="10 minutes"))
     *_, last = counting.run([trip(ended_at="2026-01-01T11:30:00Z")], [trip(ended_at="2026-01-01T10:10:00Z")])
     assert last.late == 1, f"after trips that ended at 11:30 and then at 10:10\ncame:      {last.late} dropped as late\nexpected:  1"
