@@ -1,5 +1,6 @@
 """`streamgauge demo --detach` and `down`: what starts in the background, what its caller is told, and what ends it."""
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def test_down_ends_the_demo_and_what_is_left_of_one_that_was_killed_is_no_demo(s
 def test_a_page_opens_in_the_browser_that_the_environment_names(tmp_path, monkeypatch):
     script = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2])"
     (tmp_path / "script.py").write_text(script)
-    monkeypatch.setenv("BROWSER", f"{sys.executable} {tmp_path / 'script.py'} {tmp_path / 'opened'} %s")
+    monkeypatch.setenv("BROWSER", f"{shlex.join([sys.executable, str(tmp_path / 'script.py'), str(tmp_path / 'opened')])} %s")
     open_page("http://127.0.0.1:8501", pytest.fail)
     eventually(
         lambda: (tmp_path / "opened").exists() and (tmp_path / "opened").read_text() == "http://127.0.0.1:8501", "the page to be opened"
