@@ -108,7 +108,7 @@ class Pipeline:
             recount.judge(table, stretches({(SOURCE, 0): 0}, self.batches[query], last.number), 0)
             rows = {key: of[-1] for key, of in recount.written(table, last.watermark_ms).items()}
             own = self.written[table.topic.name]
-            for key in rows.keys() | own.keys():
+            for key in sorted(rows.keys() | own.keys()):  # each in its turn, so that a seed gives one history
                 if rows.get(key) != own.get(key) and self.rng.random() < part:
                     self.put(table.topic.name, key, rows.get(key))
 
