@@ -72,13 +72,30 @@ def test_the_image_gets_every_package_of_the_wheel_and_its_data():
     assert {*wheel["packages"], *wheel["force-include"]} - copied == set()
 
 
+@pytest.mark.parametrize("lock", ["uv.lock", "realtime/uv.lock"])
+def test_each_lock_is_of_the_dependencies_that_the_project_has(lock):
+    """`make` installs from an older lock, too."""
+    (locked,) = [one for one in tomllib.loads((ROOT / lock).read_text())["package"] if one["name"] == "streamgauge"]
+    of_lock = {one["name"]: Requirement(one["name"] + one.get("specifier", "")).specifier for one in locked["metadata"]["requires-dist"]}
+    assert of_lock == {one.name: one.specifier for one in required_packages()}, (
+        "write it anew: .uv/bin/uv lock, with --project realtime for that one"
+    )
+
+
+def required_packages():
+    """What the project requires, with its extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [Requirement(text) for group in (project["dependencies"], *project["optional-dependencies"].values()) for text in group]
+
+
 def test_the_lower_bound_of_a_dependency_is_the_version_that_the_tests_run_with():
     """Nothing tests a lower one."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     locked = {one["name"]: [of["version"] for of in packages if of["name"] == one["name"]] for one in packages if "version" in one}
-    required = [Requirement(text) for group in (project["dependencies"], *project["optional-dependencies"].values()) for text in group]
-    bounds = {one.name: [spec.version.removesuffix(".*") for spec in one.specifier if spec.operator in {">=", "=="}] for one in required}
+    bounds = {
+        one.name: [spec.version.removesuffix(".*") for spec in one.specifier if spec.operator in {">=", "=="}]
+        for one in required_packages()
+    }
     assert {name: lower for name, lower in bounds.items() if not any(_is_up_to_patches(version, lower) for version in locked[name])} == {}
 
 
