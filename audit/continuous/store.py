@@ -84,18 +84,19 @@ class Store:
 
     def _opened(self, wanted: str, spill: Path) -> duckdb.DuckDBPyConnection:
         for _ in range(2):
+            is_new, database = not self.file.exists(), None
             try:
                 database = opened(spill, self.file, MEMORY_LIMIT)
                 database.execute("SET threads = 1")
-                database.execute(f"CREATE TABLE IF NOT EXISTS {_STATES} (name VARCHAR, content BLOB)")
-                found = dict(database.execute(f"SELECT name, content FROM {_STATES}").fetchall())
-                if not found:
+                if is_new:  # the rules last: a file without them is not whole
+                    database.execute(f"CREATE TABLE {_STATES} (name VARCHAR, content BLOB)")
                     database.execute(f"INSERT INTO {_STATES} VALUES ('rules', ?)", [wanted.encode()])
-                if not found or found.get("rules") == wanted.encode():
+                if database.execute(f"SELECT content FROM {_STATES} WHERE name = 'rules'").fetchall() == [(wanted.encode(),)]:
                     return database
-                database.close()
             except duckdb.Error:
                 pass
+            if database is not None:  # while it is open, DuckDB would open it again instead of the new file
+                database.close()
             for path in (self.file, self.file.with_name(f"{self.file.name}.wal")):
                 path.unlink(missing_ok=True)
         msg = f"{self.file} cannot be written; see that the disk has space, or delete it"

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+import duckdb
 import orjson
 import pytest
 from auditing import Kafka
@@ -14,6 +15,7 @@ from pyarrow import parquet
 from audit.catalog import audited, placed, places_in
 from audit.checkpoints import stretches
 from audit.continuous.loop import Audit
+from audit.continuous.store import rules
 from audit.letters import DeadLetters
 from audit.records import records_between
 from audit.recount import Recount
@@ -290,19 +292,32 @@ def test_after_a_reset_it_recounts_from_the_start(watched):
     assert [(row["verdict"], row["batch"], row["rows"]["equal"]) for row in watched.rows(VERDICTS)] == [("right", 0, rows)]
 
 
-def test_a_damaged_file_and_one_of_other_rules_are_made_anew(watched):
+def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_anew(watched):
     watched.wait()
-    for content in (b"rubbish", None):
+    file = watched.broker.settings.home / "audit" / "audit.duckdb"
+
+    def rubbish():
+        file.write_bytes(b"rubbish")
+
+    def rubbish_where_it_is_read_later():
+        content, found = file.read_bytes(), rules(watched.broker.settings).encode()
+        assert found in content
+        file.write_bytes(content.replace(found, b"x" * len(found)))
+
+    def nothing_yet():  # as after a kill
+        file.unlink()
+        duckdb.connect(file).close()
+
+    def other_rules():
+        watched.broker.settings = replace(watched.broker.settings, future="20 minutes")
+
+    for change in (rubbish, rubbish_where_it_is_read_later, nothing_yet, other_rules):
         watched.audit.close()
-        file = watched.broker.settings.home / "audit" / "audit.duckdb"
-        if content:
-            file.write_bytes(content)
-        else:
-            watched.broker.settings = replace(watched.broker.settings, future="20 minutes")
+        change()
         watched.start()
-        assert watched.audit._store.state("told") is None
+        assert watched.audit._store.state("told") is None, change.__name__
         watched.wait()
-        assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"]
+        assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"], change.__name__
 
 
 def test_a_second_audit_of_a_home_is_refused(watched):
