@@ -15,7 +15,7 @@ from typing import Any
 from audit.audited import Row, Table
 from audit.checkpoints import stretches
 from audit.checks import expired_after, own_rows, under_way, unknown_sessions, wrongly_late
-from audit.comparison import Comparison, Excuses, Found, Kind, is_same
+from audit.comparison import Comparison, Excuses, Found, Kind, Unreadable, is_same
 from audit.continuous.recent import RecentRecords
 from audit.continuous.rows import Rows
 from audit.continuous.store import Store
@@ -186,9 +186,10 @@ class TableWatch(Watch[TableProgress]):
         done = before.keys() if self._table.fold else {key for key in kinds if key not in settled and _is_before(key, horizon)}
         for key in done:
             row = held.get(key)
-            if kinds.get(key) in _EXCUSED and isinstance(row, Mapping):
-                new[key] = row
-                known.excused[kinds[key]] += 1
+            if kinds.get(key) in _EXCUSED and not isinstance(row, Unreadable):
+                if row is not None:
+                    new[key] = row
+                    known.excused[kinds[key]] += 1
             elif (expected := comparison.expected.get(key)) is not None:
                 new[key] = expected
         old = {key for key in settled if key in before or kinds.get(key) == "expired"}

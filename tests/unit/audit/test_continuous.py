@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import duckdb
 import orjson
 import pytest
-from auditing import Kafka
+from auditing import TEN_MS, Kafka, seen
 from pyarrow import parquet
 
 from audit.catalog import audited, placed, places_in
@@ -28,6 +28,7 @@ from contract.topics import ALERTS, DEAD_LETTERS, VERDICTS
 
 START_MS = 1_767_261_600_000
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 SOURCE = "nest-logs"
 STATS, STATUS, LETTERS = "nest-camera-stats", "nest-camera-status", "nest-dead-letters"
 MODES = {STATS: "update", STATUS: "update", LETTERS: "append"}
@@ -335,6 +336,23 @@ def test_a_topic_that_is_not_there_is_told_once_and_waited_for(tmp_path):
         audit.step()
     audit.close()
     assert [line[:8] for line in lines] == ["waiting:"], lines
+
+
+def test_a_row_that_may_be_missing_because_batches_are_not_known_is_not_missing_later(broker):
+    times = ("12:30:00", "10:30:00", "10:31:00", "10:32:00", "13:10:00")
+    broker.write(SOURCE, *(seen("a", time) for time in times))
+    broker.write_count("unknown", 1, hour=12)
+    broker.write_count("unknown", 1, hour=13)
+    broker.plan(STATS, "update", 3, 5, TEN_MS + 3 * HOUR_MS)  # what 0 to 2 dropped is not known
+    broker.commit(STATS, "update", 3)
+    audit, rows = Audit(broker.settings, print), []
+    for number in (4, 5):
+        rows += [found.rows for found in looks(audit).values()]
+        broker.write(SOURCE, seen("a", "13:10:00"))
+        broker.plan(STATS, "update", number, number + 2, TEN_MS + 3 * HOUR_MS)
+        broker.commit(STATS, "update", number)
+    audit.close()
+    assert [(one.equal, one.unknown_lateness, one.missing) for one in rows] == [(2, 1, 0), (2, 0, 0)]
 
 
 class ArchivePipeline:
