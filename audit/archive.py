@@ -78,13 +78,14 @@ class Files:
         self._archive, self._database, self._prefix, paths = archive, database, prefix, prefix.seen
         gone = [path for path in paths if not _exists(path)]
         damaged = [path for path in paths if path not in gone and not self._is_readable(path)]
-        self._left = [str(path) for path in paths if path not in {*gone, *damaged}]
+        self.readable = [str(path) for path in paths if path not in {*gone, *damaged}]
+        """The paths of the others."""
         self.faults = [
             f"files of the table that are {what}, {len(bad)}: {', '.join(map(str, bad[:MOST_SHOWN]))}"
             for what, bad in (("gone", gone), ("not readable", damaged))
             if bad
         ]
-        held = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self._left else columns or pa.schema([])
+        held = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else columns or pa.schema([])
         rows, documents, self.columns = archive.facts, archive.documents, held
         self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, held))
         """Facts: the expected rows, with all their columns."""
@@ -119,7 +120,7 @@ class Files:
     def _found(self) -> str:
         """SQL: all rows, with the expected columns and types. Of a column that no file has, all have null."""
         expected = self.rows.name
-        if not self._left:
+        if not self.readable:
             return f"SELECT * FROM {expected} LIMIT 0"
         columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {expected})").fetchall()
         selected = ", ".join(f'CAST({self._value(name)} AS {kind}) AS "{name}"' for name, kind in columns)
@@ -148,7 +149,7 @@ class Files:
         return f'canonical(rows."{name}")' if name in self._archive.json_columns else f'rows."{name}"'
 
     def _read(self) -> str:
-        listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self._left)
+        listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self.readable)
         return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = true, hive_types_autocast = false)"
 
 

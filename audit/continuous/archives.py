@@ -1,4 +1,4 @@
-"""The continuous check of an archive: each file is read once. Rows that are as they must be are counted, and only the others kept.
+"""The continuous check of an archive: each file is read once, as soon as it can be. Rows that are as they must be are counted, and only the others kept.
 
 If a file has another size, or is no longer in the table's log, all files are read again.
 """
@@ -29,14 +29,13 @@ class ArchiveProgress(Progress):
     """What is known of an archive.
 
     files: the sizes in bytes of those that were read, by their paths. columns: of their rows. counted: how many rows were, by kind. wrong: the first
-    that are not as they must be. unreadable: what is wrong with files.
+    that are not as they must be.
     """
 
     files: dict[str, int] = field(default_factory=dict)
     columns: pa.Schema | None = None
     counted: Counter[Kind] = field(default_factory=Counter)
     wrong: dict[Origin, Difference] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
 
 
 class ArchiveWatch(Watch[ArchiveProgress]):
@@ -65,7 +64,6 @@ class ArchiveWatch(Watch[ArchiveProgress]):
             known = self.begin(known.query_id, prefix)
             files = self._files(prefix, known)
             known.columns = files.columns
-        known.unreadable += files.faults
         self.load(files.facts, prefix, known, prefix.committed_ends)
         self.store.database.execute(f"INSERT INTO {self._found} {files.hashed}")
         counts, wrong = self._compared(prefix, known)
@@ -73,10 +71,10 @@ class ArchiveWatch(Watch[ArchiveProgress]):
             record: known.wrong.get(record) or shown(self._archive, files, record, kind, prefix, self.settings)
             for record, kind in wrong.items()
         }
-        known.files |= {str(path): _size(path) for path in prefix.seen if str(path) not in known.files}
+        known.files |= {str(path): _size(path) for path in prefix.seen if str(path) in files.readable}
         self.batches.forget(prefix.committed_ends, prefix.committed)
         self.store.keep(self.name, known)
-        return prefix.verdict(self._archive, counts, differences=[*known.wrong.values()], faults=known.unreadable)
+        return prefix.verdict(self._archive, counts, differences=[*known.wrong.values()], faults=files.faults)
 
     def begin(self, query_id: str | None, prefix: Prefix[Any]) -> ArchiveProgress:
         """Forgets all rows and files."""

@@ -42,10 +42,10 @@ class Watch(ABC, Generic[P]):
         self._last: tuple[object, Verdict] | None = None
 
     def look(self) -> Verdict:
-        """The verdict now, in the transaction of the caller. It stands if nothing has moved. Raises StreamgaugeError for what cannot be checked."""
+        """The verdict now, in the transaction of the caller. "right" stands if nothing has moved. Raises StreamgaugeError for what cannot be checked."""
         prefix, known = self._proceed()
         at = prefix.committed, prefix.known[-1:], prefix.seen, prefix.kept
-        if self._last is None or self._last[0] != at:
+        if self._last is None or self._last[0] != at or self._last[1].verdict != "right":
             self._last = at, self.compare(prefix, known)
         return self._last[1]
 

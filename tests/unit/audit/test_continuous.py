@@ -415,5 +415,13 @@ def test_of_an_archive_it_finds_what_a_recount_of_all_records_finds(broker):
     compare()
     first.write_bytes(content)
     compare()
+    pipeline.plan(1)
+    last = pipeline.write(1)
+    pipeline.commit()
+    content = last.read_bytes()
+    last.write_bytes(b"x" * len(content))  # as an object store that does not answer
+    compare()
+    last.write_bytes(content)
+    compare()
     audit.close()
-    assert counts == [(0, 0, 0), (0, 0, 0), (3, 0, 0), (3, 0, 0), (4, 1, 0), (5, 1, 0), (2, 4, 1), (5, 1, 0)]
+    assert counts == [(0, 0, 0), (0, 0, 0), (3, 0, 0), (3, 0, 0), (4, 1, 0), (5, 1, 0), (2, 4, 1), (5, 1, 0), (5, 2, 1), (6, 1, 0)]
