@@ -156,8 +156,8 @@ class Audit:
             raise
         except duckdb.OutOfMemoryException:
             verdict = Verdict(one.query, one.sink, problem=f"it takes more than {MEMORY_LIMIT}; run `streamgauge verify {one.query}`")
-        except StreamgaugeError as error:
-            verdict = Verdict(one.query, one.sink, problem=str(error))
+        except (StreamgaugeError, OSError, duckdb.Error) as error:  # one result must not end the audit of the others
+            verdict = Verdict(one.query, one.sink, problem=str(error).partition("\n")[0])
         spent = time.process_time() - began
         pause = 0 if one.verdict is None else spent * len(self._results) / CORES  # the first look reads what the others need not
         one.due = self._clock() + max(ROUND_SECONDS, pause)

@@ -277,6 +277,24 @@ def test_a_verdict_stands_until_the_query_or_its_topic_has_moved(watched):
     assert result.look() is not second, "a batch is planned"
 
 
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "it was deleted"), duckdb.IOException("it was deleted\nby another")])
+def test_a_result_that_fails_to_be_read_is_not_checked_and_does_not_end_the_audit(watched, error):
+    watched.wait()
+    (result,) = watched.audit._results.values()
+    look = result.look
+
+    def fail():
+        raise error
+
+    result.look = fail
+    watched.wait()
+    (row,) = watched.rows(VERDICTS)
+    assert (row["verdict"], row["problem"]) == ("not checked", str(error).partition("\n")[0])
+    result.look = look
+    watched.wait()
+    assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"]
+
+
 def test_after_a_reset_it_recounts_from_the_start(watched):
     watched.wait()
     before = dict(watched.pipeline.written[STATS])
