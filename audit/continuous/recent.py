@@ -33,7 +33,10 @@ class RecentRecords:
         reached = {which: self._ends.get(which, starts[which]) for which in wanted}
         new = {which: end for which, end in wanted.items() if reached[which] < end}
         is_older = any(starts[which] < self._firsts.get(which, starts[which]) for which in wanted)
-        if is_older or sum(end - reached[which] for which, end in new.items()) > AT_ONCE:
+        are_many = sum(end - reached[which] for which, end in new.items()) > AT_ONCE
+        if are_many and not is_older:
+            self.forget()  # nothing that follows would adjoin what is kept
+        if is_older or are_many:
             yield from self._reader.between(starts, ends)
             return
         if new:

@@ -51,3 +51,17 @@ def test_each_result_gets_each_record_once(tmp_path, monkeypatch, most_bytes):
             assert sorted(found) == sorted(expected)
     total = sum(written.values())
     assert reader.read == total if most_bytes > 100 * total else reader.read > total, (reader.read, total)
+
+
+def test_after_more_records_than_are_kept_those_that_follow_are_read_once_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(recent, "AT_ONCE", 10)
+    kafka, which = Kafka(tmp_path), (SOURCE, 0)
+    with closing(Counting(kafka.settings)) as reader:
+        records, reads = RecentRecords(reader), []
+        for start, end in ((0, 5), (5, 35), (35, 40)):
+            kafka.write(SOURCE, *map(str, range(start, end)))
+            for _ in range(2):
+                found = [value for table in records.between({which: start}, {which: end}) for value in table["value"].to_pylist()]
+                assert found == [str(offset).encode() for offset in range(start, end)]
+            reads.append(reader.read)
+    assert reads == [5, 65, 70]
