@@ -106,8 +106,9 @@ def audit() -> None:
     auditing = Audit(Settings.from_environment(), say=lambda line: out.print(f"{utc_text(datetime.now(UTC))}  {line}"))
     try:
         with err.status("") as shown:
-            while not stop.wait(1):
-                auditing.step()
+            pause_seconds = 1
+            while not stop.wait(pause_seconds):
+                pause_seconds = 0 if auditing.step() else 1
                 shown.update(auditing.line)
     finally:
         auditing.close()

@@ -89,17 +89,21 @@ class Audit:
         self._reader.close()
         self._store.close()
 
-    def step(self) -> None:
-        """Does what is due. A Kafka that does not answer, and a topic that is not there yet, are told once, and waited for."""
+    def step(self) -> bool:
+        """Looks at one of the results that are due, and returns whether others are: a first look can take long, and a stop need not wait for all.
+
+        A Kafka that does not answer, and a topic that is not there yet, are told once, and waited for.
+        """
         if self._clock() >= self._round_due:
             self._round_due = self._clock() + ROUND_SECONDS
             with self._waiting("verdicts"):
                 self._find()
                 self._tell()
-        for one in sorted(self._results.values(), key=lambda one: one.due):
-            if self._clock() >= one.due:
-                with self._waiting(one.name):
-                    self._look(one)
+        due = sorted((one for one in self._results.values() if self._clock() >= one.due), key=lambda one: one.due)
+        if due:
+            with self._waiting(due[0].name):
+                self._look(due[0])
+        return len(due) > 1
 
     @contextmanager
     def _waiting(self, name: str) -> Iterator[None]:

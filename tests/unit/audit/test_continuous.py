@@ -373,6 +373,17 @@ def test_a_row_that_may_be_missing_because_batches_are_not_known_is_not_missing_
     assert [(one.equal, one.unknown_lateness, one.missing) for one in rows] == [(2, 1, 0), (2, 0, 0)]
 
 
+def test_a_step_looks_at_one_result_so_that_a_stop_waits_for_no_more(broker):
+    for query in (STATS, LETTERS):
+        broker.plan(query, MODES[query], 0, 0)
+    audit, steps = Audit(broker.settings, print, Clock()), []
+    for _ in range(3):
+        are_more = audit.step()
+        steps.append((are_more, sum(one.verdict is not None for one in audit._results.values())))
+    audit.close()
+    assert steps == [(True, 1), (False, 2), (False, 2)]
+
+
 class ArchivePipeline:
     """The query of an archive: a file for each batch."""
 
