@@ -38,7 +38,7 @@ def start(command: Sequence[str], settings: Settings, say: Say) -> int:
                 say("it runs in the background: `streamgauge logs demo --follow` shows what it says, and `streamgauge down` stops it")
                 return 0
         if code is not None:
-            return code
+            return code if code >= 0 else 128 - code  # Popen's for a signal is its negative number
         time.sleep(RETRY_SECONDS)
 
 

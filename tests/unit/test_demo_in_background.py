@@ -50,6 +50,7 @@ def test_the_caller_hears_all_until_everything_runs_and_the_demo_goes_on(setting
 
 def test_a_demo_that_ends_before_is_told_with_its_error_and_exit_code(started):
     assert started('print("error: port 1 is taken")', "raise SystemExit(2)") == (2, ["error: port 1 is taken"])
+    assert started("import os, signal", "os.kill(os.getpid(), signal.SIGKILL)") == (128 + signal.SIGKILL, [])
 
 
 def test_down_ends_the_demo_and_what_is_left_of_one_that_was_killed_is_no_demo(settings):
