@@ -66,7 +66,10 @@ class Archive:
 
 
 class Files:
-    """The files of an archive, of which some may be gone or damaged. Reads the others in `database`. columns: of others, if none can be read."""
+    """The files of an archive, of which some may be gone or damaged. Reads the others in `database`.
+
+    columns: those of other files, which count for these, too, unless these have more.
+    """
 
     def __init__(
         self,
@@ -85,9 +88,10 @@ class Files:
             for what, bad in (("gone", gone), ("not readable", damaged))
             if bad
         ]
-        held = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else columns or pa.schema([])
-        rows, documents, self.columns = archive.facts, archive.documents, held
-        self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, held))
+        held = database.sql(f"FROM {self._read()} LIMIT 0").to_arrow_table().schema if self.readable else pa.schema([])
+        are_enough = columns is not None and {(one.name, one.type) for one in held} <= {(one.name, one.type) for one in columns}
+        rows, documents, self.columns = archive.facts, archive.documents, columns if are_enough else held
+        self.rows = rows if documents is None else replace(rows, documents=lambda records: documents(records, self.columns))
         """Facts: the expected rows, with all their columns."""
         self._names = held.names
 

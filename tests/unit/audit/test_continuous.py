@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from audit.catalog import audited, placed, places_in
 from audit.checkpoints import stretches
+from audit.continuous.archives import ArchiveWatch
 from audit.continuous.loop import Audit
 from audit.continuous.store import rules
 from audit.letters import DeadLetters
@@ -454,3 +455,25 @@ def test_of_an_archive_it_finds_what_a_recount_of_all_records_finds(broker):
     compare()
     audit.close()
     assert counts == [(0, 0, 0), (0, 0, 0), (3, 0, 0), (3, 0, 0), (4, 1, 0), (5, 1, 0), (2, 4, 1), (5, 1, 0), (5, 2, 1), (6, 1, 0)]
+
+
+def test_files_of_which_some_lack_columns_are_read_once(broker, monkeypatch):
+    pipeline, audit, begun = ArchivePipeline(broker), Audit(broker.settings, print), []
+    begin = ArchiveWatch.begin
+
+    def counted(*arguments):
+        begun.append(True)
+        return begin(*arguments)
+
+    monkeypatch.setattr(ArchiveWatch, "begin", counted)
+    for lacks in ((), ("name",), ("name",), ()):
+        pipeline.plan(1)
+        file = pipeline.write(1)
+        whole = parquet.read_table(file)
+        names = sorted(set(whole.column_names) - set(lacks), reverse=bool(lacks))
+        parquet.write_table(whole.select(names), file)
+        pipeline.commit()
+        (verdict,) = looks(audit).values()
+        begun.append((verdict.rows.equal, verdict.rows.wrong))
+    audit.close()
+    assert begun == [True, True, (1, 0), (1, 1), (1, 2), (2, 2)], "it has begun again"
