@@ -41,8 +41,9 @@ class TableProgress(Progress):
     """What is known of a table, beside its rows and facts.
 
     cut_ms: see Prefix.newest_cut_ms. lost_before: see Excuses. settled_until: rows of windows that began before are settled. length: of a window.
-    deleted_ms: the newest event time of the facts that are deleted. noted: see Table.fold. excused: how many settled rows may differ from what
-    they must be, by kind. wrongly_late: the most events that were. first: where the first window of a row begins that must be there.
+    deleted_ms: the newest event time of the facts that are deleted. looked: when the topic was read last. noted: see Table.fold. excused: how many
+    settled rows may differ from what they must be, by kind. wrongly_late: the most events that were. first: where the first window of a row begins
+    that must be there.
     """
 
     cut_ms: int | None = None
@@ -50,6 +51,7 @@ class TableProgress(Progress):
     settled_until: datetime = _BEGINNING
     length: timedelta = timedelta()
     deleted_ms: int = 0
+    looked: datetime = _BEGINNING
     noted: dict[Any, Any] = field(default_factory=dict)
     excused: Counter[Kind] = field(default_factory=Counter)
     wrongly_late: int = 0
@@ -116,7 +118,12 @@ class TableWatch(Watch[TableProgress]):
 
     def has_lost(self, known: TableProgress, seen: Offsets) -> bool:
         """Whether the topic has lost records that were not read, or was recreated."""
-        return are_lost(known.of_topic, self._firsts) or are_lost(seen, known.of_topic)
+        return self._may_lack_deletions(known, seen) or are_lost(known.of_topic, self._firsts) or are_lost(seen, known.of_topic)
+
+    def _may_lack_deletions(self, known: TableProgress, seen: Offsets) -> bool:
+        """Whether Kafka may have compacted away the deletions of rows that were written since the last look."""
+        pause, kept_ms = datetime.now(UTC) - (self.looked or known.looked), self._table.topic.config.get("delete.retention.ms")
+        return kept_ms is not None and seen != known.of_topic and pause > timedelta(milliseconds=int(kept_ms))
 
     def _read_topic(self, known: TableProgress, ends: Offsets) -> None:
         starts = {which: known.of_topic.get(which, self._firsts[which]) for which in ends}
@@ -131,6 +138,7 @@ class TableWatch(Watch[TableProgress]):
             known.lost_before = min([known.lost_before, *times])
         self._rows.found = found
         known.of_topic |= ends
+        known.looked = datetime.now(UTC)
 
     def _recounted(self, prefix: Prefix[Offsets], known: TableProgress) -> _Recounted:
         recount, table, batches = self.store.recount, self._table, prefix.known

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from audit.audited import Facts
@@ -34,12 +35,13 @@ P = TypeVar("P", bound=Progress)
 
 
 class Watch(ABC, Generic[P]):
-    """The continuous check of one result. name: of its tables in the store."""
+    """The continuous check of one result. name: of its tables in the store. looked: when a look has ended last, None before the first."""
 
     def __init__(self, name: str, place: CheckpointPlace, store: Store, records: RecentRecords, settings: Settings) -> None:
         self.name, self.place, self.store, self.records, self.settings = name, place, store, records, settings
         self.batches = Batches()
         self._last: tuple[object, Verdict] | None = None
+        self.looked: datetime | None = None
 
     def look(self) -> Verdict:
         """The verdict now, in the transaction of the caller. "right" stands if nothing has moved. Raises StreamgaugeError for what cannot be checked."""
@@ -47,6 +49,7 @@ class Watch(ABC, Generic[P]):
         at = prefix.committed, prefix.known[-1:], prefix.seen, prefix.kept
         if self._last is None or self._last[0] != at or self._last[1].verdict != "right":
             self._last = at, self.compare(prefix, known)
+        self.looked = datetime.now(UTC)
         return self._last[1]
 
     @abstractmethod

@@ -4,7 +4,7 @@ import json
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import orjson
@@ -17,6 +17,7 @@ from audit.checkpoints import stretches
 from audit.continuous.archives import ArchiveWatch
 from audit.continuous.loop import Audit
 from audit.continuous.store import rules
+from audit.continuous.tables import TableWatch
 from audit.letters import DeadLetters
 from audit.records import records_between
 from audit.recount import Recount
@@ -310,6 +311,22 @@ def test_after_a_reset_it_recounts_from_the_start(watched):
     watched.wait()
     rows = sum(row is not None for row in watched.pipeline.written[STATS].values())
     assert [(row["verdict"], row["batch"], row["rows"]["equal"]) for row in watched.rows(VERDICTS)] == [("right", 0, rows)]
+
+
+@pytest.mark.parametrize(("hours", "begins"), [(23, False), (25, True)])
+def test_it_recounts_from_the_start_if_deletions_that_it_has_not_read_may_be_compacted_away(watched, monkeypatch, hours, begins):
+    watched.wait()
+    (result,) = watched.audit._results.values()
+    store, name = watched.audit._store, result.name
+    store.keep(name, replace(store.state(name), looked=datetime.now(UTC) - timedelta(hours=hours)))
+    watched.audit.close()
+    watched.start()
+    key = next(key for key, row in watched.pipeline.written[STATS].items() if row)
+    watched.pipeline.put(STATS, key, None)
+    begun, begin = [], TableWatch.begin
+    monkeypatch.setattr(TableWatch, "begin", lambda *arguments: begun.append(True) or begin(*arguments))
+    watched.wait()
+    assert bool(begun) == begins
 
 
 def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_anew(watched):
