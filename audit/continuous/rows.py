@@ -6,16 +6,24 @@ last value of each other key.
 
 import pickle
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from audit.audited import Row
-from audit.comparison import Found
+from audit.comparison import Found, Kind
 from audit.continuous.store import Store
 from contract.windows import window_of
 
 _SETTLED = pa.schema({"key": pa.binary(), "start": pa.timestamp("us"), "row": pa.binary()})
 _FOUND = pa.schema({"key": pa.binary(), "found": pa.binary()})
+
+
+class Settled(NamedTuple):
+    """What a settled row must be. excuse: if it is what was found, which may differ from a recount."""
+
+    row: Row
+    excuse: Kind | None = None
 
 
 class Rows:
@@ -47,7 +55,7 @@ class Rows:
         (count,) = self._database.execute(f"SELECT count(*) FROM {self._settled}").fetchall()[0]
         return int(count)
 
-    def settled_of(self, keys: Collection[bytes]) -> dict[bytes, Row]:
+    def settled_of(self, keys: Collection[bytes]) -> dict[bytes, Settled]:
         """The settled rows of these keys."""
         if not keys:
             return {}
@@ -57,7 +65,7 @@ class Rows:
         ).fetchall()
         return {key: pickle.loads(row) for key, row in found}  # noqa: S301 - this program wrote it
 
-    def settle(self, rows: Mapping[bytes, Row]) -> None:
+    def settle(self, rows: Mapping[bytes, Settled]) -> None:
         """Adds settled rows, of keys that have none."""
         starts = [window.start.replace(tzinfo=None) if (window := window_of(key)) else None for key in rows]
         self._store.register("new_rows", _SETTLED, list(rows), starts, [pickle.dumps(row) for row in rows.values()])

@@ -17,7 +17,7 @@ from audit.checkpoints import stretches
 from audit.checks import expired_after, own_rows, under_way, unknown_sessions, wrongly_late
 from audit.comparison import Comparison, Excuses, Found, Kind, Unreadable, is_same
 from audit.continuous.recent import RecentRecords
-from audit.continuous.rows import Rows
+from audit.continuous.rows import Rows, Settled
 from audit.continuous.store import Store
 from audit.continuous.watch import Progress, Watch, are_lost
 from audit.lateness import UNKNOWN
@@ -84,18 +84,20 @@ class TableWatch(Watch[TableProgress]):
         self._read_topic(known, prefix.seen)
         recounted, found = self._recounted(prefix, known), self._rows.found
         before = recounted.before
-        settled = self._rows.settled_of({*(found.keys() - before.keys()), *(recounted.after if self._table.fold else ())})
+        known_rows = self._rows.settled_of({*(found.keys() - before.keys()), *(recounted.after if self._table.fold else ())})
+        settled = {key: one.row for key, one in known_rows.items()}
         last = {key: rows[-1] for key, rows in before.items()}
         expected = {key: row for key, row in {**settled, **last}.items() if row is not None}
         held = {**settled, **found}
         comparison = self._comparison(held, expected, recounted, known, prefix)
-        counts = comparison.counts + known.excused
-        counts["equal"] += self._rows.settled - len(settled) - known.excused.total()
+        others = known.excused - _excused(known_rows.values())
+        counts = comparison.counts + others
+        counts["equal"] += self._rows.settled - len(settled) - others.total()
         known.wrongly_late = max(known.wrongly_late, recounted.totals.wrongly_late_events)
         faults = ["the topic has a record without a key, which belongs to no row"] if found.get(b"") is not None else []
         faults += [wrongly_late(self._table.query, known.wrongly_late)] if known.wrongly_late else []
         settled_until = known.settled_until
-        self._settle(known, prefix, recounted, comparison, held, settled)
+        self._settle(known, prefix, recounted, comparison, held, known_rows)
         if self._table.fold or known.settled_until != settled_until:
             self._delete_facts(known, prefix)
         self.store.keep(self.name, known)
@@ -186,24 +188,24 @@ class TableWatch(Watch[TableProgress]):
         recounted: _Recounted,
         comparison: Comparison,
         held: Mapping[bytes, Found | None],
-        settled: Mapping[bytes, Row],
+        settled: Mapping[bytes, Settled],
     ) -> None:
         """Settles the rows that can no longer change, and keeps of the topic only what is not as settled."""
-        before, kinds, new = recounted.before, comparison.kinds, dict[bytes, Row]()
+        before, kinds, new = recounted.before, comparison.kinds, dict[bytes, Settled]()
         horizon = self._horizon(known, prefix, before)
         done = before.keys() if self._table.fold else {key for key in kinds if key not in settled and _is_before(key, horizon)}
         for key in done:
             row = held.get(key)
             if kinds.get(key) in _EXCUSED and not isinstance(row, Unreadable):
                 if row is not None:
-                    new[key] = row
-                    known.excused[kinds[key]] += 1
+                    new[key] = Settled(row, kinds[key])
             elif (expected := comparison.expected.get(key)) is not None:
-                new[key] = expected
+                new[key] = Settled(expected)
         old = {key for key in settled if key in before or kinds.get(key) == "expired"}
+        known.excused = known.excused - _excused(settled[key] for key in old) + _excused(new.values())
         self._rows.remove(old)
         self._rows.settle(new)
-        must_be = {key: row for key, row in settled.items() if key not in old} | new
+        must_be = {key: one.row for key, one in {**settled, **new}.items() if key in new or key not in old}
         found = {key: held.get(key) for key in (*held, *new)}
         self._rows.found = {
             key: row for key, row in found.items() if (not is_same(row, must_be[key]) if key in must_be else row is not None)
@@ -231,6 +233,10 @@ class TableWatch(Watch[TableProgress]):
             known.deleted_ms = max(known.deleted_ms, newest_ms)
         left = database.execute(f'SELECT topic, partition, min("offset") FROM {facts} GROUP BY ALL').fetchall()
         self.batches.forget({(topic, partition): first for topic, partition, first in left}, prefix.committed)
+
+
+def _excused(rows: Iterable[Settled]) -> Counter[Kind]:
+    return Counter(one.excuse for one in rows if one.excuse is not None)
 
 
 def _unsettled(rows: Written, known: TableProgress) -> Written:
