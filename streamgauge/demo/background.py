@@ -1,5 +1,6 @@
 """The demo in the background: `streamgauge demo --detach` starts it, and `streamgauge down` stops it."""
 
+import subprocess
 import time
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from streamgauge.platform.processes import PidFile, start_process, stop_process
 
 EVERYTHING_RUNS = "everything runs"
 """What the demo says when each part is ready."""
+_WAYS = "in the background: `streamgauge logs demo --follow` shows what it says, and `streamgauge down` stops it"
 
 
 def pid_file(settings: Settings) -> PidFile:
@@ -23,19 +25,28 @@ def pid_file(settings: Settings) -> PidFile:
 def start(command: Sequence[str], settings: Settings, say: Say) -> int:
     """Starts the demo by `command`, and says what it says. Returns 0 as soon as each part is ready, or the demo's exit code if it ends before.
 
-    An interrupt leaves it running.
+    An interrupt leaves it running, and says so.
     """
     path = settings.logs / "demo.out"
     rotate(path)
     before_bytes = path.stat().st_size if path.exists() else 0
     process = start_process(command, path)
-    log = Log(path, before_bytes)
+    if pid_file(settings).process() is None:  # otherwise `down` would find none in the demo's first second
+        pid_file(settings).write(process.pid, "demo")
+    try:
+        return _followed(process, Log(path, before_bytes), say)
+    except KeyboardInterrupt:
+        say(f"it goes on {_WAYS}")
+        raise
+
+
+def _followed(process: subprocess.Popen[bytes], log: Log, say: Say) -> int:
     while True:
         code = process.poll()  # before the log is read, so that its last lines are not missed
         for line in log.lines():
             say(line)
             if EVERYTHING_RUNS in line:
-                say("it runs in the background: `streamgauge logs demo --follow` shows what it says, and `streamgauge down` stops it")
+                say(f"it runs {_WAYS}")
                 return 0
         if code is not None:
             return code if code >= 0 else 128 - code  # Popen's for a signal is its negative number

@@ -53,6 +53,32 @@ def test_a_demo_that_ends_before_is_told_with_its_error_and_exit_code(started):
     assert started("import os, signal", "os.kill(os.getpid(), signal.SIGKILL)") == (128 + signal.SIGKILL, [])
 
 
+@pytest.mark.usefixtures("started")  # ends it
+def test_an_interrupt_leaves_it_running_until_down_stops_it_and_the_caller_hears_so(settings):
+    said = []
+
+    def interrupt(line):
+        said.append(line)
+        if line == "starting Kafka":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        background.start([sys.executable, "-c", f'print("starting Kafka", flush=True)\n{FOR_EVER}', "demo"], settings, interrupt)
+    assert absent(said[-1], "in the background", "`streamgauge down`") == []
+    assert len(demos()) == 1
+    assert background.stop(settings)
+    assert demos() == []
+
+
+def test_a_second_demo_does_not_hide_the_first_from_down(settings, started):
+    with subprocess.Popen([sys.executable, "-c", FOR_EVER, "demo"]) as first:
+        settings.home.mkdir()
+        background.pid_file(settings).write(first.pid, "demo")
+        assert started("raise SystemExit(2)") == (2, [])
+        assert background.pid_file(settings).process().pid == first.pid
+        first.kill()
+
+
 def test_down_ends_the_demo_and_what_is_left_of_one_that_was_killed_is_no_demo(settings):
     with subprocess.Popen([sys.executable, "-c", FOR_EVER, "demo"]) as demo:
         settings.home.mkdir()
