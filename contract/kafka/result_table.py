@@ -178,7 +178,8 @@ class TableReader:
     def _is_same_topic(self) -> bool:
         """Whether the topic has the id that it had at the first call."""
         try:
-            asked = shared_admin(self._kafka).describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS)
+            admin = shared_admin(self._kafka)  # a client that nobody holds ends, and its answers with it
+            asked = admin.describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS)
             found = str(asked[self._topic].result().topic_id)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
