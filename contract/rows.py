@@ -1,19 +1,20 @@
 """The rows of topics: their fields, declared once beside each topic, and the decoder that refuses every other record.
 
-A declaration is a plain class, because every command imports the topics; pydantic checks the rows, and is imported when the first is read.
+A declaration is a plain class, because every command imports the topics. pydantic's core checks the rows, and is imported when the first is
+read; with pydantic itself, a command that reads rows would start 0.1 s later.
 """
 
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import orjson
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, TypeAdapter
-    from pydantic_core import CoreSchema
+    from pydantic_core import SchemaValidator
 
 Row = dict[str, Any]
 Decode = Callable[[bytes], Row]
@@ -45,34 +46,29 @@ class Fields:
         return tuple(get_type_hints(cls))
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: object, handler: "GetCoreSchemaHandler") -> "CoreSchema":
-        from pydantic_core import core_schema as core
-
-        def field(name: str, kind: object) -> core.TypedDictField:
-            schema = handler.generate_schema(kind)
-            if hasattr(cls, name):
-                schema = core.with_default_schema(schema, default=getattr(cls, name))
-            return core.typed_dict_field(schema)
+    def core_schema(cls) -> Row:
+        """The declaration as pydantic's core has it."""
 
         def fitting(row: Row) -> Row:
             cls.check(row)
             return row
 
+        def field(name: str, kind: object) -> Row:
+            of = _core_schema(kind)
+            return {
+                "type": "typed-dict-field",
+                "schema": {"type": "default", "schema": of, "default": getattr(cls, name)} if hasattr(cls, name) else of,
+            }
+
         fields = {name: field(name, kind) for name, kind in get_type_hints(cls, include_extras=True).items()}
-        return core.no_info_after_validator_function(fitting, core.typed_dict_schema(fields))
+        return _after(fitting, {"type": "typed-dict", "fields": fields})
 
 
 class _Of:
-    """Makes an annotated type one of pydantic's core: `kind` within `limits`, or what `read` makes of a value."""
+    """In an annotation, the type as pydantic's core has it."""
 
-    def __init__(self, kind: str = "any", read: Callable[[Any], object] | None = None, **limits: object) -> None:
-        self._kind, self._read, self._limits = kind, read, limits
-
-    def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> "CoreSchema":
-        from pydantic_core import core_schema as core
-
-        schema: CoreSchema = getattr(core, f"{self._kind}_schema")(**self._limits)
-        return schema if self._read is None else core.no_info_after_validator_function(self._read, schema)
+    def __init__(self, **schema: object) -> None:
+        self.schema = schema
 
 
 def moment(text: object) -> datetime:
@@ -91,11 +87,35 @@ def _partition(name: str) -> str:
     return name
 
 
-Time = Annotated[datetime, _Of(read=moment)]
-Count = Annotated[int, _Of("int", ge=0, le=MAX_COUNT)]
-Integer = Annotated[int, _Of("int", ge=-(2**63), lt=2**63)]
-Number = Annotated[float, _Of("float", ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]
-Offsets = dict[Annotated[str, _Of("str", read=_partition)], Annotated[int, _Of("int", ge=0, lt=2**63)]]
+def _after(read: Callable[[Any], object], schema: Row) -> Row:
+    return {"type": "function-after", "function": {"type": "no-info", "function": read}, "schema": schema}
+
+
+def _core_schema(kind: object) -> Row:
+    """The type of a field as pydantic's core has it. Raises TypeError for one that is not in _KINDS."""
+    if isinstance(kind, type) and issubclass(kind, Fields):
+        return kind.core_schema()
+    make = _KINDS.get(get_origin(kind) or kind)
+    if make is None:
+        msg = f"a field has type {kind}; expected a type of contract.rows, such as Count or Time, or of {', '.join(map(str, _KINDS))}"
+        raise TypeError(msg)
+    return make(*get_args(kind))
+
+
+_KINDS: dict[object, Callable[..., Row]] = {
+    str: lambda: {"type": "str"},
+    bool: lambda: {"type": "bool"},
+    Annotated: lambda _, of: of.schema,
+    Literal: lambda *values: {"type": "literal", "expected": list(values)},
+    **dict.fromkeys((Union, UnionType), lambda kind, _: {"type": "nullable", "schema": _core_schema(kind)}),
+    list: lambda kind: {"type": "list", "items_schema": _core_schema(kind)},
+    dict: lambda key, kind: {"type": "dict", "keys_schema": _core_schema(key), "values_schema": _core_schema(kind)},
+}
+Time = Annotated[datetime, _Of(**_after(moment, {"type": "any"}))]
+Count = Annotated[int, _Of(type="int", ge=0, le=MAX_COUNT)]
+Integer = Annotated[int, _Of(type="int", ge=-(2**63), lt=2**63)]
+Number = Annotated[float, _Of(type="float", ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]
+Offsets = dict[Annotated[str, _Of(**_after(_partition, {"type": "str"}))], Annotated[int, _Of(type="int", ge=0, lt=2**63)]]
 """Offsets or numbers of records by partition ("topic-0")."""
 
 
@@ -141,10 +161,10 @@ def json_decoder(fields: type[Fields], of: Decode = decode_json) -> Decode:
 
 def checked(fields: type[Fields], row: Row) -> Row:
     """The `fields` of a row as JSON has it, times as datetime in UTC. Raises ValueError, which names the field, if it is no such row."""
-    from pydantic import ValidationError
+    from pydantic_core import ValidationError
 
     try:
-        found: Row = _adapter(fields).validate_python(row, strict=True)  # type: ignore[arg-type] # a class can be hashed
+        found: Row = _validator(fields).validate_python(row, strict=True)  # type: ignore[arg-type] # a class can be hashed
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         field, wrong = ".".join(map(str, first["loc"])), "" if first["type"] == "missing" else f", found {first['input']!r:.40}"
@@ -184,7 +204,7 @@ def _moment_or_none(value: object) -> datetime | None:
 
 
 @cache
-def _adapter(fields: type[Fields]) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter
+def _validator(fields: type[Fields]) -> "SchemaValidator":
+    from pydantic_core import SchemaValidator
 
-    return TypeAdapter(fields)
+    return SchemaValidator(fields.core_schema())

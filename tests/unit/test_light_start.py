@@ -13,6 +13,7 @@ HEAVY = {
     "httpx2",
     "urllib.request",
     "pydantic",
+    "pydantic_core",
     "pyarrow",
     "pandas",
     "pyspark",
@@ -37,3 +38,10 @@ def test_it_loads_no_heavy_module(module):
 
 def test_a_query_loads_no_database_and_no_registry_that_it_may_not_need():
     assert loaded_by("pipeline.catalog, pipeline.running.runner") & OF_SOME_QUERIES == set()
+
+
+def test_what_reads_rows_loads_the_core_of_pydantic_alone():
+    loaded = loaded_by(
+        "contract.rows, contract.topics; contract.rows.checked(contract.rows.Window, {'start': '2026-01-01T00Z', 'end': '2026-01-02T00Z'})"
+    )
+    assert {"pydantic_core", "pydantic"} & loaded == {"pydantic_core"}

@@ -8,7 +8,7 @@ import pytest
 from foreign_rows import DECLARED, TIME, WINDOW, WRONG, example, mutated
 
 from contract.kafka.result_table import ResultTable, left_out
-from contract.rows import decoder, json_decoder
+from contract.rows import Fields, decoder, json_decoder
 from dashboard.windows import windowed
 
 
@@ -38,6 +38,14 @@ def test_any_other_value_is_refused_with_its_field_or_fits_the_declaration(name)
             for time in (time for time in row.values() if isinstance(time, datetime)):
                 assert (time.tzinfo, 1000 <= time.year <= 2999) == (UTC, True)
     assert refused > len(WRONG), "most of these are no rows"
+
+
+def test_a_field_of_another_type_cannot_be_declared():
+    class Unbounded(Fields):
+        count: int
+
+    with pytest.raises(TypeError, match=r"a field has type <class 'int'>; expected a type of contract\.rows, such as Count"):
+        decoder(Unbounded)(b"{}")
 
 
 @pytest.mark.parametrize(
