@@ -26,17 +26,22 @@ def audited(settings: Settings) -> Iterator[Audited]:
     A domain without a file here has none: its queries are not audited.
     """
     copied: set[str] = set()
-    for name in NAMES:
-        for one in import_module(f"audit.domains.{name}").audited(settings):
-            yield one
-            if isinstance(one, Table):
-                yield from versions_of(one, settings)
-                if not one.value and one.query not in copied:
-                    copied.add(one.query)
-                    yield DatabaseTable(one)
-            elif isinstance(one, Archive):
-                yield one.in_delta
+    for one in of_domains(settings):
+        yield one
+        if isinstance(one, Table):
+            yield from versions_of(one, settings)
+            if not one.value and one.query not in copied:
+                copied.add(one.query)
+                yield DatabaseTable(one)
+        elif isinstance(one, Archive):
+            yield one.in_delta
     yield from ingested(settings)
+
+
+def of_domains(settings: Settings) -> Iterator[Table | DeadLetters | Archive]:
+    """The results of all domains, as their files here say what they must be."""
+    for name in NAMES:
+        yield from import_module(f"audit.domains.{name}").audited(settings)
 
 
 def places_in(settings: Settings) -> list[CheckpointPlace]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import duckdb
-import orjson
 
 from audit.archive import Archive
 from audit.audited import Table
 from audit.catalog import Audited, audited, placed, places_in
+from audit.continuous.alerts import alert, alerted, summary
 from audit.continuous.archives import ArchiveWatch
 from audit.continuous.letters import LettersWatch
 from audit.continuous.recent import RecentRecords
@@ -26,7 +26,6 @@ from audit.continuous.store import MEMORY_LIMIT, Store
 from audit.continuous.tables import TableWatch
 from audit.letters import DeadLetters
 from audit.records import RecordReader
-from audit.show import as_json
 from audit.verdict import Verdict, merged
 from audit.verdict_topic import write_verdicts
 from audit.verification import verify
@@ -34,11 +33,8 @@ from contract.checkpoints.contents import FILES, Checkpoint
 from contract.checkpoints.names import REAL_TIME, CheckpointPlace
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import TopicMissing
-from contract.kafka.tombstones import write_rows
 from contract.process.waiting import Say
 from contract.settings import Settings
-from contract.text import utc_text
-from contract.topics import ALERTS
 
 CORES = 0.08
 """The part of a core that all looks may take."""
@@ -83,6 +79,8 @@ class Audit:
         self._results: dict[tuple[str, str], Result] = {}
         self._round_due = 0.0
         self._troubles: dict[str, str] = {}
+        self._words: dict[str, str] = {}
+        self._alerted: set[str] | None = None  # not read yet
 
     def close(self) -> None:
         """Closes the file, in which is what was found, and the consumer."""
@@ -177,16 +175,15 @@ class Audit:
         if not verdicts:
             return
         write_verdicts(self._settings, [*verdicts.values()], {query: self._at(query) for query in verdicts})
-        told = self._store.state("told")
-        words, alerted = (dict[str, str](), set[str]()) if told is None else told
-        now = words | {query: verdict.verdict for query, verdict in verdicts.items()}
-        wrong = {query for query, word in now.items() if word == "wrong" or (query in alerted and word == "not checked")}
-        for query in [query for query in verdicts if words.get(query) != now[query]]:
-            self._say(f"{query}: {now[query]}{f': {what}' if (what := summary(verdicts[query])) else ''}")
-        for query in (wrong ^ alerted) & verdicts.keys():
-            alert(self._settings, verdicts[query])
-        if (now, wrong) != (words, alerted):
-            self._store.keep("told", (now, wrong))
+        if self._alerted is None:
+            self._alerted = alerted(self._settings, self._reader)
+        for query, verdict in verdicts.items():
+            if self._words.get(query) != verdict.verdict:
+                self._say(f"{query}: {verdict.verdict}{f': {what}' if (what := summary(verdict)) else ''}")
+                self._words[query] = verdict.verdict
+            if verdict.verdict != "not checked" and (verdict.verdict == "wrong") != (query in self._alerted):
+                alert(self._settings, verdict)
+                self._alerted ^= {query}
 
     def _by_query(self) -> Iterator[tuple[str, list[Verdict]]]:
         for query in dict.fromkeys(one.query for one in self._results.values()):
@@ -196,26 +193,6 @@ class Audit:
 
     def _at(self, query: str) -> datetime:
         return min(one.at for one in self._results.values() if one.query == query)
-
-
-def summary(verdict: Verdict) -> str:
-    """What is wrong, in one line."""
-    rows = verdict.rows
-    counts = f"{rows.wrong:,} of {rows.by_kind['compared']:,} rows of {verdict.sink} are wrong" if rows.wrong else ""
-    return "; ".join([*([counts] if counts else []), *verdict.faults, *([] if verdict.problem is None else [verdict.problem])])
-
-
-def alert(settings: Settings, verdict: Verdict) -> None:
-    """Writes an alert on a query that is wrong, or right again. Raises StreamgaugeError when Kafka does not take it."""
-    is_wrong = verdict.verdict == "wrong"
-    row = {
-        "time": utc_text(datetime.now(UTC)),
-        "level": "error" if is_wrong else "resolved",
-        "query": verdict.query,
-        "what": summary(verdict) if is_wrong else f"{verdict.sink} is right again",
-        "detail": as_json([verdict]) if is_wrong else "",
-    }
-    write_rows(settings.kafka, ALERTS.name, {verdict.query.encode(): orjson.dumps(row)})
 
 
 def _reads_files(place: CheckpointPlace) -> bool:

@@ -2,8 +2,10 @@
 
 import hashlib
 import pickle
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from filelock import FileLock, Timeout
 import audit
 import contract
 from audit.archive import Origin
+from audit.catalog import of_domains
 from audit.recount import Recount, opened
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
@@ -104,12 +107,27 @@ class Store:
 
 
 def rules(settings: Settings) -> str:
-    """What decides what a result must be: the code, the static tables and the settings, as a hash."""
+    """What decides what a result must be, as a hash: the code, the static tables, and what the domains make of the settings; and where all that is."""
     found = hashlib.sha256(duckdb.__version__.encode())
     for package in (audit, contract):
         for path in sorted(path for path in Path(package.__file__ or "").parent.rglob("*") if path.suffix in {".py", ".sql"}):
             found.update(path.read_bytes())
     for path in sorted(data_file("device_locations.csv").parent.glob("*.csv")):
         found.update(path.read_bytes())
-    found.update(repr(sorted(settings.environment().items())).encode())
+    places = settings.kafka_bootstrap_servers, settings.lake_uri
+    known = [_plain(one) for one in (*of_domains(settings), settings.partition_skew, settings.result_retention, *places)]
+    found.update(repr(known).encode())
     return found.hexdigest()
+
+
+def _plain(value: Any) -> object:  # noqa: ANN401 - a result, or a part of it
+    """The value as text can tell it, the same in each process: of a function what is given to it, as its code is told otherwise."""
+    if isinstance(value, partial):
+        return [_plain(one) for one in (value.func, value.args, value.keywords)]
+    if is_dataclass(value):
+        return [_plain(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | float | None) else getattr(value, "__qualname__", type(value).__qualname__)

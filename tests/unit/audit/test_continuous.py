@@ -26,6 +26,7 @@ from audit.verification import verify
 from contract.checkpoints.contents import Batch
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import read_to_end
+from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, VERDICTS
 
 START_MS = 1_767_261_600_000
@@ -236,7 +237,7 @@ class Watched:
     @property
     def alerts(self):
         records = records_between(self.broker.settings, {(ALERTS.name, n): 0 for n in range(4)}, ends_of(ALERTS, self.broker.settings))
-        found = [orjson.loads(value) for table in records for value in table["value"].to_pylist()]
+        found = [orjson.loads(value) for table in records for value in table["value"].to_pylist() if value and value[:1] == b"{"]
         return [(one["query"], one["level"]) for one in sorted(found, key=lambda one: one["time"])]
 
 
@@ -262,7 +263,35 @@ def test_a_wrong_row_is_told_once_within_thirty_seconds_and_taken_back_when_it_i
     watched.pipeline.put(STATS, key, row)
     watched.wait(30)
     assert watched.alerts == [(STATS, "error"), (STATS, "resolved")]
-    assert [line.split(": ")[:2] for line in watched.lines] == [[STATS, "right"], [STATS, "wrong"], [STATS, "right"]]
+    assert [line.split(": ")[:2] for line in watched.lines] == [[STATS, word] for word in ("right", "wrong", "wrong", "right")]
+
+
+def test_a_wrong_row_is_taken_back_also_by_an_audit_whose_file_is_made_anew(watched):
+    watched.wait()
+    key, row = next((key, row) for key, row in watched.pipeline.written[STATS].items() if row)
+    watched.pipeline.put(STATS, key, {**row, "count": row["count"] + 1})
+    watched.wait()
+    pipelines = {"time": "2026-01-01T00:00:00.000Z", "level": "error", "query": "nest-archive", "what": "given up", "detail": ""}
+    watched.broker.write(ALERTS.name, b"of another program", None, orjson.dumps(pipelines), key="nest-archive")
+    watched.audit.close()
+    (watched.broker.settings.home / "audit" / "audit.duckdb").unlink()
+    watched.start()
+    watched.wait()
+    watched.pipeline.put(STATS, key, row)
+    watched.wait()
+    levels = [level for query, level in watched.alerts if query == STATS]
+    assert levels == ["error", "resolved"]
+    assert watched.audit._alerted == set()
+
+
+def test_only_a_setting_that_decides_a_row_makes_the_audit_recount(tmp_path):
+    settings = replace(Settings(), home=tmp_path)
+    known = rules(settings)
+    deciding = {"watermark": "5 minutes", "future": "5 minutes", "wikimedia_slide": "10 seconds", "offline_after": "5 minutes", "crowd": 7}
+    for name, value in (deciding | {"partition_skew": "1 day", "result_retention": "1 day", "lake_uri": str(tmp_path)}).items():
+        assert rules(replace(settings, **{name: value})) != known, name
+    others = {"debug": True, "kafka_port": 9999, "registry_port": 9998, "driver_memory": "2g", "trigger_seconds": 3.0}
+    assert rules(replace(settings, **others)) == known
 
 
 def test_a_verdict_stands_until_the_query_or_its_topic_has_moved(watched):
@@ -332,6 +361,8 @@ def test_it_recounts_from_the_start_if_deletions_that_it_has_not_read_may_be_com
 def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_anew(watched):
     watched.wait()
     file = watched.broker.settings.home / "audit" / "audit.duckdb"
+    (name,) = [one.name for one in watched.audit._results.values()]
+    assert watched.audit._store.state(name) is not None
 
     def rubbish():
         file.write_bytes(b"rubbish")
@@ -352,7 +383,7 @@ def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_an
         watched.audit.close()
         change()
         watched.start()
-        assert watched.audit._store.state("told") is None, change.__name__
+        assert watched.audit._store.state(name) is None, change.__name__
         watched.wait()
         assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"], change.__name__
 

@@ -1,0 +1,57 @@
+"""The alerts of the continuous audit: one when a query becomes wrong, and one when it is right again.
+
+Which queries are told to be wrong is read from the alerts themselves, so neither a kill nor a file that is made anew makes one say it twice, or never
+take it back.
+"""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import orjson
+
+from audit.records import RecordReader
+from audit.result_topic import offsets_of
+from audit.show import as_json
+from audit.verdict import Verdict
+from contract.kafka.tombstones import write_rows
+from contract.rows import decode_json
+from contract.settings import Settings
+from contract.text import utc_text
+from contract.topics import ALERTS
+
+_BY = "audit"
+"""The pipeline's alerts and the audit's have the same keys."""
+
+
+def summary(verdict: Verdict) -> str:
+    """What is wrong, in one line."""
+    rows = verdict.rows
+    counts = f"{rows.wrong:,} of {rows.by_kind['compared']:,} rows of {verdict.sink} are wrong" if rows.wrong else ""
+    return "; ".join([*([counts] if counts else []), *verdict.faults, *([] if verdict.problem is None else [verdict.problem])])
+
+
+def alert(settings: Settings, verdict: Verdict) -> None:
+    """Writes an alert on a query that is wrong, or right again. Raises StreamgaugeError when Kafka does not take it."""
+    is_wrong = verdict.verdict == "wrong"
+    row = {
+        "time": utc_text(datetime.now(UTC)),
+        "level": "error" if is_wrong else "resolved",
+        "query": verdict.query,
+        "what": summary(verdict) if is_wrong else f"{verdict.sink} is right again",
+        "detail": as_json([verdict]) if is_wrong else "",
+        "by": _BY,
+    }
+    write_rows(settings.kafka, ALERTS.name, {verdict.query.encode(): orjson.dumps(row)})
+
+
+def alerted(settings: Settings, reader: RecordReader) -> set[str]:
+    """The queries of which the last alert of an audit says that they are wrong. Raises StreamgaugeError when Kafka does not answer."""
+    offsets, wrong = offsets_of(ALERTS, settings), set[str]()
+    starts, ends = ({which: both[number] for which, both in offsets.items()} for number in (0, 1))
+    for records in reader.between(starts, ends):
+        for value in records["value"].to_pylist():
+            with suppress(ValueError):  # of another program
+                row = decode_json(value or b"")
+                if row.get("by") == _BY:
+                    (wrong.discard if row["level"] == "resolved" else wrong.add)(row["query"])
+    return wrong
