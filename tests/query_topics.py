@@ -52,7 +52,6 @@ class QueryTopics:
             "error_at": None,
             "source_offsets": {"nest-logs-0": 0},
             "progress": progress,
-            "plan": None,
         }
         self.write("states", query, orjson.dumps(row | fields))
 

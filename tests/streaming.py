@@ -34,7 +34,6 @@ from contract.settings import Settings
 from pipeline.formats.confluent_avro import WriterSchemas
 from pipeline.monitoring.failures import PYTHON_IS_SLOW
 from pipeline.monitoring.measures import measures
-from pipeline.monitoring.plan import Plan, plan_of
 from pipeline.query import Query
 from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 from pipeline.sources.kafka import RECORD_SCHEMA
@@ -216,13 +215,14 @@ class Stream:
         os.utime(path, (self._written, self._written))
 
 
-def plan_of_stream(rows: DataFrame, folder: Path) -> Plan:
-    """The plan of a stream of `rows` in update mode, once a batch had records. folder: for its checkpoint."""
+def plan_of_stream(rows: DataFrame, folder: Path) -> str:
+    """The physical plan of a stream of `rows` in update mode, once a batch had records. folder: for its checkpoint."""
     writer = rows.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(folder / "checkpoint"))
-    running, plan = writer.start(), Plan()
+    running, plan = writer.start(), ""
     try:
-        while not plan and running.isActive:
-            plan = plan_of(rows.sparkSession, running)
+        while "MicroBatchScan" not in plan and running.isActive:
+            execution = running._jsq.streamingQuery().lastExecution()
+            plan = "" if execution is None else execution.executedPlan().toString()
     finally:
         running.stop()
     assert running.exception() is None

@@ -15,7 +15,6 @@ from dashboard import formats
 from dashboard.health.dead_letters import dead_letters, letters_snapshot
 from dashboard.health.history import RECENT, decode_point
 from dashboard.health.over_time import show_history
-from dashboard.health.plans import show_plan
 from dashboard.page_head import refreshing, show_totals, snapshot_under
 from dashboard.reading.polls import current_statuses
 from dashboard.reading.reader import Snapshot, follow_recent
@@ -64,8 +63,6 @@ def _queries() -> None:
         _show_queries(found, now)
     with st.container(border=True, gap="xsmall"):
         show_history(follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot)
-    with st.container(border=True, gap="xsmall"):
-        show_plan(snapshot.rows)
     with st.container(border=True, gap="xsmall"):
         _show_alerts(alerts)
 

@@ -33,7 +33,6 @@ from contract.topics import QUERY_STATES, STREAMING_METRICS
 from pipeline.monitoring.consumers import Consumers, read_to
 from pipeline.monitoring.failures import Failure, failure_of, needs_no_report
 from pipeline.monitoring.measures import measures
-from pipeline.monitoring.plan import Plan
 from pipeline.monitoring.query_states import QueryStates
 
 ENDS_SECONDS = 1
@@ -126,11 +125,6 @@ class ProgressToKafka(JsonListener):
         with self._lock:
             self._in_real_time[query] = [f"{topic}-{number}" for topic, number in in_real_time]
             self._states.resumes_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
-
-    def planned(self, query: str, plan: Plan) -> None:
-        """Publishes the plan of a query with its next state."""
-        with self._lock:
-            self._states.planned(query, plan)
 
     def given_up(self, query: str, why: Failure) -> None:
         """Publishes that a query is not restarted, which Spark does not know."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from contract.text import utc_text
 from pipeline.monitoring.failures import Failure
-from pipeline.monitoring.plan import Plan
 
 LATE, LATE_TOTAL = "rows_dropped_by_watermark", "rows_dropped_by_watermark_total"
 
@@ -55,10 +54,6 @@ class QueryStates:
                 row["source_offsets"] = {**before, **further}
                 changed.append(str(row["query"]))
         return changed
-
-    def planned(self, query: str, plan: Plan) -> None:
-        """The plan of a query is known."""
-        self._rows[query]["plan"] = plan
 
     def idled(self, run_id: str, now: datetime) -> None:
         """A run is waiting for records."""
@@ -131,7 +126,7 @@ def _turn(row: dict[str, Any], state: str, now: datetime) -> None:
 
 def _row(query: str, run_id: str | None, now: datetime) -> dict[str, Any]:
     at = utc_text(now)
-    none = dict.fromkeys(("error", "error_detail", "error_at", "progress", "plan"))
+    none = dict.fromkeys(("error", "error_detail", "error_at", "progress"))
     return {"query": query, "state": "running", "since": at, "started_at": at, "run_id": run_id, "source_offsets": {}, **none}
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,7 +21,6 @@ from pipeline.checkpoint.journal import BatchJournal
 from pipeline.checkpoint.use import check_reset, check_source
 from pipeline.formats.confluent_avro import WriterSchemas, schema_ids
 from pipeline.formats.schema_book import SchemaBook
-from pipeline.monitoring.plan import plan_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query, sources_of_partitions, start_stream
 from pipeline.sinks.sink import out_of_step
@@ -62,17 +60,13 @@ class Run:
         self,
         running: StreamingQuery,
         journal: BatchJournal | None,
-        publish_plan: Callable[[], bool],
         schemas: WriterSchemas | None,
         assigned: Collection[Partition] | None = None,
     ) -> None:
-        """publish_plan: called after each batch until it returns that there was a plan. schemas: that it decodes with.
-
-        assigned: the partitions that it reads; None if Spark looks for new ones.
-        """
+        """schemas: that it decodes with. assigned: the partitions that it reads; None if Spark looks for new ones."""
         self.running, self.schemas, self.has_begun = running, schemas, False
         self._assigned = assigned
-        self._journal, self._publish_plan, self._has_plan = journal, publish_plan, False
+        self._journal = journal
 
     def call_at_end(self, ended: Callable[[], None]) -> None:
         """Calls `ended` in another thread when the run, or Spark's JVM, has ended."""
@@ -110,8 +104,6 @@ class Run:
         self.has_begun = True
         if progress is not None and self._journal is not None:
             self._journal.add(batch_of(progress))
-        if progress is not None and not self._has_plan:
-            self._has_plan = self._publish_plan()
 
     def stop(self) -> bool:
         """Stops the run. Returns whether it ended in time."""
@@ -171,7 +163,7 @@ class Starter:
         if recount:
             self._say(recount)
         assigned = partitions if sources_of_partitions(query) else None
-        return Run(running, journal, lambda: self._publish_plan(query, running), schemas, assigned)
+        return Run(running, journal, schemas, assigned)
 
     def check_source(self, query: Query) -> list[Partition]:
         """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""
@@ -212,15 +204,6 @@ class Starter:
         how = f"as version {query.version}" if older else f"in mode {name.mode}"
         checkpoints = f"checkpoint {kept[0]} is kept" if len(kept) == 1 else f"checkpoints {', '.join(map(str, kept))} are kept"
         return f"{query.name} recounts from the start {how}; {checkpoints}"
-
-    def _publish_plan(self, query: Query, running: StreamingQuery) -> bool:
-        try:
-            plan = plan_of(self._spark, running)
-        except (Py4JError, TypeError, KeyError):  # another Spark than ours, and no query needs its plan
-            return True
-        if plan:
-            self._progress.planned(query.name, plan)
-        return bool(plan)
 
     def ask_servers(self, query: Query) -> None:
         """Raises KafkaUnavailable or StoreUnavailable when a server of `query` cannot be reached, and other StreamgaugeErrors as `start` does."""

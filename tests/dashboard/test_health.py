@@ -128,19 +128,6 @@ def test_micro_batches_are_drawn_and_can_be_narrowed_to_a_query(kafka, page_with
     assert not page.exception
 
 
-def test_the_plan_of_a_query_is_drawn_as_text_from_its_source_to_its_result(kafka, page_with):
-    plan = [{"name": "Exchange", "detail": f'hash "{MARKUP}" \\N', "inputs": [1]}, {"name": "MicroBatchScan", "detail": "", "inputs": []}]
-    kafka.state("counts", plan=plan)
-    kafka.state("archive", plan=plan[1:])
-    page = page_with(lambda page: any(select.key == "plan" for select in page.selectbox))
-    page = page_with(lambda page: page.selectbox(key="plan").options == ["archive", "counts"])
-    page.selectbox(key="plan").set_value("counts").run()
-    (drawn_plan,) = page.get("graphviz_chart")
-    assert "1 -> 0" in drawn_plan.proto.spec
-    assert r"hash \"<b>**bold**" in drawn_plan.proto.spec, "in quotes that the text cannot close"
-    assert r"\\N" in drawn_plan.proto.spec, "else Graphviz would put the name of the step there"
-
-
 def test_alerts_are_listed_newest_first_and_what_is_no_alert_is_left_out(kafka, page_with):
     kafka.state("counts")
     for level, what in (("warning", "started again"), ("error", MARKUP)):

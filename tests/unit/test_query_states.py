@@ -72,15 +72,6 @@ def test_late_rows_add_up_since_the_start():
     assert states.progressed("run-2", measured(1), at(11))["rows_dropped_by_watermark_total"] == 1
 
 
-def test_the_plan_is_that_of_the_newest_run():
-    states = QueryStates()
-    states.started("run-1", "counts", at(0))
-    states.planned("counts", [{"name": "Scan", "detail": "", "inputs": []}])
-    assert stands(states, "plan") == ([{"name": "Scan", "detail": "", "inputs": []}],)
-    states.started("run-2", "counts", at(1))
-    assert stands(states, "plan") == (None,)
-
-
 def test_a_failure_is_remembered_after_a_new_start():
     states = QueryStates()
     states.started("run-1", "counts", at(0))
