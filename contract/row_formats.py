@@ -36,12 +36,7 @@ def show(found: Rows, output_format: str, limit: int = 0) -> None:
     else:
         sys.stdout.write((as_json if output_format == "json" else as_csv)(found.columns, found.rows) + "\n")
     if found.is_cut:
-        err.print(cut_at(limit))
-
-
-def cut_at(limit: int) -> str:
-    """What to tell the user when there are more than the `limit` rows that are shown."""
-    return f"only the first {limit} rows; --limit sets another number"
+        err.print(f"only the first {limit} rows; --limit sets another number")
 
 
 def as_json(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -1,6 +1,5 @@
-"""The commands for tables: query, sql, derive, maintain."""
+"""The commands for tables: query, derive, maintain."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,20 +7,19 @@ import typer
 from contract.errors import StreamgaugeError
 from contract.output_format import RowFormatOption
 from contract.settings import Settings
-from contract.terminal import err, out
+from contract.terminal import out
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
 
     from pipeline.lake.tables import Table
 
-LimitOption = Annotated[int, typer.Option(min=1, help="how many rows to print at most")]
 SAFE_RETENTION_SECONDS = 7 * 86_400
 
 
 def query(
     sql: Annotated[str | None, typer.Argument(help="one query; without it: which tables there are", show_default=False)] = None,
-    limit: LimitOption = 1000,
+    limit: Annotated[int, typer.Option(min=1, help="how many rows to print at most")] = 1000,
     output_format: RowFormatOption = "table",
 ) -> None:
     """Query tables and result topics by SQL, or list them. Only queries are allowed."""
@@ -38,20 +36,6 @@ def query(
         else:
             found = answer(spark, sql, known, limit)
     show(found, output_format, limit)
-
-
-def sql(limit: LimitOption = 1000) -> None:
-    """Open a shell for SQL, with history and completion. All queries run on one Spark session."""
-    from pipeline.lake.shell import Shell
-    from pipeline.spark.session import running_session
-
-    if not sys.stdin.isatty():
-        msg = "`streamgauge sql` needs a terminal; in a script, give each query to `streamgauge query`"
-        raise StreamgaugeError(msg)
-    settings = Settings.from_environment()
-    err.print("starting Spark ...")
-    with running_session(settings) as spark:
-        Shell(spark, settings, limit).run()
 
 
 def derive(

@@ -23,7 +23,6 @@ OURS = {
     "logs": "logs",
     "producers": "the position in the live stream",
     "tmp": "temporary files",
-    "sql_history": "statements typed in `streamgauge sql`",
     "chaos": "failed rounds of `make chaos`",
     "workshop": "data of the checks of the labs",
     "demo.lock": "the lock of the demo",
