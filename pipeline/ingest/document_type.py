@@ -13,10 +13,11 @@ from contract.json_text import loads
 from pipeline.ingest.json_types import KeptAsText, check_size, widened
 
 MAX_LEVELS = 100
-_VOID, _BOOLEAN, _LONG, _WHOLE, _DOUBLE, _STRING, _VARIANT = "void", "boolean", "bigint", "decimal(38,0)", "double", "string", "variant"
-_NUMBERS = (_LONG, _WHOLE, _DOUBLE)
+_VOID, _BOOLEAN, _LONG, _DOUBLE, _STRING, _VARIANT = "void", "boolean", "bigint", "double", "string", "variant"
+_WHOLE, _LARGE = "decimal(20,0)", "decimal(38,0)"
+_NUMBERS = (_LONG, _WHOLE, _LARGE, _DOUBLE)
 """Each holds the values of those before it, or those that it rounds are text."""
-_MOST_DIGITS = 38
+_WHOLE_DIGITS, _MOST_DIGITS = 20, 38
 _Kind = Any
 """One of the names above, a list with the kind of an array's elements, or a dictionary with that of an object's fields."""
 
@@ -90,13 +91,17 @@ def _kind(value: Any, *, rounded: _Kind) -> _Kind:  # noqa: ANN401 - any JSON va
 
 def _kind_of_number(text: str) -> _Kind:
     if re.fullmatch(rf"-?\d{{1,{_MOST_DIGITS}}}", text):
-        return _LONG if -(2**63) <= int(text) < 2**63 else _WHOLE
+        return _LONG if -(2**63) <= int(text) < 2**63 else _whole(int(text))
     if _is_rounded(text):
         return _STRING
     _, digits, exponent = Decimal(text).as_tuple()
     if "e" in text.lower() or max(len(digits), -int(exponent)) > _MOST_DIGITS:
         return _DOUBLE
-    return _WHOLE if Decimal(text) == int(Decimal(text)) else _DOUBLE
+    return _whole(int(Decimal(text))) if Decimal(text) == int(Decimal(text)) else _DOUBLE
+
+
+def _whole(number: int) -> _Kind:
+    return _WHOLE if len(str(abs(number))) <= _WHOLE_DIGITS else _LARGE
 
 
 def _is_rounded(number: str) -> bool:
@@ -134,6 +139,6 @@ def _type(kind: _Kind) -> Any:  # noqa: ANN401 - a StructType for an object
             )
         case "variant":
             return T.VariantType()
-        case "decimal(38,0)":
-            return T.DecimalType(_MOST_DIGITS, 0)
+    if kind in (_WHOLE, _LARGE):
+        return T.DecimalType(_WHOLE_DIGITS if kind == _WHOLE else _MOST_DIGITS, 0)
     return {_VOID: T.NullType, _BOOLEAN: T.BooleanType, _LONG: T.LongType, _DOUBLE: T.DoubleType, _STRING: T.StringType}[kind]()

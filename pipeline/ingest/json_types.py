@@ -14,6 +14,8 @@ from pyspark.sql import types as T  # noqa: N812
 from contract.errors import StreamgaugeError
 
 _WHOLE = T.DecimalType(38, 0)
+_BIGINT_DIGITS = 20
+"""Of the decimal that Spark takes as the common type of 1 and 2.0. A whole number of more digits is written without a fraction."""
 ORIGIN = (
     T.StructType()
     .add("kafka_key", T.StringType())
@@ -47,19 +49,18 @@ MAX_NAMES, MAX_FIELDS, MAX_TYPED_LEVELS = 200, 1000, 20
 def widened(columns: T.StructType, seen: T.StructType, kept_as_text: KeptAsText, unrounded: T.StructType | None = None) -> T.StructType:
     """`columns` with the new fields of `seen`, the type of documents, appended; the same object if there are none.
 
-    Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; other numbers become double. Mixed types, objects with more
+    Of new fields, whole numbers become bigint, or decimal(38,0) beyond 64 bits; numbers with a fraction, be it .0, become double. Mixed types, objects with more
     than MAX_NAMES names, and objects and arrays without values become a string with the JSON text; this is noted in `kept_as_text`. Of the
     last ones, the first value changes the type: its documents would have that type if all had come at once.
-    unrounded: as `seen`, where numbers that a double rounds are strings.
+    unrounded: as `seen`, where numbers that a double rounds are strings; None if there are none.
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
-    before = dict(kept_as_text)
-    wider = T.StructType(list(_fields(columns, seen, "", kept_as_text, conflicts)))
+    seen = cast("T.StructType", _with_fractions(columns, seen, seen if unrounded is None else unrounded))
     if unrounded is not None:
-        kept_as_text.clear()
-        kept_as_text.update(before)
-        return widened(columns, cast("T.StructType", _mixed_where_rounded(wider, seen, unrounded)), kept_as_text)
+        rounding = T.StructType(list(_fields(columns, seen, "", dict(kept_as_text), [])))
+        seen = cast("T.StructType", _mixed_where_rounded(rounding, seen, unrounded))
+    wider = T.StructType(list(_fields(columns, seen, "", kept_as_text, conflicts)))
     if conflicts:
         msg = "; ".join(conflicts)
         raise TypeChanged(msg)
@@ -176,6 +177,27 @@ def _object(
     kept_as_text.clear()
     kept_as_text.update(within)
     return T.StructType(fields)
+
+
+def _with_fractions(columns: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
+    """`seen`, as double where there is no column yet, and numbers such as 1.0 are whole only by chance."""
+    match columns, seen, unrounded:
+        case _, T.StructType(), T.StructType():
+            kinds = {field.name: field.dataType for field in columns} if isinstance(columns, T.StructType) else {}
+            return T.StructType(
+                [
+                    T.StructField(
+                        field.name, _with_fractions(kinds.get(field.name, T.NullType()), field.dataType, unrounded[field.name].dataType)
+                    )
+                    for field in seen
+                ]
+            )
+        case _, T.ArrayType(), T.ArrayType():
+            element = columns.elementType if isinstance(columns, T.ArrayType) else T.NullType()
+            return T.ArrayType(_with_fractions(element, seen.elementType, unrounded.elementType))
+        case T.NullType() | T.StringType(), T.DecimalType(scale=0), T.DecimalType() if seen.precision <= _BIGINT_DIGITS:
+            return T.DoubleType()
+    return seen
 
 
 def _mixed_where_rounded(columns: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:

@@ -29,11 +29,6 @@ def test_a_wrong_word_gets_one_clear_line(settings, arguments, facts):
     assert [fact for fact in facts if fact not in line] == [], line
 
 
-def test_the_shell_refuses_to_run_without_a_terminal(tmp_path):
-    line = one_line_error(streamgauge("sql", settings=Settings(home=tmp_path)))
-    assert "streamgauge query" in line
-
-
 def test_without_a_table_it_says_what_to_run_first(tmp_path):
     line = one_line_error(streamgauge("maintain", settings=Settings(home=tmp_path / "new"), without_spark=True))
     assert "streamgauge run" in line

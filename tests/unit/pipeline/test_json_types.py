@@ -27,6 +27,8 @@ def named(name, kind):
         (DOUBLE, DOUBLE),
         (T.DecimalType(3, 1), DOUBLE),
         (T.DecimalType(21, 0), T.DecimalType(38, 0)),
+        (T.DecimalType(1, 0), DOUBLE),
+        (T.DecimalType(20, 0), DOUBLE),
         (T.ArrayType(LONG), T.ArrayType(LONG)),
         (T.ArrayType(struct(a=LONG, b=NULL)), T.ArrayType(struct(a=LONG))),
         (struct(a=struct(b=TEXT)), struct(a=struct(b=TEXT))),
@@ -52,6 +54,15 @@ def test_what_has_no_type_of_its_own_is_kept_as_text_and_said(seen, column, path
     kept_as_text = {}
     assert widened(NOTHING, struct(f=seen), kept_as_text) == struct(f=column)
     assert kept_as_text == {path: why}
+
+
+def test_whole_numbers_that_a_double_rounds_are_whole():
+    assert widened(NOTHING, struct(f=T.DecimalType(20, 0)), {}, struct(f=TEXT)) == struct(f=T.DecimalType(38, 0))
+
+
+def test_a_column_of_whole_numbers_stays_one():
+    whole = struct(f=T.DecimalType(38, 0))
+    assert widened(whole, struct(f=T.DecimalType(1, 0)), {}) == whole
 
 
 def test_what_is_always_null_has_no_column_yet():
