@@ -5,12 +5,12 @@ See https://docs.oracle.com/en/java/javase/21/vm/class-data-sharing.html.
 
 import hashlib
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from contract.errors import StreamgaugeError
 from contract.java import jars
+from contract.storage.downloads import draft_of
 
 KEPT = 9
 """Installations share the cache. Each has an archive of Spark's classes (220 MB), of the broker's (65 MB) and of the registry's (75 MB)."""
@@ -40,15 +40,12 @@ def create(archive: Path, java: Path, class_path: Sequence[Path], loaded: Path) 
 
     Raises StreamgaugeError if Java does not create it.
     """
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
-        draft = Path(folder) / archive.name
+    with draft_of(archive) as draft:
         dump = ("-Xshare:dump", f"-XX:SharedClassListFile={loaded}", f"-XX:SharedArchiveFile={draft}")
         done = subprocess.run([java, *dump, "-cp", jars.class_path(class_path)], capture_output=True, text=True, check=False)
         if done.returncode or not draft.exists():
             msg = f"Java could not save its classes to {archive}: {done.stderr.strip() or done.stdout.strip()}"
             raise StreamgaugeError(msg)
-        draft.replace(archive)
     for older in archives(archive.parents[1])[KEPT:]:
         older.unlink(missing_ok=True)
 

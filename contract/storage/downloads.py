@@ -1,20 +1,33 @@
 """Downloaded files: each is whole or not there, and is known by its SHA-256."""
 
 import hashlib
-import tempfile
+import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+ABANDONED_SECONDS = 3600
+"""A draft that was not written to for so long is of a program that was killed."""
 
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """The path of a draft. At the end of the block it becomes `path`; if the block raises an error, it is deleted. Raises OSError."""
+    """The path of a draft. At the end of the block it becomes `path`; if the block raises an error, it is deleted. Raises OSError.
+
+    Deletes the abandoned drafts of earlier programs in the same folder.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        draft = Path(folder) / path.name
+    for left in path.parent.glob("*.draft"):
+        with suppress(FileNotFoundError):  # another program has deleted it
+            if left.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+                left.unlink()
+    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
+    try:
         yield draft
         draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:
