@@ -69,11 +69,12 @@ def why(
     mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
     limit: Annotated[int, typer.Option(min=0, help="how many records of each kind to list")] = 10,
     with_late: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--late/--no-late", help="read on after the row was final, for late records; or not, which is faster")
+        bool,
+        typer.Option("--late/--no-late", help="read on after the row was final, for records that came too late; or not, which is faster"),
     ] = True,
     output_format: FormatOption = "table",
 ) -> None:
-    """Show the records behind a row of a result table. These are counted, repeated and late ones. Exit code 1 if the row is wrong."""
+    """Show the records behind a row of a result table. These are the ones that counted, repeated another, or came too late. Exit code 1 if the row is wrong."""
     from audit.catalog import placed, places_in
     from audit.show_why import as_json, show, show_keys
     from audit.why import SeveralRows

@@ -92,7 +92,7 @@ class Recount:
         ahead = self.database.execute(lateness.WATERMARKS_AHEAD.format(**names, since=_timestamp(since_ms))).fetchall()
         cut_until = None if newest_cut_ms is None else timedelta(milliseconds=newest_cut_ms) + _EPOCH
         if any(is_beyond_all and (cut_until is None or late_until <= cut_until) for late_until, is_beyond_all in ahead):
-            msg = "Kafka has deleted the records that moved the watermark, so it is not known whether the dropped rows were late; `streamgauge reset` recounts what is left"
+            msg = "Kafka has deleted the records that moved the watermark, so it is not known whether the dropped rows came too late; `streamgauge reset` recounts what is left"
             raise StreamgaugeError(msg)
         if moved := [late_until for late_until, _ in ahead if cut_until is not None and late_until > cut_until]:
             listed = ", ".join(f"TIMESTAMP '{late_until}'" for late_until in moved)

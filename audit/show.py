@@ -31,7 +31,7 @@ def as_json(verdicts: Sequence[Verdict]) -> str:
 
 def show(verdicts: Sequence[Verdict], console: Console) -> None:
     """Prints a table with one line per query, then details for each, then the overall verdict."""
-    numbers = [Column(name, justify="right", no_wrap=True) for name in ("batch", "records", "equal rows", "wrong", "late")]
+    numbers = [Column(name, justify="right", no_wrap=True) for name in ("batch", "records", "equal rows", "wrong", "too late")]
     ends = Column("query", no_wrap=True), Column("verdict", no_wrap=True)
     table = Table(ends[0], *numbers, ends[1], box=None, pad_edge=False, header_style="bold")
     for one in verdicts:

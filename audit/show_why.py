@@ -30,7 +30,7 @@ def show(one: Explanation, console: Console) -> None:
     console.print(f"  expected  {row_text(one.expected)}")
     _show_records("counted", one.counted, console)
     _show_records("repeated", one.repeated, console)
-    _show_records("late", one.late, console)
+    _show_records("too late", one.late, console)
     _show_letters(one, console)
     for note in one.notes:
         console.print(f"  {note}")
@@ -86,7 +86,7 @@ def _remark(cause: Cause) -> str:
 
 def _summary(one: Explanation) -> str:
     number = _number(one.counted.count)
-    total = f"{number} counted, {_number(one.repeated.count)} repeated, {_number(one.late.count)} late, of {one.records:,} records that were read"
+    total = f"{number} counted, {_number(one.repeated.count)} repeated, {_number(one.late.count)} too late, of {one.records:,} records that were read"
     if one.expected is None:
         return f"No row should be there: {total}."
     is_sum = "these give" if one.is_sum else "these do not give"

@@ -122,7 +122,7 @@ class _Row:
         letters, others = self._letters(limit)
         found = comparison.found.get(key)
         if found is None and expected is None and not late.count:
-            msg = f"there is no row {key.decode()}, and none should be there: no record counts for it, and none was late"
+            msg = f"there is no row {key.decode()}, and none should be there: no record counts for it, and none came too late"
             raise StreamgaugeError(msg)
         if prefix.cuts and not (counted.count or late.count):
             msg = f"of the row {key.decode()}, no record is left: {'; '.join(prefix.notes)}"
@@ -155,7 +155,7 @@ class _Row:
         return own
 
     def _causes(self, condition: str, limit: int) -> tuple[Some, Some, Some]:
-        """The records that count, those that repeat one, and those that were late. They are in table `behind`, but the last."""
+        """The records that count, those that repeat one, and those that came too late. They are in table `behind`, but the last."""
         names = {"time": self._table.event_time, "key": self._event, "condition": condition}
         self._pick(self._facts(condition, lateness.COUNTED))
         self._recount.database.execute(_COUNTED.format(**names))
@@ -210,7 +210,7 @@ class _Row:
         which, offset = (row["topic"], row["partition"]), row["offset"]
         batch = next((one.number for one in self._check.prefix.known if one.ends.get(which, 0) > offset), -1)
         notes = {
-            "is_unknown": "may have been late: the journal lacks its batch",
+            "is_unknown": "may have come too late: the journal lacks its batch",
             "is_dropped": "was dropped: the watermark was ahead of every event that counts",
             "is_counted": "another record of its event counts",
         }
@@ -251,5 +251,5 @@ class _Row:
         return [
             *prefix.notes,
             *([unknown] if unknown_rows else []),
-            *([] if with_late else ["late records after the window was final were not read"]),
+            *([] if with_late else ["records that came too late, after the window was final, were not read"]),
         ]

@@ -57,9 +57,7 @@ class LiveFigures:
         lag = max(lag for lag, _ in self._progress.values())
         timed = [batch_ms for _, batch_ms in self._progress.values() if batch_ms is not None]
         longest = f" | longest batch {max(timed):,} ms" if timed else ""
-        return (
-            f"events in {events:,} | rows out {rows:,} | lag {lag:,}{longest} | late {self._late:,} | queries {len(self._progress)}{away}"
-        )
+        return f"events in {events:,} | rows out {rows:,} | lag {lag:,}{longest} | too late {self._late:,} | queries {len(self._progress)}{away}"
 
     def _since_the_first(self, topics: tuple[str, ...]) -> int:
         return sum(self.ends[topic] - self._first[topic] for topic in topics)

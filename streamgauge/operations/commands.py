@@ -18,7 +18,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="keep the table current; Ctrl-C ends it")] = False,  # noqa: FBT002 - an option
     output_format: FormatOption = "table",
 ) -> None:
-    """Show the status of each query, and the last alerts. For each query: state, rates, lag, watermark, late rows and last error."""
+    """Show the status of each query, and the last alerts. For each query: state, rates, lag, watermark, rows that came too late, and last error."""
     from datetime import UTC, datetime
 
     from contract.query_status import read_statuses

@@ -35,9 +35,22 @@ _STYLES = {
     FAILED: "bold white on red",
     SILENT: "bold white on red",
 }
-_COLUMNS = ("query", "state", "since", "rows/s in", "done/s", "batch ms", "lag", "worst partition", "watermark", "state rows", "MB", "late")
+_COLUMNS = (
+    "query",
+    "state",
+    "since",
+    "rows/s in",
+    "done/s",
+    "batch ms",
+    "lag",
+    "worst partition",
+    "watermark",
+    "state rows",
+    "MB",
+    "too late",
+)
 _TEXTS = ("query", "state", "worst partition")
-_LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "late", "batch ms", "since")
+_LEAST_FIRST = ("MB", "worst partition", "state rows", "done/s", "watermark", "too late", "batch ms", "since")
 """The columns that a narrow terminal omits, in this order."""
 
 

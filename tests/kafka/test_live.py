@@ -51,7 +51,7 @@ def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_h
         write_topic(fresh, "streaming-metrics", [orjson.dumps(PROGRESS)] * 2, partitions=2)
         return line()
 
-    expected = "events in 50 | rows out 0 | lag 3 | longest batch 5 ms | late 0 | queries 1"
+    expected = "events in 50 | rows out 0 | lag 3 | longest batch 5 ms | too late 0 | queries 1"
     eventually(lambda: line_after_a_batch_in_each_partition() == expected, f"the line {expected!r}")
 
 
@@ -64,7 +64,7 @@ def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fres
         figures.ask()
         return figures.line().partition("| ")[2].partition(" | ")[2]
 
-    eventually(lambda: line(PROGRESS) == "lag 3 | longest batch 5 ms | late 0 | queries 1", "a line of the first query")
+    eventually(lambda: line(PROGRESS) == "lag 3 | longest batch 5 ms | too late 0 | queries 1", "a line of the first query")
     eventually(lambda: line(PROGRESS | others).startswith("lag 70 "), "the lag of the other query")
     ended = {"event": "terminated", "query": "taxi-borough-stats", "time": PROGRESS["time"]}
     eventually(lambda: line(ended).startswith("lag 3 "), "the lag of the first query alone")
@@ -85,4 +85,4 @@ def test_records_of_another_program_are_left_out(fresh):
         figures.ask()
         return figures.line()
 
-    eventually(lambda: line().endswith("longest batch 5 ms | late 0 | queries 1"), "a line of the one record that is right")
+    eventually(lambda: line().endswith("longest batch 5 ms | too late 0 | queries 1"), "a line of the one record that is right")

@@ -110,7 +110,7 @@ class TestRetention:
 
     @pytest.mark.parametrize("cut_ms", [YEAR_2099_MS + 1, None])
     def test_whether_one_has_that_is_ahead_of_all_that_is_left_is_not_known(self, cut_ms):
-        with pytest.raises(StreamgaugeError, match="it is not known whether the dropped rows were late"):
+        with pytest.raises(StreamgaugeError, match="it is not known whether the dropped rows came too late"):
             judged({A: [20, 30]}, (1, YEAR_2099_MS), (2, YEAR_2099_MS), cut_ms=cut_ms)
 
 

@@ -72,7 +72,7 @@ def test_a_row_that_is_missing_has_its_records_and_one_too_many_has_none(kafka):
 def test_records_after_the_row_was_final_are_read_for_late_ones_or_not(kafka):
     found = explained(kafka, "2026-01-01T10", with_late=False)
     assert (found.kind, found.counted.count, found.late.count, found.records) == ("equal", 1, 0, 3)
-    assert found.notes == ["late records after the window was final were not read"]
+    assert found.notes == ["records that came too late, after the window was final, were not read"]
 
 
 def test_of_a_batch_under_way_the_records_are_shown_that_the_row_counts(kafka):
@@ -131,7 +131,9 @@ def test_what_a_person_reads_and_what_a_program_reads(kafka):
     assert (
         "nest-logs-0 offset 3 2026-01-01T15:00:00.000Z 2026-01-01T10:59:00.000Z 3 11 min behind the watermark 2026-01-01T11:10:00Z" in lines
     )
-    assert lines[-1] == "1 counted, 1 repeated, 2 late, of 5 records that were read: these give the expected row; and the topic holds it."
+    assert (
+        lines[-1] == "1 counted, 1 repeated, 2 too late, of 5 records that were read: these give the expected row; and the topic holds it."
+    )
     read = json.loads(as_json(found))
     assert (read["kind"], read["late"]["count"], read["late"]["first"][0]["watermark"]) == ("equal", 2, "2026-01-01T11:10:00Z")
 
