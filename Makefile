@@ -61,7 +61,7 @@ check: .venv/.dev ## lint, format, types, imports and prose
 	$(RUN)ruff format --check .
 	$(RUN)mypy
 	$(RUN)lint-imports
-	$(RUN)proselint check --config .proselintrc.json README.md AGENTS.md CONTRIBUTING.md benchmarks/NOTES.md docs workshop
+	$(RUN)proselint check --config .proselintrc.json *.md benchmarks/NOTES.md docs workshop
 
 docs: .uv/bin/uv ## the documentation as a site, in site/; a dead link fails
 	NO_MKDOCS_2_WARNING=1 $(UV) run --frozen --isolated --only-group docs mkdocs build

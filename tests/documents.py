@@ -5,7 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 NOTES = ROOT / "benchmarks" / "NOTES.md"
-DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CONTRIBUTING.md", NOTES, *PAGES, *sorted((ROOT / "workshop").rglob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), NOTES, *PAGES, *sorted((ROOT / "workshop").rglob("*.md"))]
 
 
 def named(document: Path) -> str:

@@ -1,5 +1,6 @@
 """What `make` installs, and when."""
 
+import re
 import shutil
 import subprocess
 import tomllib
@@ -102,3 +103,10 @@ def test_the_lower_bound_of_a_dependency_is_the_version_that_the_tests_run_with(
 def _is_up_to_patches(version: str, lower: list[str]) -> bool:
     """Whether there is one lower bound, and it is `version` but for patches: 26 and 26.0 are bounds of 26.0.1, and 3 is none of 3.3.9."""
     return [f"{version}.".startswith(f"{bound if '.' in bound else f'{bound}.0'}.") for bound in lower] == [True]
+
+
+@pytest.mark.parametrize("workflow", sorted((ROOT / ".github" / "workflows").iterdir()), ids=lambda path: path.name)
+def test_a_workflow_runs_targets_that_exist(workflow):
+    targets = re.findall(r"\bmake ([a-z-]+)", workflow.read_text())
+    assert targets
+    assert [target for target in targets if not re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)] == []
