@@ -51,7 +51,6 @@ class Archive:
 
     @property
     def sink(self) -> str:
-        """Where it is."""
         return f"lake/{self.folder}"
 
     @property
@@ -61,7 +60,6 @@ class Archive:
         return replace(self, query=f"{self.query}-delta", folder=f"{self.folder}_delta", facts=facts, is_delta=True)
 
     def files(self, settings: Settings) -> list[StoragePath]:
-        """The files that count."""
         return (delta_files if self.is_delta else parquet_files)(settings.lake / self.folder)
 
 
@@ -118,7 +116,6 @@ class Files:
         return f"SELECT {_origin(self._archive)}, hash(found) AS content FROM ({self._found()}) AS found"
 
     def rows_of(self, record: Origin) -> list[Mapping[str, Any]]:
-        """The rows of a record that are there."""
         return rows_of(self._archive, f"({self._found()})", record, self._database)
 
     def _found(self) -> str:

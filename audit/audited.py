@@ -70,5 +70,4 @@ class Table:
 
     @property
     def sink(self) -> str:
-        """Where it is."""
         return f"topic {self.topic.name}"

@@ -81,12 +81,10 @@ class Comparison:
 
     @cached_property
     def kinds(self) -> dict[bytes, Kind]:
-        """What each key is."""
         return {key: self._kind(key) for key in self.found.keys() | self.expected.keys() | self.under_way.keys()}
 
     @property
     def counts(self) -> Counter[Kind]:
-        """How many keys are of each kind."""
         return Counter(self.kinds.values())
 
     def differences(self) -> list[Difference]:

@@ -56,7 +56,6 @@ class DatabaseTable:
 
     @property
     def sink(self) -> str:
-        """Where it is."""
         return f"database table {self.name}"
 
     @property
@@ -65,7 +64,6 @@ class DatabaseTable:
         return tuple(column for name in self.table.key for column in (("window_start", "window_end") if name == "window" else (name,)))
 
     def by_key(self, rows: Iterable[Row]) -> dict[Key, Row]:
-        """The rows by their keys."""
         return {tuple(row[name] for name in self.key): row for row in rows}
 
 

@@ -31,7 +31,6 @@ class SourceFile(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """The topic of its records."""
         return f"{SCHEME}{self.path}"
 
 

@@ -58,7 +58,6 @@ class Ingested:
 
     @property
     def sink(self) -> str:
-        """Where it is."""
         return f"lake/{self.table}"
 
 

@@ -54,7 +54,6 @@ class DeadLetters:
 
     @property
     def sink(self) -> str:
-        """Where it is."""
         return f"topic {DEAD_LETTERS.name}"
 
     @cached_property

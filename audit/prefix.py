@@ -61,7 +61,6 @@ class Prefix(Generic[T]):
 
     @property
     def topics(self) -> set[str]:
-        """The topics of its records."""
         return {topic for topic, _ in self.ends}
 
     @cached_property

@@ -155,7 +155,6 @@ def _timestamp(time_ms: int) -> str:
 
 
 def _end(row: Row) -> datetime:
-    """The end of the window of a row."""
     end: datetime = row["ends"] if "ends" in row else datetime.fromisoformat(row["window"]["end"]).replace(tzinfo=None)
     return end
 

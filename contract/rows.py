@@ -42,7 +42,6 @@ class Fields:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The names of the fields."""
         return tuple(get_type_hints(cls))
 
     @classmethod

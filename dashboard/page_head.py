@@ -52,7 +52,6 @@ def _may_stand_still() -> bool:
 
 
 def is_standing_still() -> bool:
-    """Whether the page is paused."""
     return bool(st.session_state.get(_STANDS_STILL, False))
 
 

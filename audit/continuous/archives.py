@@ -49,7 +49,6 @@ class ArchiveWatch(Watch[ArchiveProgress]):
         self._expected, self._found = f"facts_{name}_hashed", f"found_{name}"
 
     def seen(self) -> Sequence[StoragePath]:
-        """The files that count."""
         return self._archive.files(self.settings)
 
     def has_lost(self, known: ArchiveProgress, seen: Sequence[StoragePath]) -> bool:
@@ -77,7 +76,6 @@ class ArchiveWatch(Watch[ArchiveProgress]):
         return prefix.verdict(self._archive, counts, differences=[*known.wrong.values()], faults=files.faults)
 
     def begin(self, query_id: str | None, prefix: Prefix[Any]) -> ArchiveProgress:
-        """Forgets all rows and files."""
         for table in (self._archive.facts.name, self._expected, self._found):
             self.store.database.execute(f"DROP TABLE IF EXISTS {table}")
         self.store.database.execute(f'CREATE TABLE {self._found} (topic VARCHAR, partition INTEGER, "offset" BIGINT, content UBIGINT)')

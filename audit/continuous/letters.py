@@ -39,11 +39,9 @@ class LettersWatch(Watch[LettersProgress]):
         self._letters = replace(letters, reasons=replace(letters.reasons, name=f"facts_{name}"))
 
     def seen(self) -> Offsets:
-        """Where the topic ends."""
         return ends_of(DEAD_LETTERS, self.settings)
 
     def has_lost(self, known: LettersProgress, seen: Offsets) -> bool:
-        """Whether the topic was recreated."""
         return are_lost(seen, known.of_topic)
 
     def compare(self, prefix: Prefix[Offsets], known: LettersProgress) -> Verdict:
@@ -60,7 +58,6 @@ class LettersWatch(Watch[LettersProgress]):
         return verdict
 
     def begin(self, query_id: str | None, prefix: Prefix[Any]) -> LettersProgress:
-        """Forgets all letters."""
         self.store.database.execute(f"DROP TABLE IF EXISTS {self._letters.facts.name}")
         return LettersProgress(query_id, dict(prefix.kept))
 

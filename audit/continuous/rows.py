@@ -51,12 +51,10 @@ class Rows:
 
     @property
     def settled(self) -> int:
-        """How many rows are settled."""
         (count,) = self._database.execute(f"SELECT count(*) FROM {self._settled}").fetchall()[0]
         return int(count)
 
     def settled_of(self, keys: Collection[bytes]) -> dict[bytes, Settled]:
-        """The settled rows of these keys."""
         if not keys:
             return {}
         self._probe(keys)
@@ -72,7 +70,6 @@ class Rows:
         self._database.execute(f"INSERT INTO {self._settled} FROM new_rows")
 
     def remove(self, keys: Collection[bytes]) -> None:
-        """Removes settled rows."""
         if keys:
             self._probe(keys)
             self._database.execute(f"DELETE FROM {self._settled} WHERE {self._range(keys)} AND key IN (SELECT key FROM probe)")

@@ -104,7 +104,6 @@ class TableWatch(Watch[TableProgress]):
         return prefix.verdict(self._table, +counts, differences=comparison.differences(), faults=faults)
 
     def begin(self, query_id: str | None, prefix: Prefix[Any]) -> TableProgress:
-        """Forgets all rows and facts."""
         self._rows.begin()
         self.store.database.execute(f"DROP TABLE IF EXISTS {self._table.facts.name}")
         cut_ms = prefix.newest_cut_ms(self._table.watermark, self._table.skew or self.settings.partition_skew)

@@ -66,7 +66,6 @@ class KafkaCluster:
         return self._made(GrouplessConsumer, {**own, **config})
 
     def admin(self, config: Mapping[str, Any] = {}) -> "AdminClient":
-        """Creates an admin client."""
         from confluent_kafka.admin import AdminClient
 
         return self._made(AdminClient, config)

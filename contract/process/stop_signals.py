@@ -27,12 +27,10 @@ class StopRequest(threading.Event):
     number: int | None = None
 
     def set(self) -> None:
-        """Requests the stop."""
         super().set()
         self.wake()
 
     def on_signal(self, number: int, _: object) -> None:
-        """Requests the stop, as a signal handler."""
         self.number = number
         self.set()
 

@@ -24,7 +24,6 @@ def most_bytes(text: str) -> int | None:
 
 
 def _records(schema: Schema) -> Iterator[Schema]:
-    """All records in an expanded schema."""
     for branch in branches_of(schema):
         if isinstance(branch, dict):
             if is_record(branch):
@@ -64,5 +63,4 @@ def branches_of(schema: Schema) -> list[Schema]:
 
 
 def is_record(schema: Schema) -> bool:
-    """Whether the schema is that of a record."""
     return isinstance(schema, dict) and schema.get("type") == "record"

@@ -68,7 +68,6 @@ def busiest(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> pd.DataFrame:
 
 @refreshing
 def page() -> None:
-    """Draws the page."""
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
     if snapshot is None:
         return
@@ -96,7 +95,6 @@ def page() -> None:
 
 
 def _filters(sightings: pd.DataFrame) -> Filters:
-    """Draws the filters."""
     by_zip_code, by_period, by_count = st.columns([3, 2, 1])
     zip_codes = by_zip_code.multiselect(
         "Zip codes", sorted(sightings["zip_code"].unique()), placeholder="all", key="zip", bind="query-params"
@@ -107,7 +105,6 @@ def _filters(sightings: pd.DataFrame) -> Filters:
 
 @per_snapshot
 def busiest_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
-    """The chart of `busiest`."""
     ranking = busiest(chosen_of(snapshot, filters), matching_of(snapshot, filters))
     return charts.ranked_bars(ranking, name_title="zip code", count_title="people seen")
 

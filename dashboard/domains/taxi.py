@@ -56,7 +56,6 @@ def over_time_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...
 
 @per_snapshot
 def hours_chart(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> charts.Spec:
-    """The chart of `by_hour_of_day`."""
     return charts.hours_of_day(by_hour_of_day(chosen_of(snapshot, period, boroughs)))
 
 
@@ -92,7 +91,6 @@ def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
 
 @refreshing
 def page() -> None:
-    """Draws the page."""
     snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING, is_recorded=True)
     if snapshot is not None:
         _show(snapshot)

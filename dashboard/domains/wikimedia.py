@@ -115,7 +115,6 @@ def bytes_by_minute(wikis: pd.DataFrame) -> pd.DataFrame:
 
 @page_head.refreshing
 def page() -> None:
-    """Draws the page."""
     settings = page_head.dashboard_settings()
     decoders = {TOPIC: edits_decoder(settings.registry), WIKIS_TOPIC: decode_wiki}
     is_recorded = wikimedia_stream.is_recorded(settings)
@@ -162,7 +161,6 @@ def lines_chart(snapshot: Snapshot, period: Period) -> charts.Spec:
 
 @per_snapshot
 def busiest_chart(snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> charts.Spec:
-    """The chart of `busiest`."""
     return charts.ranked_bars(busiest(of_these(snapshot, names), period), name_title="wiki", count_title="edits")
 
 

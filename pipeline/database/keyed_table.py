@@ -150,7 +150,6 @@ class KeyedTable:
             return all(exist) and connection.execute(self._entry).first() is not None
 
     def drop(self) -> None:
-        """Drops the table."""
         with self.database.transaction() as connection:
             connection.execute(self._no_entry)
             self.table.drop(connection)

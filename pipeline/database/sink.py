@@ -39,7 +39,6 @@ class DatabaseTable(Sink):
 
     @property
     def place(self) -> str:
-        """The table."""
         return f"database table {self.name}"
 
     def table(self, settings: Settings, changes: T.StructType) -> "KeyedTable":
@@ -75,7 +74,6 @@ class DatabaseTable(Sink):
         return rows.writeStream.foreachBatch(write)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
-        """The table."""
         table = self.table(settings, T.StructType())
         return [Deletion(f"table {self.name} of {table.database}", table.drop)] if table.exists() else []
 

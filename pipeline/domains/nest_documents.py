@@ -88,7 +88,6 @@ def devices_in(by_id: Column) -> Column:
 
 
 def first_reason(devices_read: Column, reason_of: Callable[[Column], Column]) -> Column:
-    """The reason of the first device that has one, or null."""
     return F.get(F.filter(F.transform(devices_read, reason_of), lambda reason: reason.isNotNull()), F.lit(0))
 
 

@@ -52,7 +52,6 @@ class UpsertTable(Sink):
 
     @property
     def place(self) -> str:
-        """The folder in the lake."""
         return f"lake/{table_name(self.topic, debug=self.debug)}"
 
     def location(self, settings: Settings) -> Location:
@@ -65,12 +64,10 @@ class UpsertTable(Sink):
         return records.writeStream.foreachBatch(lambda batch, _: merge(batch, location, take_new_fields=settings.take_new_fields))
 
     def deletions(self, settings: Settings) -> list[Deletion]:
-        """The table, its remembered deletions, and its schema."""
         location = self.location(settings)
         return [deletion for path in (location.table, location.deletions, location.schema) for deletion in deletion_of_table(path)]
 
     def delta_table(self, settings: Settings) -> StoragePath:
-        """The table."""
         return self.location(settings).table
 
 

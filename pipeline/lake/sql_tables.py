@@ -40,7 +40,6 @@ class LiveTable(Table):
     settings: Settings
 
     def columns(self, spark: SparkSession) -> T.StructType:
-        """The columns. Does not read the topic."""
         return self.query.columns(spark)
 
     def rows(self, spark: SparkSession) -> DataFrame:

@@ -85,7 +85,6 @@ class ProgressToKafka(JsonListener):
         self._thread.start()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Publishes that a query has started."""
         with self._lock:
             self._states.started(str(event.runId), event.name or str(event.id), datetime.now(UTC))
         self._publish("started", str(event.runId), {})

@@ -28,7 +28,6 @@ class QueryStates:
         self._resumes_at[query] = source_offsets
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
-        """A run has started."""
         self._given_up.discard(query)
         before = self._rows.get(query, {})
         remembered = {name: before.get(name) for name in ("error", "error_detail", "error_at")}
@@ -83,7 +82,6 @@ class QueryStates:
         return [row["query"] for row in waiting]
 
     def query_of(self, run_id: str) -> str:
-        """The name of the query of a run."""
         return str(self._row_of_run[run_id]["query"])
 
     def published(self, query: str, now: datetime) -> dict[str, Any]:

@@ -96,7 +96,6 @@ class Run:
 
     @property
     def is_in_batch(self) -> bool:
-        """Whether a batch is running."""
         return bool(self.running.isActive and self.running.status["isTriggerActive"] and self.running.status["isDataAvailable"])
 
     def on_progress(self, progress: dict[str, Any] | None) -> None:

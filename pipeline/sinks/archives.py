@@ -32,11 +32,9 @@ class Archive(Sink):
 
     @property
     def place(self) -> str:
-        """The folder in the lake."""
         return f"lake/{self.path}"
 
     def folder(self, settings: Settings) -> StoragePath:
-        """The folder of the files."""
         return settings.lake / self.path
 
     def distinct(self, rows: DataFrame) -> DataFrame:
@@ -47,7 +45,6 @@ class Archive(Sink):
         return rows.where(self.is_event).withColumn(_NTH, nth).where(F.col(_NTH) == 1).drop(_NTH)
 
     def deletions(self, settings: Settings) -> list[Deletion]:
-        """The folder."""
         return deletion_of_table(self.folder(settings))
 
     def _writer(self, rows: DataFrame, settings: Settings, form: str) -> DataStreamWriter:
@@ -95,5 +92,4 @@ class DeltaArchive(Archive):
         return batches.get(query_id, max(batches.values(), default=-1))
 
     def delta_table(self, settings: Settings) -> StoragePath:
-        """The folder."""
         return self.folder(settings)

@@ -19,11 +19,9 @@ class Console(Sink):
 
     @property
     def place(self) -> str:
-        """Standard output."""
         return "the console"
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:  # noqa: ARG002 - as every sink
-        """A writer that prints to the driver's standard output."""
         return rows.writeStream.foreachBatch(self._print)
 
     def _print(self, batch: DataFrame, number: int) -> None:

@@ -39,12 +39,10 @@ class TopicSink(Sink):
 
     @property
     def place(self) -> str:
-        """Its topics."""
         return " and ".join(f"topic {topic.name}" for topic in self.topics)
 
     @property
     def topics(self) -> tuple[Topic, ...]:
-        """The topics that it writes."""
         return (self.topic,)
 
     @abstractmethod
@@ -52,7 +50,6 @@ class TopicSink(Sink):
         """The records of `rows`: key, value, and optionally topic and headers."""
 
     def writer(self, rows: DataFrame, settings: Settings) -> DataStreamWriter:
-        """Writes `records`, each to its topic."""
         return self._to_kafka(self.records(rows), settings)
 
     def _to_kafka(self, records: DataFrame, settings: Settings) -> DataStreamWriter:
@@ -122,7 +119,6 @@ class CompactedTopic(TopicSink):
         return None
 
     def deletions(self, settings: Settings) -> list[Deletion]:
-        """A tombstone for each key."""
         keys = {topic.name: read_keys(settings.kafka, topic.name) for topic in self.topics}
         return [
             Deletion(
@@ -171,7 +167,6 @@ class CompactedTopicWithAlerts(CompactedTopic):
 
     @property
     def topics(self) -> tuple[Topic, ...]:
-        """The two topics."""
         return self.topic, self.alerts
 
     def as_new_version(self, ending: str) -> Self:

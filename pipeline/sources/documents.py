@@ -57,7 +57,6 @@ def lines_of(path: Path) -> Iterator[Line]:
 
 
 def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
-    """The file, decompressed."""
     with path.open("rb") as raw:
         is_gzip = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     return gzip.open(path) if is_gzip else path.open("rb")

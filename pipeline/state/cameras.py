@@ -79,7 +79,6 @@ class OfflineCameras(StatefulProcessor):
 
 
 def _row(device_id: str, change: Change) -> dict[str, Any]:
-    """A change with the columns of CHANGES."""
     status = change.status._asdict() if change.status is not None else dict.fromkeys(Status._fields)
     del status["gone_ms"]
     return {"device_id": device_id, **status, "alert": change.alert}

@@ -71,7 +71,6 @@ class Faults:
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark in ms."""
         return int(self.watermark_seconds * MS_PER_SECOND)
 
 

@@ -99,7 +99,6 @@ class HomeState:
         return Event(now_ms, oldest_ms, self.key, self._value(number, now_ms, cameras), facts)
 
     def document_without_cameras(self, number: int, now_ms: int) -> Event:
-        """A document without cameras."""
         return Event(now_ms, now_ms, self.key, self._value(number, now_ms, None))
 
     def _value(self, number: int, now_ms: int, cameras: Part | None) -> bytes:

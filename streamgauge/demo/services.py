@@ -64,7 +64,6 @@ class Child:
             refuse_a_taken_port(*self.listens_at, "choose another port with STREAMGAUGE_DASHBOARD_PORT")
 
     def start(self) -> None:
-        """Starts the process."""
         self.check()
         command = [*COMMAND, *self.command]
         self.process = GuardedProcess.start(command, log=self.log, environment=self.environment, grace_seconds=STOP_SECONDS)

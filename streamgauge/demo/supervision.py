@@ -24,9 +24,9 @@ class Part(Protocol):
     name: str
 
     @property
-    def does(self) -> str: ...  # noqa: D102
+    def does(self) -> str: ...
     @property
-    def log(self) -> Path: ...  # noqa: D102
+    def log(self) -> Path: ...
 
     def start(self) -> None:
         """Starts it without waiting until it is ready. Raises StreamgaugeError when it cannot be started."""

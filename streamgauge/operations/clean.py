@@ -68,7 +68,6 @@ def check(settings: Settings) -> None:
 
 
 def entries(settings: Settings) -> list[Entry]:
-    """The entries to delete."""
     home = settings.home.resolve()
     return [Entry(home / name, meaning, bytes_on_disk(home / name)) for name, meaning in OURS.items() if os.path.lexists(home / name)]
 

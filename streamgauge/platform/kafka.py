@@ -45,7 +45,6 @@ class EmbeddedKafka(EmbeddedServer):
         self.address = f"{HOST}:{settings.kafka_port}"
 
     def answers(self) -> bool:
-        """Whether the broker answers a metadata request."""
         with contextlib.suppress(KafkaException):
             KafkaCluster(self.address).admin().list_topics(timeout=REQUEST_SECONDS)
             return True

@@ -102,7 +102,6 @@ class GuardedProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the command is running."""
         return self.exit_code is None
 
     def ask_to_stop(self) -> None:
@@ -193,7 +192,6 @@ class PidFile:
             return None
 
     def remove(self) -> None:
-        """Deletes the file."""
         self.path.unlink(missing_ok=True)
 
 

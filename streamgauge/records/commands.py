@@ -61,7 +61,6 @@ def records(
 
 
 def _chosen(reader: "TopicRecords", decoder: "Decoder", key: str | None, *, follow: bool) -> Iterator["tuple[Message, Decoded]"]:
-    """The records, each with its key."""
     for message in chain(reader.present(), reader.arriving() if follow else ()):
         its_key = decoder.decoded(message.key())
         if key is None or its_key.has(key):

@@ -48,7 +48,6 @@ class Decoder:
 
     @cached_property
     def reader(self) -> AvroReader:
-        """The reader of Avro."""
         from contract.registry.client import SchemaRegistry  # slow to import, and many topics hold no Avro
 
         return AvroReader(SchemaRegistry(self._registry))
