@@ -59,7 +59,6 @@ class Table:
     sql: str
     parameters: Mapping[str, object] = field(default_factory=dict)
     growing: tuple[str, ...] = ()
-    is_avro: bool = False
     mode: str = "update"
     distinct: tuple[str, ...] = ()
     fold: Callable[[Sequence[Row], int, dict[Any, Any]], Iterable[Row]] | None = None

@@ -16,7 +16,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.errors import no_topic
 from contract.kafka.result_table import TableReader
 from contract.kafka.topic_ends import METADATA_SECONDS, first_and_end_offsets, partitions_by_topic
-from contract.registry.client import SchemaRegistry, avro_rows
+from contract.registry.values import value_decoder
 from contract.settings import Settings
 from contract.topics import Topic
 
@@ -81,7 +81,7 @@ class _Limited(TableReader):
 
 def decoder_of(table: Table, settings: Settings) -> Callable[[bytes], Any]:
     """Decodes the values of its topic."""
-    return avro_rows(SchemaRegistry(settings.registry)) if table.is_avro else _json_row
+    return value_decoder(table.topic, settings.registry, _json_row)
 
 
 def read_value(decode: Callable[[bytes], Any], value: bytes) -> Found:

@@ -1,6 +1,6 @@
 """What every domain page has: a head with its title, the freshness of its tables and any problem; figures; and boxes to draw in."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache, wraps
 from threading import Lock
@@ -8,8 +8,8 @@ from threading import Lock
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contract.rows import Decode
 from contract.settings import Settings
+from contract.topics import Topic
 from dashboard import formats
 from dashboard.reading import states
 from dashboard.reading.reader import Snapshot, follow, followed, is_reading
@@ -63,23 +63,21 @@ def _show_freshness(snapshot: Snapshot, now: datetime, *, is_recorded: bool) -> 
     st.toggle("Pause", key=_PAUSED, bind="query-params", help="Stop refreshing. A change of a filter still shows the newest data.")
 
 
-def snapshot_under(title: str, topic: str, decode: Decode, waiting: str, *, is_recorded: bool = False) -> Snapshot | None:
+def snapshot_under(title: str, topic: Topic, waiting: str, *, is_recorded: bool = False) -> Snapshot | None:
     """Draws the head of a page about `topic`. Returns the current table, or None while there is nothing to draw below.
 
-    decode: see result_table. waiting: what an empty topic waits for, and how to start it. is_recorded: see `state_of`.
+    waiting: what an empty topic waits for, and how to start it. is_recorded: see `state_of`.
     """
-    tables = snapshots_under(title, dashboard_settings(), {topic: decode}, waiting, is_recorded=is_recorded)
+    tables = snapshots_under(title, (topic,), waiting, is_recorded=is_recorded)
     return tables[0] if tables else None
 
 
-def snapshots_under(
-    title: str, settings: Settings, decoders: Mapping[str, Decode], waiting: str, *, is_recorded: bool = False
-) -> tuple[Snapshot, ...]:
+def snapshots_under(title: str, topics: Iterable[Topic], waiting: str, *, is_recorded: bool = False) -> tuple[Snapshot, ...]:
     """Draws the head of a page about several topics, the most important first.
 
-    decoders: by topic. Returns the current tables, some of which may be empty; none while all are.
+    Returns the current tables, some of which may be empty; none while all are.
     """
-    snapshots = tuple(follow(settings.kafka, topic, decode).snapshot for topic, decode in decoders.items())
+    snapshots = tuple(follow(dashboard_settings().kafka, topic).snapshot for topic in topics)
     first, now = snapshots[0], datetime.now(UTC)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(title, anchor=False, width="content")

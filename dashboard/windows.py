@@ -1,22 +1,11 @@
-"""Rows of windows, which every domain page has: read from records, added up over time. Times are UTC."""
+"""Rows of windows, which every domain page has, added up over time. Times are UTC."""
 
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from contract.rows import Decode, Fields, Row, decode_json, decoder
+from contract.rows import Row
 from dashboard import charts
-
-
-def windowed(fields: type[Fields], of: Decode = decode_json) -> Decode:
-    """Decodes a record to its `fields`, with start and end in place of the window. Raises as `decoder`."""
-    whole = decoder(fields, of)
-
-    def decode(value: bytes) -> Row:
-        row = whole(value)
-        return row | row.pop("window")
-
-    return decode
 
 
 def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:

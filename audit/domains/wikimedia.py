@@ -148,7 +148,6 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
             sql=EDIT_STATS,
             parameters={"length_us": length, "slide_us": slide},
             growing=("counts",),
-            is_avro=True,
         ),
         count("wikimedia-wiki-stats", WIKIMEDIA_WIKI_STATS, edits, key=("wiki", "namespace", "window"), sql=WIKI_STATS, growing=totals),
         count(

@@ -6,16 +6,16 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
-from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS, CameraStats
+from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of, of_hour, over_time, windowed
+from dashboard.windows import frame_of, of_hour, over_time
 
-TOPIC = NEST_CAMERA_STATS.name
+TOPIC = NEST_CAMERA_STATS
 UNKNOWN = "unknown"
 MAX_RANKING = 10
 ROWS_LISTED = 1_000
@@ -24,7 +24,6 @@ _WAITING = (
     "As soon as a camera has seen a person and the pipeline has counted it, the numbers appear here by themselves. "
     "`streamgauge demo` starts cameras, pipeline and all."
 )
-decode = windowed(CameraStats)
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def busiest(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> pd.DataFrame:
 
 @refreshing
 def page() -> None:
-    snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING)
+    snapshot = snapshot_under(DOMAIN.title, TOPIC, _WAITING)
     if snapshot is None:
         return
     filters = _filters(sightings_of(snapshot))

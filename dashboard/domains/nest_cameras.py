@@ -5,9 +5,8 @@ from collections.abc import Collection
 import pandas as pd
 import streamlit as st
 
-from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, CameraAlert, CameraStatus
+from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS
 from contract.kafka.cluster import KafkaCluster
-from contract.rows import decoder
 from contract.text import duration
 from dashboard import formats
 from dashboard.page_head import panel
@@ -18,7 +17,6 @@ ROWS_LISTED = 200
 _TIME = st.column_config.DatetimeColumn("Since (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC")
 _REASONS = {"silent": "silent", "is_online is false": "says so"}
 _ALERTS = ("offline", "flapping", "back")
-_of_status, _of_alert = decoder(CameraStatus), decoder(CameraAlert)
 
 
 def offline_now(cameras: pd.DataFrame) -> pd.DataFrame:
@@ -33,7 +31,7 @@ def offline_now(cameras: pd.DataFrame) -> pd.DataFrame:
 
 def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:
     """Draws both tables, once there is a camera in `zip_codes`; none are all."""
-    followed = (follow(kafka, NEST_CAMERA_STATUS.name, _of_status).snapshot, follow(kafka, NEST_CAMERA_ALERTS.name, _of_alert).snapshot)
+    followed = (follow(kafka, NEST_CAMERA_STATUS).snapshot, follow(kafka, NEST_CAMERA_ALERTS).snapshot)
     for snapshot in followed:
         show_unreadable(snapshot)
     cameras, alerts = ([row for row in one.rows if not zip_codes or row["zip_code"] in zip_codes] for one in followed)

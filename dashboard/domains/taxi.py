@@ -8,7 +8,7 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
-from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS, BoroughStats, Flow
+from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
 from dashboard import charts, formats, maps
 from dashboard.domains.taxi_sessions import show_sessions, with_known_boroughs
 from dashboard.drill_down import only, show_clickable
@@ -16,9 +16,9 @@ from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
 from dashboard.reading.states import show_problem, show_unreadable
-from dashboard.windows import frame_of, of_hour, over_time, windowed
+from dashboard.windows import frame_of, of_hour, over_time
 
-TOPIC, FLOWS = TAXI_BOROUGH_STATS.name, TAXI_FLOWS.name
+TOPIC, FLOWS = TAXI_BOROUGH_STATS, TAXI_FLOWS
 ZONE = "New York time"
 SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
@@ -27,7 +27,6 @@ _PERIODS = {"24 hours": timedelta(hours=24), "48 hours": timedelta(hours=48), "7
 _WAITING = (
     "As soon as the pipeline has counted a trip, the numbers appear here by themselves. `streamgauge demo` starts taxis, pipeline and all."
 )
-decode, decode_flow = windowed(BoroughStats), windowed(Flow)
 
 
 @per_snapshot
@@ -91,7 +90,7 @@ def by_hour_of_day(rides: pd.DataFrame) -> pd.DataFrame:
 
 @refreshing
 def page() -> None:
-    snapshot = snapshot_under(DOMAIN.title, TOPIC, decode, _WAITING, is_recorded=True)
+    snapshot = snapshot_under(DOMAIN.title, TOPIC, _WAITING, is_recorded=True)
     if snapshot is not None:
         _show(snapshot)
 
@@ -131,7 +130,7 @@ def _show(snapshot: Snapshot) -> None:
     with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}."):
         st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
     with panel(st.container(), "From borough to borough"):
-        flows = follow(snapshot.kafka, FLOWS, decode_flow).snapshot
+        flows = follow(snapshot.kafka, FLOWS).snapshot
         _show_flows(flows, flows_of(flows, *filters))
     show_sessions(snapshot.kafka, *filters, hour, ZONE)
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY, ZoneSessionSoFar
+from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.cluster import KafkaCluster
 from dashboard import charts, formats, maps
 from dashboard.drill_down import only, show_clickable
@@ -11,16 +11,13 @@ from dashboard.page_head import panel
 from dashboard.periods import Period
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
 from dashboard.reading.states import show_unreadable
-from dashboard.windows import frame_of, of_hour, windowed
+from dashboard.windows import frame_of, of_hour
 
-TOPIC = TAXI_ZONE_SESSIONS_EARLY.name
+TOPIC = TAXI_ZONE_SESSIONS_EARLY
 ROWS_LISTED = 200
 COLUMNS = ("zone_id", "zone", "borough", "start", "end", "trips", "fare_amount_sum")
 UNKNOWN, NOT_APPLICABLE = "Unknown", "N/A"
 """TLC has a zone for "unknown" and one for "N/A". To a reader both are unknown."""
-
-
-decode = windowed(ZoneSessionSoFar)
 
 
 def with_known_boroughs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -49,7 +46,7 @@ def map_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...], hour: 
 
 def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...], hour: pd.Timestamp | None, zone: str) -> None:
     """Draws the sessions of the period, once there is one in `boroughs`; none are all. hour: that the map shows. zone: the time zone."""
-    snapshot = follow(kafka, TOPIC, decode).snapshot
+    snapshot = follow(kafka, TOPIC).snapshot
     show_unreadable(snapshot)
     sessions = chosen_of(snapshot, period, boroughs)
     if sessions.empty:

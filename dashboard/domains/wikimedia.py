@@ -5,16 +5,12 @@ windows of wikimedia-wiki-stats are minutes that do not overlap, so their sums a
 """
 
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, EditStats, WikiStats
-from contract.registry.client import SchemaRegistry, avro_rows
-from contract.registry.server import RegistryServer
-from contract.rows import Decode
+from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 from contract.settings import Settings
 from contract.text import duration, size_text
 from dashboard import charts, formats, page_head
@@ -22,9 +18,9 @@ from dashboard.domains import wikimedia_stream
 from dashboard.drill_down import only, show_clickable
 from dashboard.periods import Period, choose_period, go_to
 from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of, windowed
+from dashboard.windows import frame_of
 
-TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED.name, WIKIMEDIA_WIKI_STATS.name
+TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
 BOT, HUMAN = "Bot", "Human"
 HORIZON = timedelta(hours=24)
 """How far back the page looks from the newest window. The topics keep every window until it expires."""
@@ -42,18 +38,6 @@ _WAITING = (
     "As soon as the pipeline has counted an edit, the numbers appear here by themselves. "
     "`streamgauge demo` starts a producer of edits, pipeline and all."
 )
-
-
-@lru_cache(maxsize=1)
-def edits_decoder(registry: RegistryServer) -> Decode:
-    """Decodes a record of wikimedia.processed to start, end (UTC), requested_by, counts.
-
-    The decoder raises RegistryUnavailable when it needs a schema and the registry cannot be reached, and another error for any other record.
-    """
-    return windowed(EditStats, avro_rows(SchemaRegistry(registry)))
-
-
-decode_wiki = windowed(WikiStats)
 
 
 @per_snapshot
@@ -116,9 +100,8 @@ def bytes_by_minute(wikis: pd.DataFrame) -> pd.DataFrame:
 @page_head.refreshing
 def page() -> None:
     settings = page_head.dashboard_settings()
-    decoders = {TOPIC: edits_decoder(settings.registry), WIKIS_TOPIC: decode_wiki}
     is_recorded = wikimedia_stream.is_recorded(settings)
-    snapshots = page_head.snapshots_under(DOMAIN.title, settings, decoders, _WAITING, is_recorded=is_recorded)
+    snapshots = page_head.snapshots_under(DOMAIN.title, (TOPIC, WIKIS_TOPIC), _WAITING, is_recorded=is_recorded)
     if not snapshots:
         return
     of_edits, of_wikis = snapshots

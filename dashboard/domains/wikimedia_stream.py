@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from contract.domains.wikimedia import WIKIMEDIA
 from contract.kafka.result_table import timestamp_ms_of
-from contract.query_status import IDLE, QueryStatus, decode_state
+from contract.query_status import IDLE, QueryStatus
 from contract.settings import Settings
 from contract.text import duration
 from contract.topics import QUERY_STATES
@@ -17,7 +17,7 @@ from dashboard import formats
 from dashboard.reading.polls import current_statuses, tail
 from dashboard.reading.reader import follow
 
-SOURCE_TOPIC, STATES_TOPIC = WIKIMEDIA.name, QUERY_STATES.name
+SOURCE_TOPIC, STATES_TOPIC = WIKIMEDIA.name, QUERY_STATES
 QUERY = "wikimedia-edit-stats"
 ONE_SOURCE = timedelta(seconds=60)
 """A partition whose last record is this much older than the newest one does not show the current source."""
@@ -57,7 +57,7 @@ def show_source(settings: Settings, now: datetime) -> None:
 
 def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
     """Label, number and meaning of the query's lag in records."""
-    states = follow(settings.kafka, STATES_TOPIC, decode_state).snapshot.rows
+    states = follow(settings.kafka, STATES_TOPIC).snapshot.rows
     found = current_statuses(settings.kafka, states, now)
     return lag_of(next((status for status in found if status.query == QUERY), None), now)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from contract.kafka.recent_records import Recent, of_message
-from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus, decode_state
+from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus
 from contract.rows import decoder
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, Alert
@@ -20,7 +20,7 @@ from dashboard.reading.polls import current_statuses
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.states import show_problem
 
-TOPIC = QUERY_STATES.name
+TOPIC = QUERY_STATES
 METRICS_TOPIC = STREAMING_METRICS.name
 ALERTS_TOPIC = ALERTS.name
 NEWEST_ALERTS = Recent(records=200)
@@ -51,7 +51,7 @@ def page() -> None:
 
 @refreshing
 def _queries() -> None:
-    snapshot = snapshot_under("Health", TOPIC, decode_state, _WAITING)
+    snapshot = snapshot_under("Health", TOPIC, _WAITING)
     if snapshot is None:
         return
     now = datetime.now(UTC)

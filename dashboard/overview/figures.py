@@ -10,8 +10,7 @@ from confluent_kafka import Message
 from contract.domains.domain import Domain
 from contract.kafka.recent_records import Recent
 from contract.kafka.result_table import timestamp_ms_of
-from contract.rows import Row, decoder
-from contract.topics import Verdict
+from contract.rows import Row
 from dashboard.health.history import HISTORY
 from dashboard.reading.polls import Poll
 
@@ -40,9 +39,6 @@ class Verified:
     queries: Sequence[str]
     rows: int
     at: datetime
-
-
-decode_verdict = decoder(Verdict)
 
 
 def decode_letter(message: Message) -> Row:

@@ -11,7 +11,7 @@ import streamlit as st
 from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.kafka.cluster import KafkaCluster
-from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, decode_state, offsets_of
+from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, offsets_of
 from contract.rows import Row
 from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
@@ -23,7 +23,6 @@ from dashboard.overview.figures import (
     Verified,
     counting,
     decode_letter,
-    decode_verdict,
     events_in,
     of_queries,
     rows_out,
@@ -35,7 +34,7 @@ from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
 from dashboard.reading.states import show_unreadable
 
-TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES.name, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS.name
+TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS
 _WAITING = (
     "As soon as a query has been started, its domain appears here by itself. `streamgauge demo` starts everything, "
     "`streamgauge run` the queries."
@@ -62,7 +61,7 @@ def page(pages: Mapping[str, st.Page]) -> None:
 
 
 def _show(pages: Mapping[str, st.Page]) -> None:
-    snapshot = snapshot_under("Overview", TOPIC, decode_state, _WAITING)
+    snapshot = snapshot_under("Overview", TOPIC, _WAITING)
     if snapshot is None:
         return
     seen = _Seen(snapshot.kafka, snapshot.rows)
@@ -96,7 +95,7 @@ class _Seen:
         self.polls = source_ends(kafka).polls
         self.offsets = {state["query"]: offsets_of(state) for state in states}
         events = follow_recent(kafka, METRICS_TOPIC, RECENT, decode_point).snapshot
-        verdicts = follow(kafka, VERDICTS_TOPIC, decode_verdict).snapshot
+        verdicts = follow(kafka, VERDICTS_TOPIC).snapshot
         letters = follow_recent(kafka, LETTERS_TOPIC, LETTERS, decode_letter).snapshot
         self.snapshots = (events, verdicts)
         self.history: pd.DataFrame = history_of(events)

@@ -19,7 +19,11 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.recent_records import DecodeMessage, Recent, RecentReader
 from contract.kafka.result_table import TableReader
-from contract.rows import Decode, Row, decode_json
+from contract.registry.server import RegistryServer
+from contract.registry.values import value_decoder
+from contract.rows import Decode, Row, decode_json, decoder
+from contract.settings import Settings
+from contract.topics import Topic
 
 POLL_SECONDS = 0.5
 RETRY_SECONDS = 2
@@ -146,10 +150,27 @@ def is_reading() -> bool:
     return any(not follower.snapshot.is_read and follower.snapshot.error is None for follower in tuple(_running))
 
 
+def row_decoder(topic: Topic, registry: RegistryServer) -> Decode:
+    """Decodes a value of `topic` to the fields that it declares, with start and end in place of a window. Raises as `decoder` and `avro_rows`."""
+    declared = decoder(topic.row, value_decoder(topic, registry))
+    if "window" not in topic.row.names():
+        return declared
+
+    def decode(value: bytes) -> Row:
+        row = declared(value)
+        return row | row.pop("window")
+
+    return decode
+
+
+def follow(kafka: KafkaCluster, topic: Topic) -> Follower:
+    """The follower of `topic`, one per process, started at the first call. Its rows are those of `row_decoder`."""
+    return _follow(kafka, topic.name, topic)
+
+
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)
-def follow(kafka: KafkaCluster, topic: str, _decode: Decode = decode_json) -> Follower:
-    """The follower of `topic`, one per process, started at the first call. A topic always has the same decoder."""
-    return Follower(kafka, topic, _decode)
+def _follow(kafka: KafkaCluster, name: str, _topic: Topic) -> Follower:
+    return Follower(kafka, name, row_decoder(_topic, Settings.from_environment().registry))
 
 
 @st.cache_resource(show_spinner=False, on_release=Follower.stop)

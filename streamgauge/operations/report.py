@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from contract.domains import DOMAINS
-from contract.domains.domain import Report
 from contract.errors import check_names
 from contract.kafka.result_table import left_out, read_to_end
+from contract.registry.values import value_decoder
 from contract.row_formats import Rows
-from contract.rows import Decode, Row, decode_json, json_decoder
+from contract.rows import Row, json_decoder
 from contract.settings import Settings
 
 REPORTS = {query: report for domain in DOMAINS for query, report in domain.reports.items()}
@@ -21,19 +21,11 @@ def report_rows(query: str, settings: Settings, min_count: int, warn: Callable[[
     """
     check_names("report of query", [query], REPORTS)
     report = REPORTS[query]
-    table = read_to_end(settings.kafka, report.topic.name, json_decoder(report.topic.row, _decoder(report, settings)))
+    table = read_to_end(settings.kafka, report.topic.name, json_decoder(report.topic.row, value_decoder(report.topic, settings.registry)))
     if table.unreadable:
         warn(left_out(report.topic.name, table.unreadable))
     rows = [row for row in table.rows() if row[report.counted] >= min_count]
     return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))
-
-
-def _decoder(report: Report, settings: Settings) -> Decode:
-    if not report.is_avro:
-        return decode_json
-    from contract.registry.client import SchemaRegistry, avro_rows
-
-    return avro_rows(SchemaRegistry(settings.registry))
 
 
 def with_columns(rows: Sequence[Row], *, is_flat: bool) -> Rows:

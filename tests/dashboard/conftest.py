@@ -83,10 +83,11 @@ def until():
 def topic(settings, monkeypatch, until):
     """An empty topic of the same kind as nest-camera-stats, which the Nest page reads in its stead."""
     name = f"{NEST_CAMERA_STATS.name}-{uuid.uuid4()}"
-    create_topics(settings.kafka, [dataclasses.replace(NEST_CAMERA_STATS, name=name)])
+    own = dataclasses.replace(NEST_CAMERA_STATS, name=name)
+    create_topics(settings.kafka, [own])
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
     until(lambda: admin.list_topics(timeout=RETRY_SECONDS).topics, lambda topics: name in topics, f"topic {name} was to be there")
-    monkeypatch.setattr(nest, "TOPIC", name)
+    monkeypatch.setattr(nest, "TOPIC", own)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
     yield ResultTopic(settings.kafka, name)
     st.cache_resource.clear()
@@ -135,9 +136,10 @@ def wikimedia_topics(settings):
 def kafka(settings, monkeypatch):
     """Empty topics about queries, which the Health page reads in the stead of its own."""
     topics = {"states": QUERY_STATES, "metrics": STREAMING_METRICS, "alerts": ALERTS, "letters": DEAD_LETTERS, "verdicts": VERDICTS}
-    names = {kind: f"{topic.name}-{uuid.uuid4()}" for kind, topic in topics.items()}
-    create_topics(settings.kafka, [dataclasses.replace(topic, name=names[kind]) for kind, topic in topics.items()])
-    monkeypatch.setattr(health, "TOPIC", names["states"])
+    own = {kind: dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for kind, topic in topics.items()}
+    names = {kind: topic.name for kind, topic in own.items()}
+    create_topics(settings.kafka, list(own.values()))
+    monkeypatch.setattr(health, "TOPIC", own["states"])
     monkeypatch.setattr(health, "METRICS_TOPIC", names["metrics"])
     monkeypatch.setattr(health, "ALERTS_TOPIC", names["alerts"])
     monkeypatch.setattr(health_dead_letters, "TOPIC", names["letters"])

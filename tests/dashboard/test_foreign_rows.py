@@ -12,10 +12,8 @@ from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 from topic_reset import empty_topics
 
-from contract.domains.wikimedia import EditStats
+from contract.registry import values
 from contract.topics import BatchEvent
-from dashboard.domains import wikimedia
-from dashboard.windows import windowed
 
 BATCH = next(name for name, row in DECLARED.items() if row is BatchEvent)
 READ_BY = {
@@ -41,17 +39,17 @@ def produce(settings, monkeypatch):
     """Writes values to topics, which are empty before and after."""
     empty_topics(settings.kafka)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
-    monkeypatch.setattr(wikimedia, "edits_decoder", lambda _: windowed(EditStats))  # JSON, which says more than Avro can
+    monkeypatch.setattr(values, "AVRO", frozenset())  # JSON, which says more than Avro can
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers})
 
-    def values(topic, values):
-        for number, value in enumerate(values):
+    def write(topic, written):
+        for number, value in enumerate(written):
             # The key of a row with a query is the query: each of the mutated ones has its own.
             own = value.replace(b'"query": "nest-camera-stats"', f'"query": "{number}"'.encode())
             producer.produce(topic, key="nest-camera-stats" if b'"query":"nest-camera-stats"' in value else f"{number}", value=own)
         assert producer.flush(RETRY_SECONDS) == 0
 
-    yield values
+    yield write
     st.cache_resource.clear()
     empty_topics(settings.kafka)
 

@@ -1,19 +1,24 @@
 """The Overview page, on a real broker: each domain with its queries, its verification and its dead letters."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 from pages import drawn
 from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
+from contract.topics import QUERY_STATES, VERDICTS
 from dashboard.overview import page as overview
 
 
 @pytest.fixture
 def kafka(kafka, monkeypatch):
     """The topics of the Health page's tests, which this page reads too."""
-    for name, kind in (("TOPIC", "states"), ("METRICS_TOPIC", "metrics"), ("LETTERS_TOPIC", "letters"), ("VERDICTS_TOPIC", "verdicts")):
+    for name, kind in (("METRICS_TOPIC", "metrics"), ("LETTERS_TOPIC", "letters")):
         monkeypatch.setattr(overview, name, kafka.names[kind])
+    for name, topic, kind in (("TOPIC", QUERY_STATES, "states"), ("VERDICTS_TOPIC", VERDICTS, "verdicts")):
+        monkeypatch.setattr(overview, name, replace(topic, name=kafka.names[kind]))
     return kafka
 
 

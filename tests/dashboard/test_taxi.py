@@ -16,9 +16,10 @@ from streamlit.testing.v1 import AppTest
 
 from contract.domains.taxi import TAXI_BOROUGH_STATS, TAXI_FLOWS, TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.create_topics import create_topics
+from contract.settings import Settings
 from dashboard.domains import taxi, taxi_sessions
 from dashboard.periods import Period
-from dashboard.reading.reader import Snapshot
+from dashboard.reading.reader import Snapshot, row_decoder
 
 FRIDAY = datetime(2024, 3, 8, 17, tzinfo=UTC)
 
@@ -27,12 +28,16 @@ def window_at(start):
     return {"end": f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", "start": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
 
 
+def decoded(topic, value):
+    return row_decoder(topic, Settings().registry)(json.dumps(value).encode())
+
+
 @pytest.fixture
 def write(settings, monkeypatch):
     """Writes a row, as the pipeline does, to a topic that the page reads."""
-    name, flows = (f"{topic.name}-{uuid.uuid4()}" for topic in (TAXI_BOROUGH_STATS, TAXI_FLOWS))
-    create_topics(settings.kafka, [dataclasses.replace(TAXI_BOROUGH_STATS, name=name), dataclasses.replace(TAXI_FLOWS, name=flows)])
-    monkeypatch.setattr(taxi, "TOPIC", name)
+    stats, flows = (dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for topic in (TAXI_BOROUGH_STATS, TAXI_FLOWS))
+    create_topics(settings.kafka, [stats, flows])
+    monkeypatch.setattr(taxi, "TOPIC", stats)
     monkeypatch.setattr(taxi, "FLOWS", flows)
     monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
@@ -47,12 +52,12 @@ def write(settings, monkeypatch):
         }
         averages = {name.replace("_sum", "_avg"): amount / trips for name, amount in amounts.items()}
         value = {"borough": borough, "window": window, "trips": trips, "passenger_count_avg": None, **amounts, **averages, **fields}
-        producer.produce(name, key=json.dumps({"borough": borough, "window": window}), value=json.dumps(value))
+        producer.produce(stats.name, key=json.dumps({"borough": borough, "window": window}), value=json.dumps(value))
         assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
     def flow(pickup, dropoff, trips):
         value = {"pickup_borough": pickup, "dropoff_borough": dropoff, "window": window_at(FRIDAY), "trips": trips}
-        producer.produce(flows, key=f"{pickup} {dropoff}", value=json.dumps(value))
+        producer.produce(flows.name, key=f"{pickup} {dropoff}", value=json.dumps(value))
         assert producer.flush(RETRY_SECONDS) == 0, f"Kafka did not take a record in {RETRY_SECONDS} s"
 
     row.flow = flow
@@ -64,8 +69,9 @@ def write(settings, monkeypatch):
 def write_session(settings, monkeypatch):
     """Writes a session of a zone, as the pipeline does, to a topic that the page reads; without trips, a tombstone."""
     name = f"{TAXI_ZONE_SESSIONS_EARLY.name}-{uuid.uuid4()}"
-    create_topics(settings.kafka, [dataclasses.replace(TAXI_ZONE_SESSIONS_EARLY, name=name)])
-    monkeypatch.setattr(taxi_sessions, "TOPIC", name)
+    sessions = dataclasses.replace(TAXI_ZONE_SESSIONS_EARLY, name=name)
+    create_topics(settings.kafka, [sessions])
+    monkeypatch.setattr(taxi_sessions, "TOPIC", sessions)
     producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})
 
     def row(zone, borough, start, end, trips):
@@ -152,7 +158,7 @@ def test_flows_add_up_the_hours_of_the_period_and_know_one_unknown_borough():
             ("Queens", "Bronx", 2, 16),
         ]
     ]
-    snapshot = Snapshot("kafka", "topic", rows=tuple(taxi.decode_flow(json.dumps(value).encode()) for value in values))
+    snapshot = Snapshot("kafka", "topic", rows=tuple(decoded(TAXI_FLOWS, value) for value in values))
     period = Period(pd.Timestamp(FRIDAY), pd.Timestamp(FRIDAY + timedelta(hours=2)))
 
     assert taxi.flows_of(snapshot, period, ()).to_dict("index") == {
@@ -214,7 +220,7 @@ def test_the_average_trip_is_weighted_by_trips():
 def test_a_session_at_an_unknown_place_is_from_the_one_unknown_borough():
     names = {"zone_id": 264, "zone": "N/A", "borough": "N/A"}
     window, amounts = window_at(FRIDAY), {"fare_amount_sum": None, "total_amount_sum": None}
-    row = taxi_sessions.decode(json.dumps({"started": window["start"], **names, "window": window, "trips": 1, **amounts}).encode())
+    row = decoded(TAXI_ZONE_SESSIONS_EARLY, {"started": window["start"], **names, "window": window, "trips": 1, **amounts})
     period = Period(pd.Timestamp(FRIDAY), pd.Timestamp(FRIDAY + timedelta(hours=1)))
     (shown,) = taxi_sessions.chosen_of(Snapshot("kafka", "sessions", rows=(row,)), period, ()).to_dict("records")
     assert (shown["borough"], shown["zone"], shown["fare_amount_sum"]) == ("Unknown", "N/A", 0)

@@ -38,10 +38,10 @@ class Topics:
         topics = (WIKIMEDIA, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS, QUERY_STATES)
         self.own = {topic.name: dataclasses.replace(topic, name=f"{topic.name}-{uuid.uuid4()}") for topic in topics}
         create_topics(settings.kafka, list(self.own.values()))
-        monkeypatch.setattr(wikimedia, "TOPIC", self.own[WIKIMEDIA_PROCESSED.name].name)
-        monkeypatch.setattr(wikimedia, "WIKIS_TOPIC", self.own[WIKIMEDIA_WIKI_STATS.name].name)
+        monkeypatch.setattr(wikimedia, "TOPIC", self.own[WIKIMEDIA_PROCESSED.name])
+        monkeypatch.setattr(wikimedia, "WIKIS_TOPIC", self.own[WIKIMEDIA_WIKI_STATS.name])
         monkeypatch.setattr(wikimedia_stream, "SOURCE_TOPIC", self.own[WIKIMEDIA.name].name)
-        monkeypatch.setattr(wikimedia_stream, "STATES_TOPIC", self.own[QUERY_STATES.name].name)
+        monkeypatch.setattr(wikimedia_stream, "STATES_TOPIC", self.own[QUERY_STATES.name])
         monkeypatch.setitem(os.environ, "KAFKA_BOOTSTRAP_SERVERS", settings.bootstrap_servers)
         monkeypatch.setitem(os.environ, "SCHEMA_REGISTRY_URL", settings.registry_url)
         self._producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0})

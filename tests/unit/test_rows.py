@@ -7,9 +7,17 @@ from datetime import UTC, datetime
 import pytest
 from foreign_rows import DECLARED, TIME, WINDOW, WRONG, example, mutated
 
+from contract.domains import TOPICS
+from contract.domains.nest import NEST_CAMERA_STATS, CameraStats
 from contract.kafka.result_table import ResultTable, left_out
 from contract.rows import Fields, decoder, json_decoder
-from dashboard.windows import windowed
+from contract.settings import Settings
+from dashboard.reading.reader import row_decoder
+
+
+@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.is_result], ids=lambda topic: topic.name)
+def test_every_result_declares_its_row(topic):
+    assert topic.row.names()
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -79,10 +87,10 @@ NOT_ITS_KEYS = [
 ]
 
 
-@pytest.mark.parametrize("decode", [json_decoder, decoder, windowed])
+@pytest.mark.parametrize("decode", [json_decoder(CameraStats), decoder(CameraStats), row_decoder(NEST_CAMERA_STATS, Settings().registry)])
 @pytest.mark.parametrize(("key", "reason"), [(KEY, None), *NOT_ITS_KEYS])
 def test_a_row_with_the_key_of_another_row_cannot_be_read(decode, key, reason):
-    table = ResultTable(decode(DECLARED["nest-camera-stats"]))
+    table = ResultTable(decode)
     key, value = json.dumps(key).encode(), json.dumps(example("nest-camera-stats")).encode()
     table.apply(key, value)
     if reason is None:
