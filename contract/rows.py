@@ -53,14 +53,14 @@ class Fields:
             return row
 
         def field(name: str, kind: object) -> Row:
-            of = _core_schema(kind)
-            return {
-                "type": "typed-dict-field",
-                "schema": {"type": "default", "schema": of, "default": getattr(cls, name)} if hasattr(cls, name) else of,
-            }
+            schema = _core_schema(kind)
+            if hasattr(cls, name):
+                schema = {"type": "default", "schema": schema, "default": getattr(cls, name)}
+            return {"type": "typed-dict-field", "schema": schema, "required": not hasattr(cls, name)}
 
         fields = {name: field(name, kind) for name, kind in get_type_hints(cls, include_extras=True).items()}
-        return _after(fitting, {"type": "typed-dict", "fields": fields})
+        about = {"title": cls.__name__, "description": " ".join((cls.__doc__ or "").split()).replace("None", "null")}
+        return _after(fitting, {"type": "typed-dict", "fields": fields, "metadata": {"pydantic_js_updates": about}})
 
 
 class _Of:
@@ -110,7 +110,8 @@ _KINDS: dict[object, Callable[..., Row]] = {
     list: lambda kind: {"type": "list", "items_schema": _core_schema(kind)},
     dict: lambda key, kind: {"type": "dict", "keys_schema": _core_schema(key), "values_schema": _core_schema(kind)},
 }
-Time = Annotated[datetime, _Of(**_after(moment, {"type": "any"}))]
+_TIME = {"pydantic_js_updates": {"type": "string", "format": "date-time"}}
+Time = Annotated[datetime, _Of(**_after(moment, {"type": "any"}), metadata=_TIME)]
 Count = Annotated[int, _Of(type="int", ge=0, le=MAX_COUNT)]
 Integer = Annotated[int, _Of(type="int", ge=-(2**63), lt=2**63)]
 Number = Annotated[float, _Of(type="float", ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]

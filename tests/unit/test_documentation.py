@@ -11,7 +11,6 @@ from itertools import pairwise
 import pytest
 from documents import DOCUMENTS, PAGES, ROOT, named
 
-from contract.domains import TOPICS
 from contract.java.jars import bundles, locked
 from contract.settings import Settings
 from contract.text import size_text
@@ -70,9 +69,10 @@ def test_the_table_of_settings_is_that_of_the_code():
     assert sentences == [(one.metadata["variable"], as_documented(one), meanings[one.name]) for one in fields(Settings)]
 
 
-def test_every_topic_is_documented_with_its_partitions():
-    documented = {row[0].strip("` "): row[1] for row in rows("docs/topics.md", r"\| `[a-z.-]+` \|")}
-    assert documented == {topic.name: str(topic.partitions) for topic in TOPICS}
+def test_the_page_and_the_schemas_of_topics_are_those_of_their_declarations():
+    topics = runpy.run_path(str(ROOT / "docs" / "topics.py"))
+    assert topics["PAGE"].read_text() == topics["page"](), "write it anew: .venv/bin/python docs/topics.py"
+    assert {file: file.read_text() for file in topics["SCHEMAS"].glob("*-value.json")} == topics["schemas"](), "as above"
 
 
 def test_the_acls_name_every_topic_with_windows():

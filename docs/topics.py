@@ -1,0 +1,114 @@
+"""Writes the tables of docs/topics.md and the JSON Schemas of data/schemas from the declarations of the topics: `python docs/topics.py`."""
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from contract.domains import NAMES, TOPICS
+from contract.registry.values import AVRO
+from contract.rows import Fields
+from contract.topics import BatchEvent, Topic
+
+PAGE = Path(__file__).with_suffix(".md")
+SCHEMAS = PAGE.parents[1] / "data" / "schemas"
+MODULES = ("contract.topics", *(f"contract.domains.{name}" for name in NAMES))
+_MADE = re.compile(r"(<!-- (\w+), by docs/topics.py -->\n).*?(<!-- end -->\n)", re.DOTALL)
+_KEY_AND_VALUE = re.compile(r"Key: (?:canonical JSON )?(.*?)(?:, UTC)?\.\s+Value: (.*)\.\s*", re.DOTALL)
+_VERBATIM = re.compile(r'\{"[^ ]*\}|"<[^"]*"')
+
+
+def page() -> str:
+    """The page, with its tables made anew."""
+    made = {"topics": table, "fields": fields}
+    return _MADE.sub(lambda found: f"{found[1]}\n{''.join(made[found[2]]())}\n{found[3]}", PAGE.read_text())
+
+
+def table() -> Iterator[str]:
+    """A line for each topic."""
+    texts = dict(texts_below())
+    yield "| topic | partitions | policy | key | value |\n|---|---|---|---|---|\n"
+    for topic in TOPICS:
+        cells = [_VERBATIM.sub(r"`\g<0>`", " ".join(text.split())).replace("|", "\\|") for text in texts[topic.name]]
+        yield f"| `{topic.name}` | {topic.partitions} | {_policy(topic)} | {' | '.join(cells)} |\n"
+
+
+def texts_below() -> Iterator[tuple[str, tuple[str, str]]]:
+    """What the text below the definition of each topic says of its keys and its values."""
+    for module in map(import_module, MODULES):
+        for statement, text in pairwise(ast.parse(inspect.getsource(module)).body):
+            match statement, text:
+                case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(below))):
+                    topic, found = getattr(module, name), _KEY_AND_VALUE.fullmatch(below)
+                    if isinstance(topic, Topic) and found is not None:
+                        yield topic.name, (found[1], found[2])
+
+
+def _policy(topic: Topic) -> str:
+    kept_ms = topic.config.get("retention.ms")
+    days = f", {str(timedelta(milliseconds=int(kept_ms))).partition(',')[0]}" if kept_ms else ""
+    return topic.config["cleanup.policy"].replace(",", " and ") + days
+
+
+def fields() -> Iterator[str]:
+    """The fields of each kind of row, and of what its fields consist of."""
+    declared: dict[str, Any] = {}
+    for row in (*(topic.row for topic in TOPICS if topic.row.names()), BatchEvent):
+        _collect(schema_of(row), declared)
+    for name, schema in declared.items():
+        width, required = max(map(len, schema["properties"])), schema.get("required", ())
+        lines = [f"{field:{width}}  {_type(of)}{'' if field in required else ', optional'}" for field, of in schema["properties"].items()]
+        yield f"**{name}**: {schema['description']}\n\n```text\n" + "\n".join(lines) + "\n```\n\n"
+
+
+def _collect(schema: Any, declared: dict[str, Any]) -> None:  # noqa: ANN401 - any part of a JSON Schema
+    if isinstance(schema, dict) and "properties" in schema:
+        declared[schema["title"]] = schema
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _collect(part, declared)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    match schema:
+        case {"anyOf": [of, _]}:
+            return f"{_type(of)} or null"
+        case {"enum": values}:
+            return " or ".join(map(json.dumps, values))
+        case {"title": name} | {"format": name}:
+            return str(name)
+        case {"items": of}:
+            return f"list of {_type(of)}"
+        case {"additionalProperties": of}:
+            return f"object of {_type(of)}"
+    return str(schema["type"])
+
+
+def schemas() -> dict[Path, str]:
+    """The JSON Schema of each topic whose values are JSON, by file."""
+    of_json = [topic for topic in TOPICS if topic.row.names() and topic.row not in AVRO]
+    head = {"$schema": GenerateJsonSchema.schema_dialect}
+    return {SCHEMAS / f"{topic.name}-value.json": json.dumps(head | schema_of(topic.row), indent=2) + "\n" for topic in of_json}
+
+
+def schema_of(row: type[Fields]) -> dict[str, Any]:
+    """A kind of row as JSON Schema, which cannot say that a window ends after its start."""
+    return _Schema().generate(row.core_schema())
+
+
+class _Schema(GenerateJsonSchema):
+    def field_title_should_be_set(self, _schema: object) -> bool:
+        return False
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    for file, text in schemas().items():
+        file.write_text(text)
