@@ -65,7 +65,7 @@ _add("Prove and explain them", pipeline_commands.state, short_help="Show what a 
 _add("Keep it running", operations.doctor, operations.settings, operations.logs)
 app.add_typer(dead_letters, name="dead-letters", cls=GroupedHelp, rich_help_panel="Keep it running")
 _add("Keep it running", pipeline_commands.reset, short_help="Delete the checkpoints and results of a stopped query.")
-_add("Keep it running", table_commands.derive, table_commands.maintain, operations.expire, operations.clean)
+_add("Keep it running", table_commands.derive, operations.export, table_commands.maintain, operations.expire, operations.clean)
 app.add_typer(workshop, name="workshop", cls=GroupedHelp, rich_help_panel="Learn")
 _add("Prepare machines", local_commands.fetch, local_commands.packages, local_commands.spark_master, local_commands.spark_worker)
 app.command(hidden=True)(local_commands.executor)

@@ -56,13 +56,19 @@ def asking(path: StoragePath) -> Iterator[None]:
         raise StoreUnavailable(msg) from error
 
 
-def text_of(path: StoragePath) -> str | None:
-    """The file's text. None if the file does not exist. Raises StoreUnavailable when the object store does not answer."""
+def bytes_of(path: StoragePath) -> bytes | None:
+    """The file's bytes. None if the file does not exist. Raises StoreUnavailable when the object store does not answer."""
     try:
         with asking(path):
-            return path.read_text()
+            return path.read_bytes()
     except FileNotFoundError:
         return None
+
+
+def text_of(path: StoragePath) -> str | None:
+    """The file's text, as `bytes_of`."""
+    content = bytes_of(path)
+    return None if content is None else content.decode()
 
 
 def names_in(folder: StoragePath) -> list[str]:
@@ -103,12 +109,17 @@ def write_new(path: StoragePath, text: str) -> bool:
     return True
 
 
-def write_whole(path: StoragePath, text: str) -> None:
-    """Writes a file atomically: readers see the old or the new text, never a part. Object stores guarantee this themselves."""
+def write_whole(path: StoragePath, content: str | bytes) -> None:
+    """Writes a file atomically: readers see the old or the new content, never a part. Object stores guarantee this themselves.
+
+    Raises StoreUnavailable when the object store does not answer.
+    """
+    content = content.encode() if isinstance(content, str) else content
     if not isinstance(path, Path):
-        path.write_text(text)
+        with asking(path):
+            path.write_bytes(content)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text(text)
+    partial.write_bytes(content)
     partial.replace(path)

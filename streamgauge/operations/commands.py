@@ -1,4 +1,4 @@
-"""The commands status, report, doctor, settings, logs, clean and expire."""
+"""The commands status, report, export, doctor, settings, logs, clean and expire."""
 
 import contextlib
 import os
@@ -50,6 +50,22 @@ def report(
 
     rows = report_rows(query, Settings.from_environment(), min_count, warn)
     show(with_columns(rows, is_flat=output_format != "json"), output_format)
+
+
+def export(
+    topic: Annotated[list[str] | None, typer.Argument(help="result topics; all without one", show_default=False)] = None,
+    check: Annotated[bool, typer.Option("--check", help="write nothing; exit code 1 if a file differs from its topic")] = False,  # noqa: FBT002
+) -> None:
+    """Write result tables to Parquet files in the lake. They have one row for each key, as the result topics have now."""
+    from streamgauge.operations import export as exporting
+
+    has_differences = False
+    for table in exporting.export(Settings.from_environment(), topic or [], warn, check=check):
+        files = len(table.differing)
+        has_differences |= files > 0
+        what = "unchanged" if not files else f"{files} {'file' if files == 1 else 'files'} {'differ' if check else 'replaced'}"
+        out.print(f"{table.topic}: {table.rows:,} rows, {what}, {table.folder}")
+    sys.exit(check and has_differences)
 
 
 def doctor(output_format: FormatOption = "table") -> None:

@@ -1,0 +1,105 @@
+"""Writes result topics as Parquet files, for readers that do not speak Kafka: one row for each key, as the topic has it.
+
+A table with windows has a file for each day on which its windows start, `results/nest-camera-stats/date=2026-11-27/rows.parquet`; another table is
+one file. Each file is replaced as a whole, so that a reader never sees two rows of a key.
+"""
+
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Literal, Union, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from contract.domains import TOPICS
+from contract.errors import check_names
+from contract.kafka.result_table import left_out, read_to_end
+from contract.registry.values import value_decoder
+from contract.rows import Fields, Row, decoder
+from contract.settings import Settings
+from contract.storage.paths import StoragePath, bytes_of, folders_in, write_whole
+from contract.topics import Topic
+
+FOLDER, FILE = "results", "rows.parquet"
+TABLES: Mapping[str, Topic] = {topic.name: topic for topic in TOPICS if topic.is_result and topic.row.names()}
+"""The topics that are written."""
+_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64(), datetime: pa.timestamp("us", tz="UTC")}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was done with a table. differing: the files that were not as the topic has them, which are replaced or deleted."""
+
+    topic: str
+    folder: StoragePath
+    rows: int
+    differing: tuple[StoragePath, ...]
+
+
+def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None], *, check: bool) -> Iterator[Exported]:
+    """Replaces the files of the named topics, or of all, that differ from their topic, and deletes those of days that it no longer has.
+
+    check: only finds them. warn: gets a line on rows that cannot be read, which are left out. Raises StreamgaugeError for an unknown name,
+    and when Kafka, the schema registry or the object store cannot be reached, or a topic is missing.
+    """
+    check_names("result topic", names, TABLES)
+    for name in names or TABLES:
+        topic, folder = TABLES[name], settings.lake / FOLDER / name
+        table = read_to_end(settings.kafka, name, decoder(topic.row, value_decoder(topic, settings.registry)))
+        if table.unreadable:
+            warn(left_out(name, table.unreadable))
+        wanted = {folder / day / FILE if day else folder / FILE: rows for day, rows in _by_day(topic, table.rows()).items()}
+        old = [path for day in folders_in(folder) if (path := folder / day / FILE) not in wanted and path.exists()]
+        new = {path: content for path, rows in wanted.items() if (content := as_parquet(topic.row, rows)) != bytes_of(path)}
+        yield Exported(name, folder, sum(map(len, wanted.values())), (*new, *old))
+        if check:
+            continue
+        for path, content in new.items():
+            write_whole(path, content)
+        for path in old:
+            path.unlink()
+
+
+def _by_day(topic: Topic, rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows by the folder of their day; by "" if the table has no windows. Keys decide, so that a row stays in its folder."""
+    days: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        start = row.get("started") or row["window"]["start"] if topic.has_windows else None
+        days[f"date={start:%Y-%m-%d}" if start else ""].append(row)
+    return days
+
+
+def as_parquet(fields: type[Fields], rows: Sequence[Row]) -> bytes:
+    """The rows as a file, in an order and with settings that give the same bytes for the same rows."""
+    schema = pa.schema(list(_struct(fields)))
+    table = pa.Table.from_pylist(sorted(rows, key=repr), schema=schema)
+    file = io.BytesIO()
+    parquet.write_table(table, file, compression="zstd")
+    return file.getvalue()
+
+
+def _struct(fields: type[Fields]) -> pa.StructType:
+    return pa.struct([pa.field(name, _type(kind), nullable=_is_optional(kind)) for name, kind in get_type_hints(fields).items()])
+
+
+def _is_optional(kind: object) -> bool:
+    return NoneType in get_args(kind)
+
+
+def _type(kind: object) -> pa.DataType:
+    """The Arrow type of a field of a declaration."""
+    if isinstance(kind, type) and issubclass(kind, Fields):
+        return _struct(kind)
+    match get_origin(kind):
+        case None:
+            return _TYPES[kind]  # type: ignore[index] # another type is a KeyError that names it
+        case of if of is Literal:
+            return pa.string()
+        case of if of in {Union, UnionType}:
+            return _type(next(one for one in get_args(kind) if one is not NoneType))
+        case _:
+            return pa.list_(_type(get_args(kind)[0]))
