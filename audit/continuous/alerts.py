@@ -14,10 +14,10 @@ from audit.result_topic import offsets_of
 from audit.show import as_json
 from audit.verdict import Verdict
 from contract.kafka.tombstones import write_rows
-from contract.rows import decode_json
+from contract.rows import checked, decode_json
 from contract.settings import Settings
 from contract.text import utc_text
-from contract.topics import ALERTS
+from contract.topics import ALERTS, Alert
 
 _BY = "audit"
 """The pipeline's alerts and the audit's have the same keys."""
@@ -53,5 +53,6 @@ def alerted(settings: Settings, reader: RecordReader) -> set[str]:
             with suppress(ValueError):  # of another program
                 row = decode_json(value or b"")
                 if row.get("by") == _BY:
+                    checked(Alert, row)
                     (wrong.discard if row["level"] == "resolved" else wrong.add)(row["query"])
     return wrong
