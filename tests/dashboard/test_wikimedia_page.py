@@ -178,12 +178,6 @@ def test_it_says_where_the_records_come_from_and_how_many_the_query_has_still_to
     assert "mine" not in page.texts
 
 
-def test_results_that_stopped_coming_are_called_stale_and_stay_in_view(topics, page):
-    topics.count("Bot", 7, age=timedelta(minutes=4))
-    page.until(lambda seen: seen.metrics.get("Newest window, so far") == "7", "the window was to appear")
-    assert absent(page.texts, "Stale", "4 min") == []
-
-
 def test_a_value_that_cannot_be_read_is_told_and_the_rest_is_shown(topics, page):
     good = topics.count("Bot", 7)
     topics.write(WIKIMEDIA_PROCESSED, b"no avro at all", key="a")

@@ -1,8 +1,5 @@
 """`up` and `down`: idempotent, and after every kind of end."""
 
-import socket
-from contextlib import closing
-
 import pytest
 from plain import read_topic, write_topic
 from running import eventually, settings_on_free_ports, streamgauge
@@ -44,17 +41,6 @@ def test_a_broker_that_was_killed_starts_again_with_its_data(running):
     up = streamgauge("up", settings=settings)
     assert "(started)" in up.stdout, up.stderr
     assert [message.value() for message in read_topic(settings, "nest-logs")] == [b"before the kill"]
-
-
-def test_a_taken_port_is_one_line_that_names_the_setting(idle):
-    with closing(socket.socket()) as other:
-        other.bind(("127.0.0.1", idle.kafka_port))
-        other.listen()
-        up = streamgauge("up", settings=idle)
-    assert up.returncode == 2
-    assert f"port {idle.kafka_port} on 127.0.0.1 is taken" in up.stderr
-    assert "STREAMGAUGE_KAFKA_PORT" in up.stderr
-    assert len(up.stderr.strip().splitlines()) == 1, up.stderr
 
 
 def test_down_twice(running):

@@ -43,14 +43,6 @@ class TestTemperatures:
         assert (in_time.late, hours(in_time.rows)) == (0, {("s1", "10:00"): (2, 21, 20, 22)})
         assert (late.late, late.rows) == (1, [])
 
-    def test_a_batch_that_runs_again_after_a_kill_writes_the_same_rows(self, stream):
-        temperatures = stream(TEMPERATURES)
-        _, second = temperatures.run([read("10:30", 20)], [read("10:40", 21)])
-        temperatures.lose_last_commit()
-        again, third = temperatures.run([read("10:41", 22)])
-        assert again == second
-        assert hours(third.rows) == {("s1", "10:00"): (3, 21, 20, 22)}
-
     def test_what_is_no_reading_counts_nowhere(self, stream):
         no_readings = [
             read("10:00", None),
@@ -114,11 +106,3 @@ class TestAlarms:
         )
         assert (in_time.late, told(in_time)) == (0, [("10:00", "warning", "co: warning, a2 of s1")])
         assert (late.late, told(late)) == (1, [])
-
-    def test_a_batch_that_runs_again_after_a_kill_tells_the_same(self, stream):
-        alarms = stream(ALARMS)
-        _, second = alarms.run([raised("10:30", battery_health="replace")], [raised("10:31", "a2", battery_health="replace")])
-        alarms.lose_last_commit()
-        again, third = alarms.run([raised("10:32", "a2", battery_health="replace")])
-        assert again == second
-        assert told(second) != told(third) == []
