@@ -4,7 +4,7 @@ Input types are those of Spark's variants (`schema_of_variant_agg`): BIGINT, DEC
 object, VOID for a field that is always null, VARIANT for a field of mixed types.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from pyspark.sql import Column
@@ -56,10 +56,10 @@ def widened(columns: T.StructType, seen: T.StructType, kept_as_text: KeptAsText,
     Raises TypeChanged when values do not fit a column, with each path and both types, and AmbiguousNames.
     """
     conflicts: list[str] = []
-    seen = cast("T.StructType", _with_fractions(columns, seen, seen if unrounded is None else unrounded))
+    seen = cast("T.StructType", _with_leaves(_double_if_whole_by_chance, columns, seen, seen if unrounded is None else unrounded))
     if unrounded is not None:
         rounding = T.StructType(list(_fields(columns, seen, "", dict(kept_as_text), [])))
-        seen = cast("T.StructType", _mixed_where_rounded(rounding, seen, unrounded))
+        seen = cast("T.StructType", _with_leaves(_mixed_if_rounded, rounding, seen, unrounded))
     wider = T.StructType(list(_fields(columns, seen, "", kept_as_text, conflicts)))
     if conflicts:
         msg = "; ".join(conflicts)
@@ -179,45 +179,37 @@ def _object(
     return T.StructType(fields)
 
 
-def _with_fractions(columns: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
-    """`seen`, as double where there is no column yet, and numbers such as 1.0 are whole only by chance."""
-    match columns, seen, unrounded:
-        case _, T.StructType(), T.StructType():
+_Leaf = Callable[[T.DataType, T.DataType, T.DataType], T.DataType]
+
+
+def _with_leaves(leaf: _Leaf, columns: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
+    """`seen`, with the type of each value that is no object or array as `leaf` gives it, of the column (NullType: none yet) and both types."""
+    match seen, unrounded:
+        case T.StructType(), T.StructType():
             kinds = {field.name: field.dataType for field in columns} if isinstance(columns, T.StructType) else {}
-            return T.StructType(
-                [
-                    T.StructField(
-                        field.name, _with_fractions(kinds.get(field.name, T.NullType()), field.dataType, unrounded[field.name].dataType)
-                    )
-                    for field in seen
-                ]
-            )
-        case _, T.ArrayType(), T.ArrayType():
+            types = {
+                field.name: _with_leaves(leaf, kinds.get(field.name, T.NullType()), field.dataType, unrounded[field.name].dataType)
+                for field in seen
+            }
+            return T.StructType([T.StructField(name, kind) for name, kind in types.items()])
+        case T.ArrayType(), T.ArrayType():
             element = columns.elementType if isinstance(columns, T.ArrayType) else T.NullType()
-            return T.ArrayType(_with_fractions(element, seen.elementType, unrounded.elementType))
+            return T.ArrayType(_with_leaves(leaf, element, seen.elementType, unrounded.elementType))
+    return leaf(columns, seen, unrounded)
+
+
+def _double_if_whole_by_chance(column: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
+    """Double for numbers such as 1.0 that have no column yet."""
+    match column, seen, unrounded:
         case T.NullType() | T.StringType(), T.DecimalType(scale=0), T.DecimalType() if seen.precision <= _BIGINT_DIGITS:
             return T.DoubleType()
     return seen
 
 
-def _mixed_where_rounded(columns: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
-    """`seen`, as mixed types where a column is double and there are numbers that it rounds."""
-    match columns, seen, unrounded:
-        case T.StructType(), T.StructType(), T.StructType():
-            kinds, without = ({field.name: field.dataType for field in struct} for struct in (columns, unrounded))
-            return T.StructType(
-                [
-                    T.StructField(
-                        field.name, _mixed_where_rounded(kinds.get(field.name, T.NullType()), field.dataType, without[field.name])
-                    )
-                    for field in seen
-                ]
-            )
-        case T.ArrayType(), T.ArrayType(), T.ArrayType():
-            return T.ArrayType(_mixed_where_rounded(columns.elementType, seen.elementType, unrounded.elementType))
-        case T.DoubleType(), _, T.StringType() | T.VariantType():
-            return T.VariantType()
-    return seen
+def _mixed_if_rounded(column: T.DataType, seen: T.DataType, unrounded: T.DataType) -> T.DataType:
+    """Mixed types where a column is double and there are numbers that it rounds."""
+    is_rounded = isinstance(column, T.DoubleType) and isinstance(unrounded, T.StringType | T.VariantType)
+    return T.VariantType() if is_rounded else seen
 
 
 def check_size(columns: T.StructType) -> None:
