@@ -8,7 +8,7 @@ from typing import Protocol
 
 from contract.errors import StreamgaugeError
 from contract.process.waiting import Say
-from streamgauge.platform.processes import log_tail
+from streamgauge.platform.log_file import log_tail
 
 BACK_OFF_SECONDS = 30
 """A part that has ended is restarted after 1, 2, 4 ... seconds, and at most after this many."""

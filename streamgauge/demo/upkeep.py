@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from contract.process.waiting import Say
 from contract.settings import Settings
 from streamgauge.demo.services import COMMAND, STOP_SECONDS
-from streamgauge.platform.processes import GuardedProcess, log_tail
+from streamgauge.platform.log_file import log_tail
+from streamgauge.platform.processes import GuardedProcess
 
 FIRST_SECONDS = 600
 """The delay of the first round after the start, when the machine is less busy."""

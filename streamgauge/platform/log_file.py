@@ -46,5 +46,13 @@ class Log:
         yield from map(_text, lines)
 
 
+def log_tail(path: Path, count: int = 5) -> str:
+    """The last lines of a log, for error messages about its process."""
+    if not path.exists():
+        return ""
+    log = Log(path)
+    return "\n".join([*log.last(count), *log.unfinished()][-count:])
+
+
 def _text(line: bytes) -> str:
     return printable(line.decode(errors="replace").rstrip("\r"))

@@ -22,10 +22,8 @@ from contract.storage.paths import write_whole
 from streamgauge.platform.guard import kill_group
 
 _GUARD_PROGRAM = Path(__file__).with_name("guard.py")
-LOG_TAIL_LINES = 5
 KILLED_SECONDS = 10
 """How long a process may take to disappear after SIGKILL."""
-TAIL_BYTES = 64 * 1024
 EXEC_ATTEMPTS, EXEC_SECONDS = 100, 0.01
 """How often, and how far apart, a process is asked for its command. It has none for a moment while it becomes another program."""
 
@@ -202,12 +200,3 @@ def _command(process: psutil.Process) -> list[str]:
             return command
         time.sleep(EXEC_SECONDS)  # it is just becoming another program, as Java's launcher does
     return []
-
-
-def log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
-    """The last lines of a log, for error messages about its process."""
-    if not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])

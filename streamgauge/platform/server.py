@@ -18,7 +18,8 @@ from contract.process.stop_signals import postponed_signals
 from contract.process.waiting import Say, waiting
 from contract.settings import Settings
 from streamgauge.platform.listening import HOST, TEMPORARY_FILES, accepts_connections, refuse_a_taken_port
-from streamgauge.platform.processes import GuardedProcess, PidFile, log_tail, start_process, stop_process
+from streamgauge.platform.log_file import log_tail
+from streamgauge.platform.processes import GuardedProcess, PidFile, start_process, stop_process
 
 STALL_SECONDS = 60
 """A starting server that has written no log and used no CPU for this long hangs."""

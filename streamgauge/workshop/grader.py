@@ -21,7 +21,8 @@ from filelock import FileLock
 from contract.errors import StreamgaugeError
 from contract.process.stop_signals import postponed_signals
 from contract.settings import Settings
-from streamgauge.platform.processes import PidFile, log_tail, start_process, stop_process
+from streamgauge.platform.log_file import log_tail
+from streamgauge.platform.processes import PidFile, start_process, stop_process
 from streamgauge.workshop.grading import OutOfTime, Verdict, grade
 from streamgauge.workshop.labs import ROOT, Lab
 

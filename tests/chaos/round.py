@@ -23,7 +23,8 @@ from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
 from contract.settings import Settings
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.processes import GuardedProcess, log_tail
+from streamgauge.platform.log_file import log_tail
+from streamgauge.platform.processes import GuardedProcess
 from streamgauge.platform.registry import EmbeddedRegistry
 
 ME = [sys.executable, "-m", "streamgauge.cli"]

@@ -27,7 +27,8 @@ from dashboard.domains import nest
 from dashboard.health import dead_letters as health_dead_letters
 from dashboard.health import page as health
 from dashboard.server import dashboard_command, dashboard_url
-from streamgauge.platform.processes import GuardedProcess, log_tail
+from streamgauge.platform.log_file import log_tail
+from streamgauge.platform.processes import GuardedProcess
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WINDOW = {"width": 1400, "height": 900}

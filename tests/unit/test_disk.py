@@ -9,8 +9,9 @@ from messages import absent
 from contract.process.logs import LOG_BYTES
 from contract.settings import Settings
 from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES, LOOK_SECONDS, RESUME_BYTES, DiskSpace, most_bytes_of_topics
-from streamgauge.platform import processes
-from streamgauge.platform.processes import log_tail, start_process
+from streamgauge.platform import log_file
+from streamgauge.platform.log_file import log_tail
+from streamgauge.platform.processes import start_process
 
 
 class Producer:
@@ -76,5 +77,5 @@ def test_the_output_of_a_process_is_rotated_at_its_start(tmp_path):
 
 def test_the_end_of_a_large_log_is_found_without_reading_it_whole(tmp_path):
     log = tmp_path / "part.out"
-    log.write_text("é" * processes.TAIL_BYTES + "\nlast but one\nlast\n")
+    log.write_text("é" * log_file.TAIL_BYTES + "\nlast but one\nlast\n")
     assert log_tail(log, 2) == "last but one\nlast"
