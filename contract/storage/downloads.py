@@ -1,8 +1,8 @@
-"""Downloaded files: each is whole or not there, and is known by its SHA-256."""
+"""Files in the cache: each is whole or not there, and a download is known by its SHA-256."""
 
 import hashlib
-import os
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +22,7 @@ def draft_of(path: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):  # another program has deleted it
             if left.stat().st_mtime < time.time() - ABANDONED_SECONDS:
                 left.unlink()
-    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.draft")
     try:
         yield draft
         draft.replace(path)

@@ -21,6 +21,7 @@ from filelock import FileLock
 from contract.errors import StreamgaugeError
 from contract.process.stop_signals import postponed_signals
 from contract.settings import Settings
+from contract.storage.paths import write_whole
 from streamgauge.platform.log_file import log_tail
 from streamgauge.platform.processes import PidFile, start_process, stop_process
 from streamgauge.workshop.grading import OutOfTime, Verdict, grade
@@ -105,9 +106,7 @@ def main() -> None:
         server.bind(address)
         server.listen()
         server.settimeout(IDLE_SECONDS)
-        draft = named.with_suffix(".draft")
-        draft.write_text(address)
-        draft.replace(named)
+        write_whole(named, address)
         sys.path.append(str(ROOT / "tests"))
         running = importlib.import_module("running")
         running.forget_surroundings()
