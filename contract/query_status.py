@@ -11,10 +11,10 @@ from typing import Any
 
 from contract.kafka.result_table import left_out, read_to_end
 from contract.kafka.topic_ends import TopicEnds
-from contract.rows import Row, decoder
+from contract.rows import Row, checked, decode_json, decoder
 from contract.settings import Settings
 from contract.text import utc_text
-from contract.topics import QUERY_STATES, QueryState
+from contract.topics import QUERY_STATES, BatchEvent, QueryEvent, QueryState
 
 HEARTBEAT_SECONDS = 5
 """How often, at least, the pipeline reports a query that it runs or restarts."""
@@ -29,6 +29,12 @@ _RATES = ("input_rows_per_second", "processed_rows_per_second")
 _AS_MEASURED = ("batch_ms", "watermark", "state_rows", "state_bytes")
 decode_state = decoder(QueryState)
 """Decodes a record of topic `query-states`, with times as datetime. Raises ValueError for any other record."""
+
+
+def decode_event(value: bytes) -> Row:
+    """Decodes a record of topic `streaming-metrics`: a BatchEvent if a batch has ended, else a QueryEvent. Raises as `decode_state`."""
+    row = decode_json(value)
+    return checked(BatchEvent if row.get("event") == "progress" else QueryEvent, row)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pandas as pd
 
 from contract.kafka.recent_records import Recent, of_message
-from contract.rows import Row, decoder
-from contract.topics import BatchEvent, QueryEvent
+from contract.query_status import decode_event
+from contract.rows import Row
 from dashboard.reading.reader import Snapshot, per_snapshot
 
 HISTORY = timedelta(minutes=15)
@@ -26,33 +26,29 @@ MEASURES = ("rows_per_second", "processed_per_second", "batch_seconds", *PARTS, 
 COLUMNS = ("at", "query", "is_start", *COUNTS, *MEASURES)
 
 
-_event_of, _batch_of = decoder(QueryEvent), decoder(BatchEvent)
-
-
 @of_message
 def decode_point(value: bytes) -> Row:
     """Those of COLUMNS that an event has. Raises ValueError for any other record."""
-    event = _event_of(value)
+    event = decode_event(value)
     point = {"at": event["time"], "query": event["query"], "is_start": event["event"] == "started"}
     if event["event"] == "idle":
         return point | {"rows_per_second": 0.0}
     if event["event"] != "progress":
         return point
-    batch = _batch_of(value)
-    age_ms, is_timed = batch["watermark_age_ms"], batch["batch_ms"] is not None
+    age_ms, is_timed = event["watermark_age_ms"], event["batch_ms"] is not None
     return point | {
-        "sink_rows": batch["sink_rows"],
-        "late_rows": batch["rows_dropped_by_watermark"],
-        "rows_per_second": batch["input_rows_per_second"],
-        "processed_per_second": batch["processed_rows_per_second"],
-        "batch_seconds": batch["batch_ms"] / 1000 if is_timed else None,
+        "sink_rows": event["sink_rows"],
+        "late_rows": event["rows_dropped_by_watermark"],
+        "rows_per_second": event["input_rows_per_second"],
+        "processed_per_second": event["processed_rows_per_second"],
+        "batch_seconds": event["batch_ms"] / 1000 if is_timed else None,
         **{
-            measure: sum(batch["duration_ms"].get(name, 0) for name in names) / 1000 if is_timed else None
+            measure: sum(event["duration_ms"].get(name, 0) for name in names) / 1000 if is_timed else None
             for measure, names in PARTS.items()
         },
-        "lag": sum(batch["source_lag"].values()),
+        "lag": sum(event["source_lag"].values()),
         "watermark_age_seconds": None if age_ms is None else max(age_ms / 1000, 0),
-        "state_bytes": batch["state_bytes"],
+        "state_bytes": event["state_bytes"],
     }
 
 

@@ -8,13 +8,12 @@ from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 from contract.domains import TOPICS
 from contract.kafka.topic_ends import LATEST, list_offsets
 from contract.process.waiting import REQUEST_SECONDS
-from contract.rows import decoder
+from contract.query_status import decode_event
 from contract.settings import Settings
-from contract.topics import STREAMING_METRICS, VERDICTS, BatchEvent, QueryEvent
+from contract.topics import STREAMING_METRICS, VERDICTS
 
 SOURCES = tuple(topic.name for topic in TOPICS if topic.is_source)
 RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)
-_event_of, _batch_of = decoder(QueryEvent), decoder(BatchEvent)
 
 
 class LiveFigures:
@@ -72,10 +71,9 @@ class LiveFigures:
                     self._take(value)
 
     def _take(self, value: bytes) -> None:
-        event = _event_of(value)
+        event = decode_event(value)
         if event["event"] == "progress":
-            batch = _batch_of(value)
-            self._progress[batch["query"]] = sum(batch["source_lag"].values()), batch["batch_ms"]
-            self._late += batch["rows_dropped_by_watermark"]
+            self._progress[event["query"]] = sum(event["source_lag"].values()), event["batch_ms"]
+            self._late += event["rows_dropped_by_watermark"]
         elif event["event"] == "terminated":
             self._progress.pop(event["query"], None)
