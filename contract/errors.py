@@ -25,8 +25,8 @@ class Unavailable(StreamgaugeError):  # noqa: N818 - it names the state, which m
     exit_code = 3
 
 
-def check_names(kind: str, names: Iterable[object], known: Collection[object]) -> None:
-    """Raises StreamgaugeError if one of `names` is not in `known`. kind: what they name, such as "table"."""
-    if unknown := [name for name in names if name not in known]:
-        msg = f"no {kind} {', '.join(map(str, unknown))}; there are {', '.join(map(str, known))}"
+def check_names(kind: str, names: Iterable[object], existing: Collection[object]) -> None:
+    """Raises StreamgaugeError if one of `names` is not in `existing`. kind: what they name, such as "table"."""
+    if unknown := [name for name in names if name not in existing]:
+        msg = f"no {kind} {', '.join(map(str, unknown))}; there are {', '.join(map(str, existing))}"
         raise StreamgaugeError(msg)

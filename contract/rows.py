@@ -180,14 +180,14 @@ def check_key(key: bytes, row: Row) -> None:
     window may be in the row itself.
     """
     try:
-        said = decode_json(key)
+        fields_of_key = decode_json(key)
     except ValueError:
-        said = {"query": key.decode(errors="replace")}
-    _check_equal(said, row)
+        fields_of_key = {"query": key.decode(errors="replace")}
+    _check_equal(fields_of_key, row)
 
 
-def _check_equal(said: Row, row: Row) -> None:
-    for name, value in said.items():
+def _check_equal(fields_of_key: Row, row: Row) -> None:
+    for name, value in fields_of_key.items():
         found = row.get(name, row if isinstance(value, dict) else value)
         if isinstance(value, dict) and isinstance(found, dict):
             _check_equal(value, found)

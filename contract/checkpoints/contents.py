@@ -84,7 +84,7 @@ class Checkpoint:
             return None
         # A version, metadata, and one line per source. Spark counts each branch of a source as a source, all with the same offsets.
         _, metadata, *sources = _lines(text, path)
-        ends = {which: end for source in sources if source != "-" for which, end in offsets_of(_parsed(source, path)).items()}
+        ends = {partition: end for source in sources if source != "-" for partition, end in offsets_of(_parsed(source, path)).items()}
         return Batch(number, ends, int(_parsed(metadata, path)["batchWatermarkMs"]))
 
     def check(self) -> None:
@@ -203,7 +203,7 @@ def _add(batches: dict[int, Batch], batch: Batch) -> None:
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
     """The batch of a progress report, in the JSON that Spark emits after a batch."""
-    ends = {which: end for source in progress["sources"] for which, end in offsets_of(source["endOffset"] or {}).items()}
+    ends = {partition: end for source in progress["sources"] for partition, end in offsets_of(source["endOffset"] or {}).items()}
     watermark = datetime.fromisoformat(progress["eventTime"]["watermark"])
     return Batch(progress["batchId"], ends, (watermark - _EPOCH) // timedelta(milliseconds=1))
 

@@ -42,7 +42,7 @@ def first_and_end_offsets(kafka: KafkaCluster, partitions: Iterable[tuple[str, i
             raise forbidden(kafka, f"ask for the offsets of topic {names}") from error
         msg = f"Kafka at {kafka} did not return the offsets of topic {names}: {reason(error, METADATA_SECONDS)}; check that it is running, and create its topics with `streamgauge up`"
         raise KafkaUnavailable(msg) from error
-    return {which: (first[which].offset, end[which].offset) for which in first}
+    return {partition: (first[partition].offset, end[partition].offset) for partition in first}
 
 
 def offsets_at(kafka: KafkaCluster, partitions: Iterable[tuple[str, int]], time_ms: int) -> dict[tuple[str, int], int | None]:
@@ -56,14 +56,14 @@ def offsets_at(kafka: KafkaCluster, partitions: Iterable[tuple[str, int]], time_
     except (KafkaException, TimeoutError) as error:
         msg = f"Kafka at {kafka} did not return the offsets of a time: {reason(error, METADATA_SECONDS)}"
         raise KafkaUnavailable(msg) from error
-    return {which: one.offset if one.offset >= 0 else None for which, one in found.items()}
+    return {partition: answer.offset if answer.offset >= 0 else None for partition, answer in found.items()}
 
 
 def list_offsets(
     admin: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, seconds: float
 ) -> Mapping[tuple[str, int], ListOffsetsResultInfo]:
     """An offset of each partition, by topic and number. Raises KafkaException or TimeoutError after `seconds` without an answer."""
-    return {which: answer.result(seconds) for which, answer in _ask_for_offsets(admin, partitions, spec, seconds).items()}
+    return {partition: answer.result(seconds) for partition, answer in _ask_for_offsets(admin, partitions, spec, seconds).items()}
 
 
 def _ask_for_offsets(

@@ -24,7 +24,7 @@ from contract.errors import StreamgaugeError
 from contract.text import without_credentials
 from contract.web.client import client, reason
 from producers.delivery.events import Idle
-from producers.wikimedia.server_sent_events import Message, lines, messages
+from producers.wikimedia.server_sent_events import ServerSentEvent, lines, messages
 
 _MAX_RETRY_AFTER_SECONDS = 3600
 _QUEUED_EVENTS = 10_000
@@ -60,11 +60,11 @@ class LiveStream:
         self._url, self._user_agent, self._notice = url, user_agent, notice
         self._shown_url = without_credentials(url)
         self._patience, self._last_event_id = patience, last_event_id
-        self._events: queue.Queue[Message | Exception] = queue.Queue(_QUEUED_EVENTS)
+        self._events: queue.Queue[ServerSentEvent | Exception] = queue.Queue(_QUEUED_EVENTS)
         self._stopped = threading.Event()
         self._away_since: float | None = None
 
-    def messages(self, idle: Idle) -> Iterator[Message]:
+    def messages(self, idle: Idle) -> Iterator[ServerSentEvent]:
         """Yields events as they arrive, until a stop. Raises any error of the reading, StreamgaugeError when the server rejects the request permanently."""
         # Reading blocks, and Kafka's responses must be processed meanwhile.
         web = _web(self._user_agent, self._patience)
@@ -128,7 +128,7 @@ class LiveStream:
             self._put(message)
             self._last_event_id = message.id or self._last_event_id
 
-    def _put(self, message: Message) -> None:
+    def _put(self, message: ServerSentEvent) -> None:
         while not self._stopped.is_set():
             with suppress(queue.Full):
                 self._events.put(message, timeout=1)

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from producers.wikimedia.server_sent_events import Message, lines, messages
+from producers.wikimedia.server_sent_events import ServerSentEvent, lines, messages
 
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
 _READ_BYTES = 1024 * 1024
 
 
-def replay(path: Path) -> Iterator[Message]:
+def replay(path: Path) -> Iterator[ServerSentEvent]:
     """Each event in the file, valid or not."""
     with path.open("rb") as file:
         yield from messages(_as_server_sent(lines(iter(partial(file.read, _READ_BYTES), b""))))

@@ -11,7 +11,7 @@ _LINE_BYTES = MAX_RECORD_BYTES + 100  # with the name of a field
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Message(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """A complete event of a stream: its id, or that of the event before it ("" if there is none), its text, and its type.
 
     A text of more than MAX_RECORD_BYTES is cut off somewhere after them.
@@ -38,7 +38,7 @@ def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def messages(lines: Iterable[bytes]) -> Iterator[Message]:
+def messages(lines: Iterable[bytes]) -> Iterator[ServerSentEvent]:
     """The events in `lines`, which come without their ends. An event ends with an empty line; one that has no data is skipped."""
     event_id, kind = "", MESSAGE
     data: list[bytes] = []
@@ -55,7 +55,7 @@ def messages(lines: Iterable[bytes]) -> Iterator[Message]:
             kind = value.decode(errors="replace") or MESSAGE
         elif not line:
             if data:
-                yield Message(event_id, b"\n".join(data), kind)
+                yield ServerSentEvent(event_id, b"\n".join(data), kind)
             data, kind = [], MESSAGE
 
 

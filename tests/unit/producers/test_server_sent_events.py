@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers.wikimedia.server_sent_events import Message, lines, messages
+from producers.wikimedia.server_sent_events import ServerSentEvent, lines, messages
 
 MARK = "\ufeff"
 
@@ -19,29 +19,29 @@ def parsed(*chunks):
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 def test_every_end_of_line_is_one(end):
     text = end.join(["id: 1", "data: a", "", "data:b", "", ": comment", "data: c", "data:  d", "", ""])
-    assert parsed(text) == [Message("1", b"a"), Message("1", b"b"), Message("1", b"c\n d")]
+    assert parsed(text) == [ServerSentEvent("1", b"a"), ServerSentEvent("1", b"b"), ServerSentEvent("1", b"c\n d")]
 
 
 def test_an_event_comes_before_the_next_read_also_if_its_line_ends_in_cr():
     stream = messages(lines(iter([b"data: a\r\r", b"\ndata: b\r\n", b"\r", b"\n"])))
-    assert [next(stream), next(stream)] == [Message("", b"a"), Message("", b"b")]
+    assert [next(stream), next(stream)] == [ServerSentEvent("", b"a"), ServerSentEvent("", b"b")]
 
 
 @pytest.mark.parametrize(
     ("text", "events"),
     [
-        (MARK + "data: a\n\n", [Message("", b"a")]),
+        (MARK + "data: a\n\n", [ServerSentEvent("", b"a")]),
         (MARK + MARK + "data: a\n\n", []),
-        ("data: a\u2028b\u0085c\x0bd\x0ce\n\n", [Message("", "a\u2028b\u0085c\x0bd\x0ce".encode())]),
+        ("data: a\u2028b\u0085c\x0bd\x0ce\n\n", [ServerSentEvent("", "a\u2028b\u0085c\x0bd\x0ce".encode())]),
         ("id: 1\n\nid: 2\n\n", []),
-        ("id: 1\n\ndata: a\n\n", [Message("1", b"a")]),
-        ("id: 1\ndata: a\n\nid\ndata: b\n\n", [Message("1", b"a"), Message("", b"b")]),
-        ("id: 1\nid: 2\0\ndata: a\n\n", [Message("1", b"a")]),
-        ("event: error\ndata: a\n\ndata: b\n\n", [Message("", b"a", "error"), Message("", b"b")]),
-        ("event: error\n\ndata: b\n\n", [Message("", b"b")]),
-        ("retry: 5\nnothing: 6\nDATA: 7\ndata\n\n", [Message("", b"")]),
-        ("data: a\n\ndata: cut", [Message("", b"a")]),
-        ("data: a\n\ndata: cut\n", [Message("", b"a")]),
+        ("id: 1\n\ndata: a\n\n", [ServerSentEvent("1", b"a")]),
+        ("id: 1\ndata: a\n\nid\ndata: b\n\n", [ServerSentEvent("1", b"a"), ServerSentEvent("", b"b")]),
+        ("id: 1\nid: 2\0\ndata: a\n\n", [ServerSentEvent("1", b"a")]),
+        ("event: error\ndata: a\n\ndata: b\n\n", [ServerSentEvent("", b"a", "error"), ServerSentEvent("", b"b")]),
+        ("event: error\n\ndata: b\n\n", [ServerSentEvent("", b"b")]),
+        ("retry: 5\nnothing: 6\nDATA: 7\ndata\n\n", [ServerSentEvent("", b"")]),
+        ("data: a\n\ndata: cut", [ServerSentEvent("", b"a")]),
+        ("data: a\n\ndata: cut\n", [ServerSentEvent("", b"a")]),
     ],
 )
 def test_the_rules_of_the_standard(text, events):
@@ -56,7 +56,7 @@ def expected(text):
         event_id = next((value for name, value in reversed(fields) if name == "id"), event_id)
         kind = next((value for name, value in reversed(fields) if name == "event"), "") or "message"
         if data := [value for name, value in fields if name == "data"]:
-            events.append(Message(event_id, "\n".join(data).encode(), kind))
+            events.append(ServerSentEvent(event_id, "\n".join(data).encode(), kind))
     return events
 
 
