@@ -21,10 +21,11 @@ HEARTBEAT_SECONDS = 5
 SILENT_AFTER = timedelta(seconds=20)
 """Such a query without reports for longer than this counts as silent: its process is gone, or cannot reach Kafka."""
 
-RUNNING, IDLE, RESTARTING, STOPPED, FAILED, SILENT = "running", "idle", "restarting", "stopped", "failed", "silent"
+RUNNING, IDLE, STARTING = "running", "idle", "starting"
+RESTARTING, STOPPED, FAILED, SILENT = "restarting", "stopped", "failed", "silent"
 TROUBLES = (FAILED, SILENT, RESTARTING, STOPPED)
-"""States in which a query processes nothing, worst first."""
-_REPORTED_REGULARLY = (RUNNING, IDLE, RESTARTING)
+"""States in which a query processes nothing, and should, worst first."""
+_REPORTED_REGULARLY = (RUNNING, IDLE, STARTING, RESTARTING)
 _RATES = ("input_rows_per_second", "processed_rows_per_second")
 _AS_MEASURED = ("batch_ms", "watermark", "state_rows", "state_bytes")
 decode_state = decoder(QueryState)
@@ -41,7 +42,8 @@ def decode_event(value: bytes) -> Row:
 class QueryStatus:
     """The status of a query at one moment. Unknown values are None. Times are UTC.
 
-    state: running, idle (waiting for records), restarting (after a failure), stopped, failed, or silent (it no longer reports).
+    state: running, idle (waiting for records), starting (its process starts others first), restarting (after a failure), stopped, failed, or
+    silent (it no longer reports).
     since: when it entered that state. heard_at: time of its last report. batch_at: when its last batch ended.
     rates: rows/s of the last batch; 0 when idle, None when not running. lag: records in the source beyond that batch.
     worst_partition: the partition with the largest lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
@@ -76,12 +78,12 @@ class QueryStatus:
 
     @property
     def is_trouble(self) -> bool:
-        """Whether it is processing nothing."""
+        """Whether it is processing nothing, and should."""
         return self.state in TROUBLES
 
     @property
     def has_process(self) -> bool:
-        """Whether a process runs it, or will restart it."""
+        """Whether a process runs it, or will start it."""
         return self.state in _REPORTED_REGULARLY
 
     def as_row(self) -> Row:
@@ -100,8 +102,10 @@ def statuses(states: Iterable[Row], now: datetime, topic_ends: Mapping[str, int]
 
 def status_of(state: Row, now: datetime, topic_ends: Mapping[str, int]) -> QueryStatus:
     """The status of one query at `now`."""
-    is_silent = state["state"] in _REPORTED_REGULARLY and now - state["time"] > SILENT_AFTER
-    status = SILENT if is_silent else state["state"]
+    # The topic has no state of its own for it, because earlier versions would refuse the row.
+    reported = STARTING if state["state"] == RESTARTING and state["error"] is None else state["state"]
+    is_silent = reported in _REPORTED_REGULARLY and now - state["time"] > SILENT_AFTER
+    status = SILENT if is_silent else reported
     return QueryStatus(
         query=state["query"],
         state=status,

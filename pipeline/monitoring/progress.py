@@ -125,6 +125,12 @@ class ProgressToKafka(JsonListener):
             self._in_real_time[query] = [f"{topic}-{number}" for topic, number in in_real_time]
             self._states.resumes_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
 
+    def waiting(self, query: str) -> None:
+        """Publishes that a query is to be started when others have begun, which may take a minute."""
+        with self._lock:
+            self._states.waiting(query, datetime.now(UTC))
+        self._publish_state(query)
+
     def given_up(self, query: str, why: Failure) -> None:
         """Publishes that a query is not restarted, which Spark does not know."""
         with self._lock:

@@ -27,6 +27,10 @@ class QueryStates:
         """Records where a query will resume: the next offset of each partition ("topic-0")."""
         self._resumes_at[query] = source_offsets
 
+    def waiting(self, query: str, now: datetime) -> None:
+        """A query is to be started when others have begun: it restarts, and not because of an error."""
+        self._rows[query] = _row(query, None, now) | {"state": "restarting"}
+
     def started(self, run_id: str, query: str, now: datetime) -> None:
         self._given_up.discard(query)
         before = self._rows.get(query, {})
@@ -75,7 +79,7 @@ class QueryStates:
         row |= _error_columns(why, now)
 
     def stopped(self, now: datetime) -> list[str]:
-        """The process ends: the queries that were to restart are stopped. Returns their names."""
+        """The process ends: the queries that were to start are stopped. Returns their names."""
         waiting = self._in("restarting")
         for row in waiting:
             _turn(row, "stopped", now)
@@ -94,7 +98,7 @@ class QueryStates:
         return [{**row, "time": utc_text(now)} for row in self._active()]
 
     def not_published_for(self, seconds: float, now: datetime) -> list[str]:
-        """The queries, running or restarting, for which nothing was published for `seconds`."""
+        """The queries, running or to be started, for which nothing was published for `seconds`."""
         long_ago = now - timedelta(seconds=seconds)
         return [
             row["query"] for row in self._in("running", "idle", "restarting") if self._published_at.get(row["query"], long_ago) <= long_ago

@@ -80,6 +80,8 @@ class Runner:
                 if mine:
                     self._tell_of_a_kill({query.name for query in mine}, context.alerts)
                 for query in mine:
+                    context.progress.waiting(query.name)
+                for query in mine:
                     life = self._lives[query.name] = QueryLife(query, context)
                     self._begin(life)
                 self._run_until(lambda: all(life.is_over for life in self._lives.values()))

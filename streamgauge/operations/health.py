@@ -21,10 +21,11 @@ FRESH_SECONDS = 60
 
 def queries_problem(settings: Settings) -> str | None:
     """What is wrong with the queries of this host. None if nothing is. Raises StreamgaugeError when Kafka cannot be reached."""
-    from contract.query_status import FAILED, RESTARTING, read_statuses
+    from contract.query_status import FAILED, RESTARTING, STARTING, read_statuses
     from contract.terminal import warn
 
-    own = [status for status in read_statuses(settings, warn) if status.host == socket.gethostname()]
+    found = read_statuses(settings, warn)
+    own = [status for status in found if status.host == socket.gethostname() and status.state != STARTING]
     if not own:
         return "no query has started yet"
     if running := {status.pid for status in own if status.has_process}:

@@ -15,7 +15,7 @@ from rich.text import Text
 from contract.errors import StreamgaugeError
 from contract.kafka.recent_records import Recent, RecentReader, of_message
 from contract.kafka.topic_ends import TopicEnds
-from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, read_statuses
+from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STARTING, STOPPED, QueryStatus, read_statuses
 from contract.rows import Row, decoder
 from contract.settings import Settings
 from contract.terminal import can_redraw
@@ -30,6 +30,7 @@ NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
 _STYLES = {
     RUNNING: "green",
     IDLE: "dim",
+    STARTING: "dim",
     RESTARTING: "bold black on yellow",
     STOPPED: "bold black on yellow",
     FAILED: "bold white on red",

@@ -18,6 +18,7 @@ from contract.checkpoints.contents import Checkpoint, known_batches
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import create_topics
 from contract.process.stop_signals import Stopped, StopRequest, stop_requested
+from contract.query_status import read_statuses
 from contract.topics import Topic
 from pipeline.query import Query
 from pipeline.running.runner import Runner
@@ -252,6 +253,25 @@ def test_a_query_with_nothing_to_do_lets_the_next_one_start(spark, platform, mon
 
     Runner(spark, platform, say, stop).run([copying(source, result, "first"), copying(source, result, "second")])
     assert said[:2] == ["first runs", "second runs"]
+
+
+def test_a_query_that_waits_until_another_has_begun_is_starting_and_is_stopped_when_the_run_ends(spark, platform, monkeypatch):
+    monkeypatch.setattr("pipeline.running.runner.FIRST_BATCH_SECONDS", 3600)
+    source, gate, stop, name = topic(platform), Gate(), StopRequest(), f"later-{uuid.uuid4()}"
+    write_topic(platform, source.name, [b"a"])
+    seen = []
+
+    def state():
+        return next((status.state for status in read_statuses(platform, print) if status.query == name), None)
+
+    def look():
+        seen.append(gate.entered.wait(120) and state())
+        stop.set()
+        gate.opened.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    Runner(spark, platform, stop_requested=stop).run([replace(copying(source, source, "gated"), sink=gate), copying(source, source, name)])
+    assert (seen, state()) == (["starting"], "stopped")
 
 
 def test_a_batch_is_in_the_journal_when_it_is_done_and_no_plan_of_it_is_left(spark, platform):

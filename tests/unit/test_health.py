@@ -30,7 +30,7 @@ def a_page(status):
 
 def statuses(monkeypatch, *found):
     known = [
-        SimpleNamespace(query=name, host=host, pid=pid, state=state, has_process=state in {"running", "idle", "restarting"})
+        SimpleNamespace(query=name, host=host, pid=pid, state=state, has_process=state in {"running", "idle", "starting", "restarting"})
         for name, host, pid, state in found
     ]
     monkeypatch.setattr("contract.query_status.read_statuses", lambda *_: known)
@@ -54,6 +54,10 @@ def test_queries_of_this_host_count(settings, monkeypatch):
     assert health.problem(["queries"], settings) is None
     statuses(monkeypatch, ("a", own, 7, "idle"), ("b", own, 7, "failed"), ("c", own, 7, "restarting"))
     assert health.problem(["queries"], settings) == "b is failed, c is restarting"
+    statuses(monkeypatch, ("a", own, 7, "idle"), ("b", own, 7, "starting"))
+    assert health.problem(["queries"], settings) is None
+    statuses(monkeypatch, ("a", own, 7, "starting"))
+    assert health.problem(["queries"], settings) == "no query has started yet"
     statuses(monkeypatch, ("b", "a-container-of-yesterday", 7, "running"))
     assert health.problem(["queries"], settings), "none of this host has started yet"
 

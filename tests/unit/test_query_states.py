@@ -98,6 +98,15 @@ def test_a_query_that_restarts_is_reported_meanwhile_and_stopped_when_its_proces
     assert states.not_published_for(5, at(99)) == []
 
 
+def test_a_query_that_is_to_be_started_is_reported_meanwhile_as_one_that_restarts_without_an_error():
+    states = QueryStates()
+    states.waiting("counts", at(0))
+    assert stands(states, "state", "error", "progress") == ("restarting", None, None)
+    assert states.not_published_for(5, at(105)) == ["counts"]
+    states.started("run-1", "counts", at(106))
+    assert stands(states, "state", "started_at") == ("running", "2026-11-21T12:01:46.000Z")
+
+
 def test_a_query_that_is_given_up_stays_so_when_its_process_ends():
     states = QueryStates()
     states.started("run-1", "counts", at(0))

@@ -124,11 +124,20 @@ def test_a_row_of_an_earlier_version_is_read_too():
     assert offsets_of(decode_state(orjson.dumps(row))) == {}
 
 
+def test_a_query_that_is_to_start_without_having_failed_is_starting_and_no_trouble():
+    starting = status(state="restarting", progress=None, source_offsets={})
+    assert (starting.state, starting.is_trouble, starting.has_process, starting.lag) == ("starting", False, True, None)
+    assert status(state="restarting", heard=99).state == "silent"
+    assert "STARTING" not in printed(starting)
+    assert "starting" in printed(starting)
+
+
 @pytest.mark.parametrize("told", ["running", "idle", "restarting"])
 def test_a_query_that_ran_and_is_not_heard_of_is_silent(told):
     limit = SILENT_AFTER.total_seconds()
-    assert (status(state=told, heard=limit).state, status(state=told, heard=limit).has_process) == (told, True)
-    silent = status(state=told, heard=limit + 1)
+    heard = status(state=told, heard=limit, **ERROR)
+    assert (heard.state, heard.has_process) == (told, True)
+    silent = status(state=told, heard=limit + 1, **ERROR)
     assert (silent.state, silent.since, silent.is_trouble, silent.has_process) == (
         "silent",
         NOON - SILENT_AFTER - timedelta(seconds=1),
@@ -149,7 +158,7 @@ def test_a_clock_that_is_ahead_makes_nobody_silent():
 
 def test_troubles_come_first():
     told = [("b", "running", 1), ("a", "idle", 1), ("d", "stopped", 1), ("c", "running", 99), ("e", "failed", 1), ("f", "restarting", 1)]
-    rows = [decode_state(value(query, state, heard)) for query, state, heard in told]
+    rows = [decode_state(value(query, state, heard, **ERROR)) for query, state, heard in told]
     assert [(found.query, found.state) for found in statuses(rows, NOON, {})] == [
         ("e", "failed"),
         ("c", "silent"),
