@@ -14,12 +14,11 @@ _HERE = Path(__file__).parent
 # Files instead of named icons, which would be fetched from the internet.
 st.set_page_config(page_title="Streamgauge", page_icon=str(_HERE / "icon.svg"), layout="wide")
 st.logo(str(_HERE / "logo.svg"), size="large")
-domain_pages = {
-    domain.name: st.Page(import_module(f"dashboard.domains.{domain.name}").page, title=domain.title, url_path=domain.name)
-    for domain in DOMAINS
-}
+modules = {domain.name: import_module(f"dashboard.domains.{domain.name}") for domain in DOMAINS}
+domain_pages = {domain.name: st.Page(modules[domain.name].page, title=domain.title, url_path=domain.name) for domain in DOMAINS}
+glances = {name: module.glance for name, module in modules.items() if hasattr(module, "glance")}
 pages = [
-    st.Page(lambda: overview.page(domain_pages), title="Overview", url_path="overview", default=True),
+    st.Page(lambda: overview.page(domain_pages, glances), title="Overview", url_path="overview", default=True),
     *domain_pages.values(),
     st.Page(health.page, title="Health", url_path="health"),
 ]

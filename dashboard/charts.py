@@ -12,15 +12,15 @@ import pandas as pd
 OTHERS = "others"
 MAX_SERIES = 5
 """The number of series shown by name: the theme has so many colours that are easy to tell apart, and one for OTHERS."""
-_HEIGHT, _SMALL_HEIGHT, _LEGEND_HEIGHT = 270, 120, 30
+_HEIGHT, _SMALL_HEIGHT, _LEGEND_HEIGHT, _THUMBNAIL_HEIGHT = 270, 120, 30, 170
 _MAX_DOTS, _FEW_DOTS = 300, 20
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 _MOMENT, _SECOND = "%-d %b %H:%M", "%-d %b %H:%M:%S"
-# Midnight shows the day instead of 00:00, and the first day of a year the year, so that charts of any length are readable. Seconds appear only on ticks that have some.
+# Midnight shows the day instead of 00:00, and the first day of a year the year, so that charts of any length are readable.
 _UTC_TICK = (
-    "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : "
-    "utcdayofyear(datum.value) > 1 ? '%-d %b' : '%Y')"
+    "utcFormat(datum.value, utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : utcdayofyear(datum.value) > 1 ? '%-d %b' : '%Y')"
 )
+_MINUTE_MS = 60_000
 _AGE_TICKS_SECONDS = (0, 10, 60, 600, 3_600, 36_000, 86_400, 864_000, 8_640_000, 86_400_000, 864_000_000)
 _AGE_LABEL = (
     "datum.value >= 86400 ? format(datum.value / 86400, ',d') + ' d' : datum.value >= 3600 ? format(datum.value / 3600, 'd') + ' h' : "
@@ -174,18 +174,30 @@ def course(points: pd.DataFrame, values: Mapping[str, str], *, title: str, ages:
     return _finished(alt.layer(start.encode(x="at:T", tooltip=[moment]), line), rows, height=height)
 
 
+def thumbnail(spec: Spec) -> Spec:
+    """The chart as a small picture without a legend."""
+    small = {name: [_without_legend(layer) for layer in part] if name == "layer" else part for name, part in spec.items()}
+    return _without_legend(small) | {"height": _THUMBNAIL_HEIGHT}
+
+
+def _without_legend(part: Spec) -> Spec:
+    encoding = part.get("encoding", {})
+    return part | {"encoding": encoding | {"color": encoding["color"] | {"legend": None}}} if "color" in encoding else part
+
+
 def picking(*fields: str) -> alt.Parameter:
     """What a click selects: these fields of the mark."""
     return alt.selection_point(PICKED, fields=list(fields))
 
 
 def _finished(chart: Chart, rows: pd.DataFrame, height: int = _HEIGHT) -> Spec:
-    spec: Spec = chart.properties(height=height, padding=_PADDING).configure_view(stroke=None).to_dict()
+    # Without a check of the whole: Altair has checked each part.
+    spec: Spec = chart.properties(height=height, padding=_PADDING).configure_view(stroke=None).to_dict(validate=False)
     return spec | {"datasets": {_ROWS.name: rows}}
 
 
 def _time(field: str, ticks: int = 8) -> alt.X:
-    axis = alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=ticks, labelOverlap=True)
+    axis = alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=ticks, tickMinStep=_MINUTE_MS, labelOverlap=True)
     return alt.X(f"{field}:T", scale=alt.Scale(type="utc"), title=None, axis=axis)
 
 

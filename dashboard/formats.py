@@ -1,5 +1,6 @@
 """Formats times and numbers for all pages. Times are shown in UTC, unconverted."""
 
+import json
 import re
 from datetime import datetime
 
@@ -39,9 +40,19 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def rate(per_second: float) -> str:
+    """A rate, of which two digits are enough: "1,234", "1.5", "0"."""
+    return f"{per_second:,.0f}" if per_second >= 10 or not per_second else f"{per_second:.1f}"  # noqa: PLR2004
+
+
 def several(number: int, one: str, more: str) -> str:
     """A count with its noun: "1 value", "1,234 values"."""
     return f"{count(number)} {one if number == 1 else more}"
+
+
+def graphviz_text(text: str) -> str:
+    """Text from a topic for a drawing: Graphviz knows the quotes and escapes of JSON, and reads an escaped backslash as one."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def plain(text: str) -> str:

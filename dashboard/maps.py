@@ -83,7 +83,7 @@ def _smallest_last(counts: pd.DataFrame, count: str) -> pd.DataFrame:
 
 
 def _spec(chart: Chart, file_name: str, counts: pd.DataFrame) -> Spec:
-    spec: Spec = chart.properties(height=_HEIGHT).configure_view(stroke=None).to_dict()
+    spec: Spec = chart.properties(height=_HEIGHT).configure_view(stroke=None).to_dict(validate=False)
     # Put in afterwards, because Altair would check each coordinate: 400 ms a map.
     return spec | {"datasets": {_GEOMETRY.name: _areas(file_name), _COUNTS.name: counts}}
 

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from contract.settings import Settings
 from contract.topics import Topic
 from dashboard import formats
+from dashboard.origin import Origin
 from dashboard.reading import states
 from dashboard.reading.reader import Snapshot, follow, followed, is_reading
 
@@ -94,10 +95,10 @@ def snapshots_under(title: str, topics: Iterable[Topic], waiting: str, *, is_rec
     return snapshots if has_rows else ()
 
 
-def panel(column: DeltaGenerator, title: str, caption: str = "") -> DeltaGenerator:
-    """A box in `column` under a title, to draw in. Boxes side by side are equally high."""
+def panel(column: DeltaGenerator, title: str, caption: str = "", *, origin: Origin) -> DeltaGenerator:
+    """A box in `column` under a title, to draw in. Boxes side by side are equally high. origin: of its numbers, told beside the title."""
     box = column.container(border=True, height="stretch", gap="xsmall")
-    box.header(title, anchor=False)
+    box.header(title, anchor=False, help=origin.sentence)
     if caption:
         box.caption(caption)
     return box

@@ -1,16 +1,39 @@
 """Rows of windows, which every domain page has, added up over time. Times are UTC."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 import pandas as pd
 
 from contract.rows import Row
 from dashboard import charts
 
+MAX_COURSE = 200
+"""The largest number of windows in a course of numbers, whatever times the rows have."""
+
 
 def frame_of(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:
     """The rows with these columns, start and end among them."""
     return pd.DataFrame(list(rows), columns=list(columns)).astype({"start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
+
+
+def newest(rows: Sequence[Row], length: timedelta) -> list[Row]:
+    """The rows whose windows end in the `length` before the newest end. Filtered before pandas: old rows may outnumber them by far."""
+    if not rows:
+        return []
+    earliest = max(row["end"] for row in rows) - length
+    return [row for row in rows if row["end"] > earliest]
+
+
+def per_window(rows: Iterable[Row], count: str, length: timedelta) -> list[int]:
+    """The sum of field `count` in each of the last windows of `length`, in order; 0 where there is none. Those that start between are left out."""
+    sums: Counter[datetime] = Counter()
+    for row in rows:
+        sums[row["start"]] += row[count]
+    first, last = min(sums), max(sums)
+    windows = min((last - first) // length, MAX_COURSE)
+    return [sums[last - length * ago] for ago in range(windows, -1, -1)]
 
 
 def of_hour(frame: pd.DataFrame, names: Sequence[str], count: str, hour: pd.Timestamp | None) -> tuple[pd.DataFrame, int]:

@@ -61,8 +61,9 @@ def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], nam
         page.get_by_test_id("stMetric").last.wait_for()
         page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
         page.wait_for_function("() => !document.querySelector('[data-stale=true]')")
-        if name == "overview":  # the courses of events in and of rows out need some readings
-            page.wait_for_function(f"() => document.querySelectorAll('[data-testid=stMetricChart] svg').length === {2 * len(DOMAINS)}")
+        if name == "overview":
+            for part in ("stMetricChart] svg", "stVegaLiteChart] canvas", "stGraphVizChart] svg"):
+                page.wait_for_function(f"() => document.querySelectorAll('[data-testid={part}').length >= {len(DOMAINS)}")
         page.screenshot(path=folder / f"{name}.png")
     page.close()
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import itemgetter
 
 import pandas as pd
 import streamlit as st
@@ -10,16 +11,20 @@ from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
-from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
+from dashboard.glance import Glance
+from dashboard.origin import Origin
+from dashboard.page_head import dashboard_settings, panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
-from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of, of_hour, over_time
+from dashboard.reading.reader import Snapshot, follow, per_snapshot
+from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
 
 TOPIC = NEST_CAMERA_STATS
+COUNTED = Origin(TOPIC, "nest-camera-stats", "camera_stats", "pipeline/domains/nest.py")
 UNKNOWN = "unknown"
 MAX_RANKING = 10
 ROWS_LISTED = 1_000
-_PERIODS = {"hour": timedelta(hours=1), "6 hours": timedelta(hours=6), "24 hours": timedelta(hours=24), "all": None}
+_COLUMNS, _HOUR, _DAY = ("zip_code", "start", "end", "count"), timedelta(hours=1), timedelta(hours=24)
+_PERIODS = {"hour": _HOUR, "6 hours": timedelta(hours=6), "24 hours": _DAY, "all": None}
 _WAITING = (
     "As soon as a camera has seen a person and the pipeline has counted it, the numbers appear here by themselves. "
     "`streamgauge demo` starts cameras, pipeline and all."
@@ -38,7 +43,7 @@ class Filters:
 @per_snapshot
 def sightings_of(snapshot: Snapshot) -> pd.DataFrame:
     """One row per zip code and hour: zip_code, start, end (UTC), count."""
-    return frame_of(snapshot.rows, ("zip_code", "start", "end", "count"))
+    return frame_of(snapshot.rows, _COLUMNS)
 
 
 @per_snapshot
@@ -52,6 +57,29 @@ def matching_of(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
 def chosen_of(snapshot: Snapshot, filters: Filters) -> pd.DataFrame:
     """The sightings that the filters leave."""
     return filters.period.of(matching_of(snapshot, filters))
+
+
+def glance() -> Glance | None:
+    """The newest hour, and a map of the last day."""
+    return _glance_of(follow(dashboard_settings().kafka, TOPIC).snapshot)
+
+
+@per_snapshot
+def _glance_of(snapshot: Snapshot) -> Glance | None:
+    rows = newest(snapshot.rows, _DAY)
+    if not rows:
+        return None
+    *before, now = per_window(rows, "count", _HOUR)
+    last = max(rows, key=itemgetter("start"))
+    return Glance(
+        "People seen in the newest hour",
+        formats.count(now),
+        formats.window(last["start"], last["end"]),
+        COUNTED,
+        before,
+        lambda: charts.thumbnail(_map(frame_of(rows, _COLUMNS), None)[0]),
+        "Map: people seen in the last 24 hours, by state and zip code",
+    )
 
 
 def busiest(sightings: pd.DataFrame, of_any_time: pd.DataFrame) -> pd.DataFrame:
@@ -79,17 +107,22 @@ def page() -> None:
         return
     _show_totals(sightings, matching_of(snapshot, filters))
     left, right = st.columns([2, 3])
-    with panel(left, "Busiest zip codes", "People seen in the newest hour. Pale: the whole hour before. A click chooses the zip code."):
+    with panel(
+        left,
+        "Busiest zip codes",
+        "People seen in the newest hour. Pale: the whole hour before. A click chooses the zip code.",
+        origin=COUNTED,
+    ):
         alt = "Bars: people seen in the newest hour, by zip code"
         show_clickable(busiest_chart(snapshot, filters), key="busiest", alt=alt, on_click=only("zip", "name"))
-    with panel(right, "Sightings over time", "People seen per hour and zip code, times in UTC. A click chooses the hour."):
+    with panel(right, "Sightings over time", "People seen per hour and zip code, times in UTC. A click chooses the hour.", origin=COUNTED):
         alt = "Stacked bars: people seen per hour, by zip code"
         show_clickable(over_time_chart(snapshot, filters), key="over-time", alt=alt, on_click=go_to)
     show_cameras(snapshot.kafka, filters.zip_codes)
     left, right = st.columns(2)
-    with panel(left, "Where"):
+    with panel(left, "Where", origin=COUNTED):
         _show_map(snapshot, filters)
-    with panel(right, "Counts"):
+    with panel(right, "Counts", origin=COUNTED):
         _show_table(sightings)
 
 
@@ -118,7 +151,10 @@ def over_time_chart(snapshot: Snapshot, filters: Filters) -> charts.Spec:
 @per_snapshot
 def map_of(snapshot: Snapshot, filters: Filters, hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
     """The map of an hour, or of all if None, and how many people were seen at zip codes that are not on it."""
-    chosen = chosen_of(snapshot, filters)
+    return _map(chosen_of(snapshot, filters), hour)
+
+
+def _map(chosen: pd.DataFrame, hour: pd.Timestamp | None) -> tuple[charts.Spec, int]:
     placed = maps.located(chosen)
     by_zip_code, largest = of_hour(placed, ["zip_code", "latitude", "longitude"], "count", hour)
     by_state, largest_state = of_hour(placed, ["state"], "count", hour)

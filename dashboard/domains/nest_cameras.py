@@ -9,11 +9,15 @@ from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS
 from contract.kafka.cluster import KafkaCluster
 from contract.text import duration
 from dashboard import formats
+from dashboard.origin import Origin
 from dashboard.page_head import panel
 from dashboard.reading.reader import follow
 from dashboard.reading.states import show_unreadable
 
 ROWS_LISTED = 200
+OFFLINE, ALERTED = (
+    Origin(topic, "nest-camera-status", "camera_status", "pipeline/state/cameras.py") for topic in (NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS)
+)
 _TIME = st.column_config.DatetimeColumn("Since (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC")
 _REASONS = {"silent": "silent", "is_online is false": "says so"}
 _ALERTS = ("offline", "flapping", "back")
@@ -38,9 +42,9 @@ def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:
     if not cameras:
         return
     left, right = st.columns(2)
-    with panel(left, "Cameras offline"):
+    with panel(left, "Cameras offline", origin=OFFLINE):
         _show_offline(pd.DataFrame(cameras))
-    with panel(right, "Camera alerts", "The last alert of each incident, newest first."):
+    with panel(right, "Camera alerts", "The last alert of each incident, newest first.", origin=ALERTED):
         _show_alerts(pd.DataFrame(alerts, columns=["device_id", "zip_code", "alert", "since"]))
 
 

@@ -3,27 +3,34 @@
 Window times are New York local times carried as UTC (see contract/topics.py). They are shown unconverted.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 import pandas as pd
 import streamlit as st
 
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
+from contract.rows import Row
 from dashboard import charts, formats, maps
 from dashboard.domains.taxi_sessions import show_sessions, with_known_boroughs
 from dashboard.drill_down import only, show_clickable
-from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
+from dashboard.glance import Glance
+from dashboard.origin import Origin
+from dashboard.page_head import dashboard_settings, panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
-from dashboard.reading.states import show_problem, show_unreadable
-from dashboard.windows import frame_of, of_hour, over_time
+from dashboard.reading.states import show_unreadable
+from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
 
 TOPIC, FLOWS = TAXI_BOROUGH_STATS, TAXI_FLOWS
+COUNTED = Origin(TOPIC, "taxi-borough-stats", "borough_stats", "pipeline/domains/taxi.py")
+FROM_TO = Origin(FLOWS, "taxi-flows", "flows", "pipeline/domains/taxi.py")
 ZONE = "New York time"
 SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
 FLOW_COLUMNS = ("pickup_borough", "dropoff_borough", "start", "end", "trips")
-_PERIODS = {"24 hours": timedelta(hours=24), "48 hours": timedelta(hours=48), "7 days": timedelta(days=7), "all": None}
+_EPOCH, _TWO_DAYS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=48)
+_PERIODS = {"24 hours": timedelta(hours=24), "48 hours": _TWO_DAYS, "7 days": timedelta(days=7), "all": None}
 _WAITING = (
     "As soon as the pipeline has counted a trip, the numbers appear here by themselves. `streamgauge demo` starts taxis, pipeline and all."
 )
@@ -31,12 +38,41 @@ _WAITING = (
 
 @per_snapshot
 def rides_of(snapshot: Snapshot) -> pd.DataFrame:
-    """One row per borough and hour, two for UNKNOWN if there are trips of both kinds: COLUMNS.
+    """One row per borough and hour, two for UNKNOWN if there are trips of both kinds: COLUMNS."""
+    return with_known_boroughs(frame_of(filter(_is_apart, snapshot.rows), COLUMNS).fillna(dict.fromkeys(SUMS, 0.0)))
 
-    Of windows that overlap, those that start at a multiple of their length: each trip is in one of them.
-    """
-    rides = with_known_boroughs(frame_of(snapshot.rows, COLUMNS).fillna(dict.fromkeys(SUMS, 0.0)))
-    return rides[(rides["start"] - pd.Timestamp(0, tz="UTC")) % (rides["end"] - rides["start"]) == pd.Timedelta(0)]
+
+def _is_apart(row: Row) -> bool:
+    """Of windows that overlap, whether it starts at a multiple of its length: each trip is in one of these."""
+    return not (row["start"] - _EPOCH) % (row["end"] - row["start"])
+
+
+def glance() -> Glance | None:
+    """The newest hour, and a map of the last two days."""
+    return _glance_of(follow(dashboard_settings().kafka, TOPIC).snapshot)
+
+
+@per_snapshot
+def _glance_of(snapshot: Snapshot) -> Glance | None:
+    rows = [row for row in newest(snapshot.rows, _TWO_DAYS) if _is_apart(row)]
+    if not rows:
+        return None
+    last = max(rows, key=itemgetter("start"))
+    *before, now = per_window(rows, "trips", last["end"] - last["start"])
+
+    def picture() -> charts.Spec:
+        shown, largest = of_hour(with_known_boroughs(frame_of(rows, COLUMNS)), ["borough"], "trips", None)
+        return charts.thumbnail(maps.boroughs(shown, largest=largest))
+
+    return Glance(
+        "Trips in the newest hour",
+        formats.count(now),
+        f"{formats.day(last['start'])}, {formats.hours(last['start'], last['end'])}, {ZONE}",
+        COUNTED,
+        before,
+        picture,
+        "Map: trips in the last 48 hours, by borough",
+    )
 
 
 @per_snapshot
@@ -115,32 +151,34 @@ def _show(snapshot: Snapshot) -> None:
         st.info("No trips in these boroughs in this period; choose more of either.")
         return
     _show_totals(chosen, newest=start)
-    with st.container(border=True, gap="xsmall"):
-        st.header("Trips over time", anchor=False)
-        st.caption(f"Trips per hour of drop-off, by borough of pick-up, {ZONE}. A click chooses the hour.")
+    with panel(
+        st.container(),
+        "Trips over time",
+        f"Trips per hour of drop-off, by borough of pick-up, {ZONE}. A click chooses the hour.",
+        origin=COUNTED,
+    ):
         alt = "Stacked bars: trips per hour, by borough"
         show_clickable(over_time_chart(snapshot, *filters), key="over-time", alt=alt, on_click=go_to)
     left, middle, right = st.columns([4, 3, 3])
-    with panel(left, "Boroughs", "The average trip from each borough."):
+    with panel(left, "Boroughs", "The average trip from each borough.", origin=COUNTED):
         _show_boroughs(by_borough(chosen))
-    with panel(middle, "Where"):
+    with panel(middle, "Where", origin=COUNTED):
         hour = choose_hour(chosen["start"])
         st.caption("Trips by borough of pick-up. A click chooses the borough.")
         show_clickable(map_of(snapshot, *filters, hour), key="map", alt="Map: trips by borough", on_click=only("borough", "name"))
-    with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}."):
+    with panel(right, "Busiest hours", f"Trips in an average hour, by hour of the day, {ZONE}.", origin=COUNTED):
         st.vega_lite_chart(hours_chart(snapshot, *filters), width="stretch", alt="Bars: trips by hour of the day")
-    with panel(st.container(), "From borough to borough"):
-        flows = follow(snapshot.kafka, FLOWS).snapshot
-        _show_flows(flows, flows_of(flows, *filters))
+    flows = follow(snapshot.kafka, FLOWS).snapshot
+    show_unreadable(flows)
+    if flows.rows:
+        with panel(st.container(), "From borough to borough", origin=FROM_TO):
+            _show_flows(flows_of(flows, *filters))
     show_sessions(snapshot.kafka, *filters, hour, ZONE)
 
 
-def _show_flows(flows: Snapshot, table: pd.DataFrame) -> None:
-    show_unreadable(flows)
-    show_problem(flows)
+def _show_flows(table: pd.DataFrame) -> None:
     if table.empty:
-        if flows.error is None:
-            st.caption("No trips are counted from borough to borough in this period. `streamgauge run taxi-flows` counts them.")
+        st.caption("No trips are counted from borough to borough in this period.")
         return
     st.caption("Trips by borough of pick-up, in rows, and of drop-off, in columns.")
     largest = int(table.to_numpy().max())

@@ -7,6 +7,7 @@ from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.cluster import KafkaCluster
 from dashboard import charts, formats, maps
 from dashboard.drill_down import only, show_clickable
+from dashboard.origin import Origin
 from dashboard.page_head import panel
 from dashboard.periods import Period
 from dashboard.reading.reader import Snapshot, follow, per_snapshot
@@ -15,6 +16,7 @@ from dashboard.windows import frame_of, of_hour
 
 TOPIC = TAXI_ZONE_SESSIONS_EARLY
 ROWS_LISTED = 200
+IN_SESSIONS = Origin(TOPIC, "taxi-zone-sessions-early", "zone_sessions_early", "pipeline/domains/taxi.py")
 COLUMNS = ("zone_id", "zone", "borough", "start", "end", "trips", "fare_amount_sum")
 UNKNOWN, NOT_APPLICABLE = "Unknown", "N/A"
 """TLC has a zone for "unknown" and one for "N/A". To a reader both are unknown."""
@@ -53,9 +55,14 @@ def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...]
         return
     left, right = st.columns([3, 2])
     caption = f"Trips that each follow another of the zone within five minutes, the newest sessions first, {zone}."
-    with panel(left, "Sessions", caption):
+    with panel(left, "Sessions", caption, origin=IN_SESSIONS):
         _show_table(sessions.head(ROWS_LISTED))
-    with panel(right, "Taxi zones", "Trips by zone of pick-up, in the hour in which their session began. A click chooses the borough."):
+    with panel(
+        right,
+        "Taxi zones",
+        "Trips by zone of pick-up, in the hour in which their session began. A click chooses the borough.",
+        origin=IN_SESSIONS,
+    ):
         spec, elsewhere = map_of(snapshot, period, boroughs, hour)
         show_clickable(spec, key="zones", alt="Map: trips by taxi zone", on_click=only("borough", "borough"))
         if elsewhere:

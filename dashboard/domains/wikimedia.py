@@ -4,29 +4,36 @@ The windows of wikimedia.processed overlap, so an edit is in more than one of th
 windows of wikimedia-wiki-stats are minutes that do not overlap, so their sums are sums of edits.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.rows import Row
 from contract.settings import Settings
 from contract.text import duration, size_text
 from dashboard import charts, formats, page_head
 from dashboard.domains import wikimedia_stream
 from dashboard.drill_down import only, show_clickable
+from dashboard.glance import Glance
+from dashboard.origin import Origin
 from dashboard.periods import Period, choose_period, go_to
-from dashboard.reading.reader import Snapshot, per_snapshot
-from dashboard.windows import frame_of
+from dashboard.reading.reader import Snapshot, follow, per_snapshot
+from dashboard.windows import frame_of, newest, per_window
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+IN_WINDOWS = Origin(TOPIC, "wikimedia-edit-stats", "edit_stats", "pipeline/domains/wikimedia.py")
+BY_WIKI = Origin(WIKIS_TOPIC, "wikimedia-wiki-stats", "wiki_stats", "pipeline/domains/wikimedia.py")
 BOT, HUMAN = "Bot", "Human"
 HORIZON = timedelta(hours=24)
 """How far back the page looks from the newest window. The topics keep every window until it expires."""
-MAX_RANKING = 10
+MAX_RANKING, _FEW, _QUARTER = 10, 5, timedelta(minutes=15)
 _PERIODS = {
-    "15 min": timedelta(minutes=15),
+    "15 min": _QUARTER,
     "1 hour": timedelta(hours=1),
     "6 hours": timedelta(hours=6),
     "24 hours": timedelta(hours=24),
@@ -43,7 +50,7 @@ _WAITING = (
 @per_snapshot
 def edits_of(snapshot: Snapshot) -> pd.DataFrame:
     """One row per window, in order: start, end (UTC), bots, humans, edits."""
-    frame = _frame(snapshot, _EDITS)
+    frame = frame_of(newest(snapshot.rows, HORIZON), _EDITS)
     table = frame.pivot_table(index=["start", "end"], columns="requested_by", values="counts", aggfunc="sum", fill_value=0)
     table = table.reindex(columns=[BOT, HUMAN], fill_value=0).rename(columns={BOT: "bots", HUMAN: "humans"}).astype("int64")
     table.columns.name = None
@@ -53,14 +60,36 @@ def edits_of(snapshot: Snapshot) -> pd.DataFrame:
 @per_snapshot
 def wikis_of(snapshot: Snapshot) -> pd.DataFrame:
     """One row per wiki and minute: wiki, start, end (UTC), edits, bytes_added, bytes_removed."""
-    frame = _frame(snapshot, ("wiki", "start", "end", *_AMOUNTS))
+    return _wikis(newest(snapshot.rows, HORIZON))
+
+
+def _wikis(rows: Sequence[Row]) -> pd.DataFrame:
+    frame = frame_of(rows, ("wiki", "start", "end", *_AMOUNTS))
     return frame.groupby(["wiki", "start", "end"], observed=True)[list(_AMOUNTS)].sum().reset_index()
 
 
-def _frame(snapshot: Snapshot, columns: tuple[str, ...]) -> pd.DataFrame:
-    # Filtered before pandas, because old rows may outnumber the shown ones by a hundred to one.
-    earliest = max((row["end"] for row in snapshot.rows), default=datetime.now(UTC)) - HORIZON
-    return frame_of((row for row in snapshot.rows if row["end"] > earliest), columns)
+def glance() -> Glance | None:
+    """The newest minute, and the busiest wikis of the last 15."""
+    return _glance_of(follow(page_head.dashboard_settings().kafka, WIKIS_TOPIC).snapshot)
+
+
+@per_snapshot
+def _glance_of(snapshot: Snapshot) -> Glance | None:
+    rows = newest(snapshot.rows, 2 * _QUARTER)
+    if not rows:
+        return None
+    last = max(rows, key=itemgetter("start"))
+    *before, now = per_window(rows, "edits", last["end"] - last["start"])
+    quarter = Period(pd.Timestamp(last["end"] - _QUARTER), pd.Timestamp(last["end"]))
+    return Glance(
+        "Edits in the newest minute",
+        formats.count(now),
+        formats.window(last["start"], last["end"]),
+        BY_WIKI,
+        before,
+        lambda: charts.thumbnail(_ranked(busiest(_wikis(rows), quarter).head(_FEW))),
+        "Bars: edits in the last 15 minutes, by wiki",
+    )
 
 
 def whole(edits: pd.DataFrame) -> pd.DataFrame:
@@ -144,7 +173,11 @@ def lines_chart(snapshot: Snapshot, period: Period) -> charts.Spec:
 
 @per_snapshot
 def busiest_chart(snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> charts.Spec:
-    return charts.ranked_bars(busiest(of_these(snapshot, names), period), name_title="wiki", count_title="edits")
+    return _ranked(busiest(of_these(snapshot, names), period))
+
+
+def _ranked(ranking: pd.DataFrame) -> charts.Spec:
+    return charts.ranked_bars(ranking, name_title="wiki", count_title="edits")
 
 
 @per_snapshot
@@ -195,13 +228,15 @@ def _show_bots_and_humans(column: DeltaGenerator, snapshot: Snapshot, period: Pe
         f"Edits in each window of {(newest['end'] - newest['start']).total_seconds():g} s that is over, at its end, UTC. "
         "Windows overlap, so neighbours count the same edits: read each by itself."
     )
-    with page_head.panel(column, "Bots and humans", caption):
+    with page_head.panel(column, "Bots and humans", caption, origin=IN_WINDOWS):
         alt = "Two lines: edits by bots and by humans, window by window"
         st.vega_lite_chart(lines_chart(snapshot, period), width="stretch", alt=alt)
 
 
 def _show_busiest(column: DeltaGenerator, snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> None:
-    with page_head.panel(column, "Busiest wikis", "Edits in the period. Pale: as long before that. A click chooses the wiki."):
+    with page_head.panel(
+        column, "Busiest wikis", "Edits in the period. Pale: as long before that. A click chooses the wiki.", origin=BY_WIKI
+    ):
         show_clickable(busiest_chart(snapshot, period, names), key="busiest", alt="Bars: edits by wiki", on_click=only("wiki", "name"))
 
 
@@ -209,13 +244,13 @@ def _show_bytes(column: DeltaGenerator, snapshot: Snapshot, period: Period, name
     chart, sums = bytes_of(snapshot, period, names)
     wikis = formats.plain(", ".join(names)) or "All wikis"
     caption = f"{wikis}, by the minute of the edit, UTC: {sums}. A click chooses the minute."
-    with page_head.panel(column, "Bytes added and removed", caption):
+    with page_head.panel(column, "Bytes added and removed", caption, origin=BY_WIKI):
         alt = "Bars: bytes added upwards and removed downwards, by minute"
         show_clickable(chart, key="bytes", alt=alt, on_click=go_to)
 
 
 def _show_windows(column: DeltaGenerator, edits: pd.DataFrame) -> None:
-    with page_head.panel(column, "Windows", "As in topic wikimedia.processed. The newest still grow."):
+    with page_head.panel(column, "Windows", "As in topic wikimedia.processed. The newest still grow.", origin=IN_WINDOWS):
         st.dataframe(
             edits.sort_values("start", ascending=False)[["start", "end", "bots", "humans"]],
             hide_index=True,

@@ -12,13 +12,15 @@ from contract.kafka.recent_records import Recent
 from contract.rows import Row
 from contract.topics import DEAD_LETTERS
 from dashboard import formats
+from dashboard.origin import Origin
 from dashboard.page_head import dashboard_settings
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.states import show_problem
 
 TOPIC = DEAD_LETTERS.name
+UNUSABLE = Origin(DEAD_LETTERS, "", "dead_letters", "pipeline/sinks/dead_letters.py")
 NEWEST = Recent(records=500)
-_HELD = "health-letters"
+_HELD, _SHOWN_PIXELS = "health-letters", 200
 
 
 def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
@@ -34,7 +36,7 @@ def dead_letters() -> None:
     if not snapshot.is_read and not snapshot.error:
         return
     with st.container(border=True, gap="xsmall"):
-        st.header("Dead letters", anchor=False)
+        st.header("Dead letters", anchor=False, help=UNUSABLE.sentence)
         show_problem(snapshot)
         held = _held(snapshot)
         if not held:
@@ -131,7 +133,7 @@ def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
             st.caption(f"The first {formats.count(MAX_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
     text = row["text"] if whole is None else readable(whole)
     if text:
-        st.code(text, language=None, wrap_lines=True, height=320)
+        st.code(text, language=None, wrap_lines=True, height=_SHOWN_PIXELS)
     else:
         st.caption("It is empty.")
 

@@ -1,13 +1,16 @@
 """The history of the queries on the Health page: a small chart for each query, so that none hides another."""
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import streamlit as st
 
 from contract.text import duration
+from contract.topics import STREAMING_METRICS
 from dashboard import charts
 from dashboard.health.history import HISTORY, history_of
+from dashboard.origin import Origin
 from dashboard.reading.reader import Snapshot
 from dashboard.reading.states import show_problem
 
@@ -19,7 +22,8 @@ class Measure(NamedTuple):
     caption: str
 
 
-_RATE = "Rows per second"
+MEASURED = Origin(STREAMING_METRICS, "", "ProgressToKafka", "pipeline/monitoring/progress.py")
+_RATE, _FEW = "Rows per second", 3
 MEASURES = {
     _RATE: Measure(
         {"rows_per_second": "arrive", "processed_per_second": "processed"},
@@ -38,22 +42,25 @@ MEASURES = {
 }
 
 
-def show_history(snapshot: Snapshot) -> None:
-    """Draws the section. snapshot: of the newest events of the queries."""
-    st.header("Over time", anchor=False)
+def show_history(snapshot: Snapshot, worst_first: Sequence[str]) -> None:
+    """Draws the section. snapshot: of the newest events of the queries. worst_first: their names, of which the first few are shown at first."""
+    st.header("Over time", anchor=False, help=MEASURED.sentence)
     show_problem(snapshot)
     history = history_of(snapshot)
     if history.empty:
         st.caption(f"No micro-batch in the last {duration(HISTORY)}.")
         return
-    by_measure, by_query = st.columns([3, 2], vertical_alignment="bottom")
+    by_measure, by_query, by_all = st.columns([4, 3, 1], vertical_alignment="bottom")
     title = by_measure.segmented_control("Measure", list(MEASURES), default=_RATE, required=True, key="measure", bind="query-params")
     names = sorted(history["query"].unique())
-    chosen = by_query.multiselect("Queries", names, placeholder="all", key="query", bind="query-params")
+    is_all = by_all.toggle("All", key="all", bind="query-params", help="Show every query.")
+    placeholder = "all" if is_all else "those with the largest lag"
+    chosen = by_query.multiselect("Queries", names, placeholder=placeholder, key="query", bind="query-params")
     measure = MEASURES[title or _RATE]
     st.caption(f"{measure.caption} The last {duration(HISTORY)}, times in UTC. Each chart has its own scale. Dashed: a start of the query.")
     measured = set(history.dropna(subset=list(measure.lines), how="all")["query"])
-    shown = [name for name in chosen or names if name in measured]
+    few = names if is_all else [name for name in worst_first if name in measured][:_FEW]
+    shown = [name for name in chosen or few if name in measured]
     for place, (cell, name) in enumerate(zip(itertools.cycle(st.columns(3)), shown)):
         with cell:
             st.text(name)

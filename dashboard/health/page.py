@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from contract.kafka.recent_records import Recent, of_message
-from contract.query_status import FAILED, RESTARTING, SILENT, STOPPED, TROUBLES, QueryStatus
+from contract.query_status import FAILED, RESTARTING, SILENT, STARTING, STOPPED, QueryStatus
 from contract.rows import decoder
 from contract.text import behind, duration
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, Alert
@@ -15,6 +15,7 @@ from dashboard import formats
 from dashboard.health.dead_letters import dead_letters, letters_snapshot
 from dashboard.health.history import RECENT, decode_point
 from dashboard.health.over_time import show_history
+from dashboard.origin import Origin
 from dashboard.page_head import refreshing, show_totals, snapshot_under
 from dashboard.reading.polls import current_statuses
 from dashboard.reading.reader import Snapshot, follow_recent
@@ -23,6 +24,8 @@ from dashboard.reading.states import show_problem
 TOPIC = QUERY_STATES
 METRICS_TOPIC = STREAMING_METRICS.name
 ALERTS_TOPIC = ALERTS.name
+STATES = Origin(QUERY_STATES, "", "QueryStates", "pipeline/monitoring/query_states.py")
+TOLD = Origin(ALERTS, "", "Alerts", "pipeline/monitoring/alerts.py")
 NEWEST_ALERTS = Recent(records=200)
 _WAITING = (
     "The state of each query appears here once it has been started. `streamgauge demo` starts everything, `streamgauge run` the queries."
@@ -57,37 +60,44 @@ def _queries() -> None:
     now = datetime.now(UTC)
     found = current_statuses(snapshot.kafka, snapshot.rows, now)
     alerts = follow_recent(snapshot.kafka, ALERTS_TOPIC, NEWEST_ALERTS, decode_alert).snapshot
+    _say_what_is_wrong(found)
+    with st.container(border=True, gap="xsmall"):
+        _show_queries(found, now)
     _show_troubles(found, now)
     _show_totals(found, alerts, letters_snapshot(snapshot.kafka), now)
     with st.container(border=True, gap="xsmall"):
-        _show_queries(found, now)
-    with st.container(border=True, gap="xsmall"):
-        show_history(follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot)
+        worst_first = sorted(found, key=lambda status: (not status.is_trouble, -(status.lag or 0), status.query))
+        history = follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot
+        show_history(history, [status.query for status in worst_first])
     with st.container(border=True, gap="xsmall"):
         _show_alerts(alerts)
 
 
-def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
-    """Draws the queries that are not running first. Texts from topics are shown as text, never as markup."""
-    failed, silent, restarting, stopped = ([status for status in found if status.state == state] for state in TROUBLES)
-    broken = len(failed) + len(silent)
+def _say_what_is_wrong(found: Sequence[QueryStatus]) -> None:
+    broken, stopped = (sum(status.state in states for status in found) for states in ({FAILED, SILENT}, {STOPPED}))
     if broken:
         st.error(
             f"**{formats.several(broken, 'query does', 'queries do')} not run,** and nothing changes in what they write. "
             "Each is shown below, with the reason.",
             icon=":material/error:",
         )
+    if stopped:
+        st.warning(
+            f"**{formats.several(stopped, 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them. They continue where they stopped.",
+            icon=":material/stop_circle:",
+        )
+
+
+def _show_troubles(found: Sequence[QueryStatus], now: datetime) -> None:
+    """Draws the reasons of queries that do not run. Texts from topics are shown as text, never as markup."""
+    silent = [status for status in found if status.state == SILENT]
     for process in sorted({(status.host, status.pid) for status in silent}):
         with st.container(border=True, gap="xsmall"):
             _show_silent([status for status in silent if (status.host, status.pid) == process], now)
-    for status in (*failed, *restarting):
-        with st.container(border=True, gap="xsmall"):
-            _show_error(status, now)
-    if stopped:
-        st.warning(
-            f"**{formats.several(len(stopped), 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them. They continue where they stopped.",
-            icon=":material/stop_circle:",
-        )
+    for status in found:
+        if status.state in {FAILED, RESTARTING}:
+            with st.container(border=True, gap="xsmall"):
+                _show_error(status, now)
 
 
 def _show_error(status: QueryStatus, now: datetime) -> None:
@@ -117,14 +127,19 @@ def _show_silent(silent: Sequence[QueryStatus], now: datetime) -> None:
 
 
 def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapshot, now: datetime) -> None:
-    active = sum(not status.is_trouble for status in found)
+    starting = sum(status.state == STARTING for status in found)
+    active = sum(not status.is_trouble for status in found) - starting
     day_ago = now - timedelta(days=1)
     levels = [row["level"] for row in alerts.rows if row["time"] > day_ago]
     more = "+" if len(levels) >= NEWEST_ALERTS.records else ""
     written = max((row["letter_offset"] + 1 for row in letters.rows), default=0)
     worst = max(found, key=lambda status: status.lag or 0)
     totals = [
-        ("Queries running", f"{active} of {len(found)}", "all" if active == len(found) else "see above"),
+        (
+            "Queries running",
+            f"{active} of {len(found)}",
+            "all" if active == len(found) else f"{starting} starting" if active + starting == len(found) else "see the table",
+        ),
         ("Rows in, per second", formats.count(round(sum(status.input_rows_per_second or 0 for status in found))), "over all queries"),
         ("Largest lag", formats.count(worst.lag or 0), "records, of one query"),
         ("Late rows", formats.count(sum(status.late_rows or 0 for status in found)), "since the queries started"),
@@ -135,7 +150,7 @@ def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapsh
 
 
 def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
-    st.header("Queries", anchor=False)
+    st.header("Queries", anchor=False, help=STATES.sentence)
     rows = [
         {
             "Query": status.query,
@@ -196,7 +211,7 @@ def _show_state(found: Sequence[QueryStatus]) -> None:
 
 
 def _show_alerts(snapshot: Snapshot) -> None:
-    st.header("Alerts", anchor=False)
+    st.header("Alerts", anchor=False, help=TOLD.sentence)
     show_problem(snapshot)
     if not snapshot.rows:
         st.caption("None in the last 30 days." if snapshot.is_read else "Reading them from Kafka.")

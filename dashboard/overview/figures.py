@@ -21,14 +21,6 @@ BEST_TO_WORST = ("right", "not checked", "wrong")
 
 
 @dataclass(frozen=True)
-class Throughput:
-    """Events or rows per second: the mean of the last RATE_SECONDS, and of each SPARK_SECONDS of HISTORY, oldest first."""
-
-    per_second: float
-    course: Sequence[float]
-
-
-@dataclass(frozen=True)
 class Verified:
     """What the last verification of a domain's queries found.
 
@@ -54,32 +46,39 @@ def counting(domain: Domain, queries: Iterable[str]) -> list[str]:
     return [query for query in own if query in domain.reports] or own
 
 
-def events_in(polls: Sequence[Poll], partitions: Collection[str], now: datetime) -> Throughput | None:
-    """The events that came to `partitions`, whether or not they were counted. None before the second poll."""
-    ends_by_time = {at: sum(ends[name] for name in partitions) for at, ends in polls if partitions and ends.keys() >= set(partitions)}
-    totals = pd.Series(ends_by_time, dtype="float64").loc[lambda found: found.index > now - HISTORY]
-    recent = totals[totals.index > now - timedelta(seconds=RATE_SECONDS)]
+def events_in(polls: Sequence[Poll], partitions: Collection[str], now: datetime) -> float | None:
+    """The events per second that came to `partitions` in the last RATE_SECONDS, whether or not they were counted. None before the second poll."""
+    recent = [(at, total) for at, total in _totals(polls, partitions) if at > now - timedelta(seconds=RATE_SECONDS)]
     if len(recent) < 2:  # noqa: PLR2004 - a rate needs two
         return None
-    seconds = (recent.index[-1] - recent.index[0]).total_seconds()
-    # Without the last stretch, which is not over: its rate would look like a fall.
-    course = totals.resample(f"{SPARK_SECONDS}s").last()[:-1].interpolate().diff().dropna() / SPARK_SECONDS
-    return Throughput((recent.iloc[-1] - recent.iloc[0]) / seconds, course.tolist())
+    (first, before), (last, total) = recent[0], recent[-1]
+    return (total - before) / (last - first).total_seconds()
 
 
-def rows_out(history: pd.DataFrame, queries: Collection[str], now: datetime) -> Throughput:
-    """The rows that `queries` wrote. history: see `history_of`."""
-    seen = of_queries(history, queries, now)
-    end = pd.Timestamp(now).floor(f"{SPARK_SECONDS}s")
-    times = pd.date_range(end - HISTORY, end, freq=f"{SPARK_SECONDS}s", inclusive="left")
-    course = seen.groupby(seen["at"].dt.floor(f"{SPARK_SECONDS}s"))["sink_rows"].sum().reindex(times, fill_value=0) / SPARK_SECONDS
-    recent = seen.loc[seen["at"] > now - timedelta(seconds=RATE_SECONDS), "sink_rows"]
-    return Throughput(float(recent.sum()) / RATE_SECONDS, course.tolist())
+def course_of_events(polls: Sequence[Poll], partitions: Collection[str]) -> list[float]:
+    """The events per second in each SPARK_SECONDS, oldest first. Without the last, which is not over: its rate would look like a fall."""
+    totals = pd.Series(dict(_totals(polls, partitions)), dtype="float64")
+    if totals.empty:
+        return []
+    rates: list[float] = (totals.resample(f"{SPARK_SECONDS}s").last()[:-1].interpolate().diff().dropna() / SPARK_SECONDS).tolist()
+    return rates
 
 
-def of_queries(history: pd.DataFrame, queries: Collection[str], now: datetime) -> pd.DataFrame:
-    """The points of `queries` in HISTORY before `now`."""
-    return history[history["query"].isin(queries) & (history["at"] > now - HISTORY)]
+def _totals(polls: Sequence[Poll], partitions: Collection[str]) -> list[tuple[datetime, int]]:
+    known = set(partitions)
+    return [(at, sum(ends[name] for name in known)) for at, ends in polls if known and ends.keys() >= known]
+
+
+def rows_out(history: pd.DataFrame, now: datetime) -> Mapping[str, float]:
+    """The rows per second that each query wrote in the last RATE_SECONDS. history: see `history_of`."""
+    recent = history[history["at"] > now - timedelta(seconds=RATE_SECONDS)]
+    return {str(query): rows / RATE_SECONDS for query, rows in recent.groupby("query")["sink_rows"].sum().items()}
+
+
+def late_rows(history: pd.DataFrame, now: datetime) -> Mapping[str, int]:
+    """The rows that came too late for each query, in HISTORY before `now`."""
+    sums = history[history["at"] > now - HISTORY].groupby("query")["late_rows"].sum()
+    return {str(query): int(late) for query, late in sums.items()}
 
 
 def verified(domain: Domain, verdicts: Iterable[Row]) -> Verified | None:

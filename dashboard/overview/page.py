@@ -1,53 +1,54 @@
 """The Overview page: each domain at a glance, and its queries. It knows the domains by their declarations."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
-import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.kafka.cluster import KafkaCluster
-from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STOPPED, QueryStatus, offsets_of
+from contract.query_status import FAILED, SILENT, QueryStatus, offsets_of
 from contract.rows import Row
 from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
 from dashboard import formats
+from dashboard.charts import PICKED, Spec
+from dashboard.glance import Glance, LookAt
 from dashboard.health.history import HISTORY, RECENT, decode_point, history_of
+from dashboard.origin import Origin
 from dashboard.overview.figures import (
     LETTERS,
-    Throughput,
     Verified,
     counting,
+    course_of_events,
     decode_letter,
     events_in,
-    of_queries,
+    late_rows,
     rows_out,
     verified,
     waiting_since,
 )
+from dashboard.overview.flow import Flow, drawing, table_of
 from dashboard.page_head import refreshing, snapshot_under
 from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
 from dashboard.reading.states import show_unreadable
 
 TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS
+FLOWING = Origin(QUERY_STATES, "", "QueryStates", "pipeline/monitoring/query_states.py")
 _WAITING = (
     "As soon as a query has been started, its domain appears here by itself. `streamgauge demo` starts everything, "
     "`streamgauge run` the queries."
 )
+PICTURE_SECONDS = 30
+"""How often a picture changes. To make one takes as long as to draw the rest of the page."""
+_COLUMNS, _NOTHING = 3, "\N{EN DASH}"
+_T = TypeVar("_T")
 _Colour = Literal["green", "gray", "orange", "red"]
-_STATES: dict[str, tuple[_Colour, str]] = {
-    RUNNING: ("green", "play_circle"),
-    IDLE: ("gray", "hourglass_empty"),
-    RESTARTING: ("orange", "restart_alt"),
-    STOPPED: ("orange", "stop_circle"),
-    FAILED: ("red", "error"),
-    SILENT: ("red", "heart_broken"),
-}
 _VERIFIED: dict[str, tuple[str, _Colour, str]] = {
     "right": ("Verified", "green", "verified"),
     "not checked": ("Could not be verified", "orange", "unknown_med"),
@@ -55,12 +56,12 @@ _VERIFIED: dict[str, tuple[str, _Colour, str]] = {
 }
 
 
-def page(pages: Mapping[str, st.Page]) -> None:
-    """Draws the page. pages: the page of each domain, by its name."""
-    refreshing(lambda: _show(pages))()
+def page(pages: Mapping[str, st.Page], glances: Mapping[str, LookAt]) -> None:
+    """Draws the page. pages, glances: the page of each domain by its name, and what it shows here if it has that."""
+    refreshing(lambda: _show(pages, glances))()
 
 
-def _show(pages: Mapping[str, st.Page]) -> None:
+def _show(pages: Mapping[str, st.Page], glances: Mapping[str, LookAt]) -> None:
     snapshot = snapshot_under("Overview", TOPIC, _WAITING)
     if snapshot is None:
         return
@@ -72,18 +73,28 @@ def _show(pages: Mapping[str, st.Page]) -> None:
         st.error(
             f"**{formats.several(len(broken), 'query does', 'queries do')} not run.** The Health page says why.", icon=":material/error:"
         )
+    for column, domain in _in_columns(DOMAINS):
+        with column.container(border=True, height="stretch", gap="small"):
+            _show_domain(domain, seen, pages.get(domain.name), glances.get(domain.name))
     st.caption(
         f"Rates are means of the last minute. Late rows and dead letters are those of the last {duration(HISTORY)}. "
         "The end-to-end delay is the age of the oldest event in Kafka that is not in its table yet."
     )
-    for domain in DOMAINS:
-        with st.container(border=True, gap="small"):
-            _show_domain(domain, seen, pages.get(domain.name))
+    st.header("Pipeline", anchor=False, help=FLOWING.sentence)
+    st.caption(
+        "From each topic through the queries to their tables: rows per second, and the lag in records. "
+        "The names of queries and tables are shown without that of their domain."
+    )
     others = [status for status in seen.statuses if not any(domain.owns(status.query) for domain in DOMAINS)]
-    if others:
-        with st.container(border=True, gap="small"):
-            st.header("Other queries", anchor=False)
-            _show_queries(others)
+    drawn = [(domain, own) for domain in DOMAINS if (own := seen.queries_of(domain))]
+    for column, (domain_or_none, own) in _in_columns([*drawn, *([(None, others)] if others else [])]):
+        with column.container(border=True, height="stretch", gap="small"):
+            _show_flow(domain_or_none, own, seen)
+
+
+def _in_columns(items: Sequence[_T]) -> Iterator[tuple[DeltaGenerator, _T]]:
+    for first in range(0, len(items), _COLUMNS):
+        yield from zip(st.columns(_COLUMNS), items[first : first + _COLUMNS], strict=False)
 
 
 class _Seen:
@@ -98,19 +109,21 @@ class _Seen:
         verdicts = follow(kafka, VERDICTS_TOPIC).snapshot
         letters = follow_recent(kafka, LETTERS_TOPIC, LETTERS, decode_letter).snapshot
         self.snapshots = (events, verdicts)
-        self.history: pd.DataFrame = history_of(events)
+        history = history_of(events)
+        self.rows_out, self.late_rows = rows_out(history, self.now), late_rows(history, self.now)
         self.verdicts = verdicts.rows
         self.letters = Counter(row["topic"] for row in letters.rows if row["at"] > self.now - HISTORY)
 
+    def queries_of(self, domain: Domain) -> list[QueryStatus]:
+        return [status for status in self.statuses if domain.owns(status.query)]
 
-def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None) -> None:
-    own = [status for status in seen.statuses if domain.owns(status.query)]
+
+def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None, look: LookAt | None) -> None:
+    own = seen.queries_of(domain)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(domain.title, anchor=False, width="content")
-        with st.container(horizontal=True, vertical_alignment="center", width="content"):
-            _show_verified(verified(domain, seen.verdicts), len(own), seen.now)
-            if its_page is not None:
-                st.page_link(its_page, label="Open", icon=":material/arrow_forward:", icon_position="right")
+        if its_page is not None:
+            st.page_link(its_page, label="Open", icon=":material/arrow_forward:", icon_position="right")
     if not own:
         st.caption("None of its queries has run yet.")
         return
@@ -118,31 +131,77 @@ def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None) -> None:
     offsets: dict[str, int] = {}
     for query in queries:
         offsets |= {name: min(offset, offsets.get(name, offset)) for name, offset in seen.offsets[query].items()}
-    late = of_queries(seen.history, queries, seen.now)["late_rows"].sum()
-    with st.container(horizontal=True):
-        _show_throughput("Events in, per second", events_in(seen.polls, offsets, seen.now))
-        _show_throughput("Rows out, per second", rows_out(seen.history, queries, seen.now))
-        for label, value, width in (
-            ("End-to-end delay", _delay(seen.polls, offsets, seen.now), 220),
-            ("Late rows", formats.count(int(late)), 110),
-            ("Dead letters", formats.count(sum(seen.letters[topic.name] for topic in domain.sources)), 110),
-        ):
-            st.metric(label, value, width=width)
-    _show_queries(own)
+    per_second = events_in(seen.polls, offsets, seen.now)
+    events = _NOTHING if per_second is None else formats.rate(per_second)
+    glance = look() if look else None
+    if glance is None:
+        st.metric("Events per second", events, chart_data=course_of_events(seen.polls, offsets), chart_type="area")
+    else:
+        st.metric(
+            glance.label,
+            glance.value,
+            delta=glance.meaning,
+            delta_color="primary",
+            delta_arrow="off",
+            chart_data=glance.course,
+            chart_type="area",
+            help=glance.origin.sentence,
+        )
+        _show_picture(glance, domain, its_page)
+    with st.container(horizontal=True, gap="xsmall"):
+        _show_verified(verified(domain, seen.verdicts), len(own), seen.now)
+        st.badge(f"Delay {_delay(seen.polls, offsets, seen.now)}", icon=":material/timer:", color="gray", help="End-to-end")
+    late, letters = (
+        sum(seen.late_rows.get(query, 0) for query in queries),
+        sum(seen.letters[topic.name] for topic in domain.sources),
+    )
+    out = formats.rate(sum(seen.rows_out.get(query, 0) for query in queries))
+    st.caption(
+        f"Per second, {events} events in and {out} rows out. "
+        f"{formats.several(late, 'late row', 'late rows')}, {formats.several(letters, 'dead letter', 'dead letters')}."
+    )
 
 
-def _show_throughput(label: str, found: Throughput | None) -> None:
-    """A rate with its course. Two digits of it are enough."""
-    rate = 0.0 if found is None else found.per_second
-    value = "\N{EN DASH}" if found is None else f"{rate:,.0f}" if rate >= 10 or not rate else f"{rate:.1f}"  # noqa: PLR2004
-    st.metric(label, value, width=280, chart_data=found.course if found else None, chart_type="bar")
+def _show_picture(glance: Glance, domain: Domain, its_page: st.Page | None) -> None:
+    """Draws the picture, on which a click opens the page."""
+    clicked = st.vega_lite_chart(
+        _picture(domain.name, glance.picture), width="stretch", alt=glance.alt, key=f"picture-{domain.name}", on_select="rerun"
+    )
+    if its_page is not None and clicked.selection.get(PICKED):
+        st.switch_page(its_page)
+
+
+@st.cache_resource(ttl=PICTURE_SECONDS, show_spinner=False)
+def _picture(domain_name: str, _make: Callable[[], Spec]) -> Spec:  # noqa: ARG001 - by which it is kept
+    return _make()
 
 
 def _delay(polls: Sequence[Poll], offsets: Mapping[str, int], now: datetime) -> str:
     since = waiting_since(offsets, polls)
     if since is None:
-        return "0 s" if polls and offsets else "\N{EN DASH}"
+        return "0 s" if polls and offsets else _NOTHING
     return f"{'over ' if since == polls[0][0] else ''}{duration(now - since)}"
+
+
+def _show_flow(domain: Domain | None, own: Sequence[QueryStatus], seen: _Seen) -> None:
+    title = domain.title if domain else "Other queries"
+    st.markdown(f"**{title}**")
+    flows = [
+        Flow(
+            topics=sorted({name.rpartition("-")[0] for name in seen.offsets[status.query]})
+            or ([topic.name for topic in domain.sources] if domain else []),
+            query=status.query,
+            state=status.state,
+            rows_in=status.input_rows_per_second,
+            lag=status.lag,
+            rows_out=None if status.is_trouble else seen.rows_out.get(status.query),
+            table=table_of(status.query, domain),
+        )
+        for status in sorted(own, key=lambda status: status.query)
+    ]
+    alt = ", ".join(f"{flow.query} is {flow.state}" for flow in flows)
+    prefix = f"{domain.name}-" if domain else ""
+    st.graphviz_chart(drawing(flows, prefix=prefix, is_dark=st.context.theme.type == "dark"), alt=f"From topics to tables: {alt}")
 
 
 def _show_verified(found: Verified | None, queries: int, now: datetime) -> None:
@@ -158,10 +217,3 @@ def _show_verified(found: Verified | None, queries: int, now: datetime) -> None:
     some = "" if len(found.queries) >= queries else f", {len(found.queries)} of {queries} queries"
     lines = [f"{formats.several(found.rows, 'row equals', 'rows equal')} what the source says:", *map(formats.plain, found.queries)]
     st.badge(f"{label} {duration(now - found.at)} ago{some}", icon=f":material/{icon}:", color=colour, help="  \n".join(lines))
-
-
-def _show_queries(found: Sequence[QueryStatus]) -> None:
-    with st.container(horizontal=True, gap="xsmall"):
-        for status in found:
-            colour, icon = _STATES[status.state]
-            st.badge(f"{formats.plain(status.query)} {status.state}", icon=f":material/{icon}:", color=colour)

@@ -158,3 +158,11 @@ def test_pages_follow_the_colour_scheme_of_the_system_and_axe_finds_nothing_seri
         violations = Axe().run(page, context=SKIPPED).response["violations"]
         found[title] = [(one["id"], one["nodes"][0]["html"][:200]) for one in violations if one["impact"] in {"serious", "critical"}]
     assert found == {title: [] for title in PAGES}
+
+
+def test_a_click_on_the_picture_of_a_domain_opens_its_page(page, camera_stats, states):
+    camera_stats.count("94107", 12)
+    states("nest-camera-stats", "running")
+    page.get_by_role("link", name="Overview", exact=True).click()
+    page.get_by_test_id("stVegaLiteChart").locator("canvas").click(timeout=PATIENCE_MS)
+    expect(page.get_by_role("heading", level=1, name="Nest cameras")).to_be_visible(timeout=PATIENCE_MS)

@@ -1,6 +1,7 @@
 """The Health page, on a real broker: what runs and what does not, measures over time, alerts, dead letters."""
 
 import os
+import re
 
 import orjson
 import pytest
@@ -115,6 +116,22 @@ def test_a_query_that_runs_again_is_no_trouble_any_more(kafka, page_with):
     page = page_with(lambda page: not page.error and metrics(page)["Queries running"] == "1 of 1")
     assert "1 query has failed and recovered automatically" in [expander.label for expander in page.expander]
     assert "boom" in [code.value for code in page.code]
+
+
+def test_the_queries_with_the_largest_lag_are_drawn_and_the_others_on_demand(kafka, page_with):
+    for number in range(5):
+        query = f"query-{number}"
+        kafka.state(query, progress=None, source_offsets={})
+        kafka.progress(query)
+    kafka.state("query-3", "failed", error="boom", error_detail="boom", error_at=ago(seconds=5))
+    kafka.state("query-1")
+
+    def drawn_of(page):
+        return [text.value for text in page.text if re.fullmatch(r"query-\d", text.value)]
+
+    page = page_with(lambda page: drawn_of(page) == ["query-3", "query-1", "query-0"])
+    page.toggle(key="all").set_value(True).run()
+    assert drawn_of(page) == [f"query-{number}" for number in range(5)]
 
 
 def test_micro_batches_are_drawn_and_can_be_narrowed_to_a_query(kafka, page_with):

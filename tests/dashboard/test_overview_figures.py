@@ -7,7 +7,15 @@ import pytest
 
 from contract.domains.nest import DOMAIN
 from dashboard.health.history import COLUMNS
-from dashboard.overview.figures import counting, events_in, rows_out, verified, waiting_since
+from dashboard.overview.figures import (
+    counting,
+    course_of_events,
+    events_in,
+    late_rows,
+    rows_out,
+    verified,
+    waiting_since,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -25,32 +33,29 @@ def polls(*ends):
     return [(NOON - timedelta(seconds=ago), {"a-0": first} | ({} if second is None else {"a-1": second})) for ago, first, second in ends]
 
 
-def test_the_rate_of_rows_is_the_mean_of_the_last_minute_over_the_queries():
-    seen = rows_out(history((10, "a", 12), (50, "b", 18), (61, "a", 900), (5, "c", 900)), ["a", "b"], NOON)
-    assert seen.per_second == 0.5
+def test_the_rate_of_rows_of_a_query_is_the_mean_of_the_last_minute():
+    assert rows_out(history((10, "a", 12), (50, "a", 18), (61, "a", 900), (5, "c", 6)), NOON) == {"a": 0.5, "c": 0.1}
 
 
-def test_the_course_of_rows_has_a_point_for_each_half_minute_and_zero_where_nothing_came():
-    seen = rows_out(history((30, "a", 30), (899, "a", 3), (901, "a", 9)), ["a"], NOON)
-    assert len(seen.course) == 30
-    assert (seen.course[0], seen.course[1], seen.course[-1]) == (0.1, 0.0, 1.0)
-    assert rows_out(history(), ["a"], NOON).per_second == 0
+def test_late_rows_are_those_of_the_last_quarter_of_an_hour():
+    seen = history((10, "a", 0), (890, "a", 0), (910, "a", 0)).assign(late_rows=[1.0, 2.0, 4.0])
+    assert late_rows(seen, NOON) == {"a": 3}
 
 
 def test_the_rate_of_events_is_that_of_the_ends_of_the_source_in_the_last_minute():
-    seen = events_in(polls((90, 0, 0), (50, 1_000, 100), (10, 1_300, 200)), ["a-0", "a-1"], NOON)
-    assert seen.per_second == 10
+    assert events_in(polls((90, 0, 0), (50, 1_000, 100), (10, 1_300, 200)), ["a-0", "a-1"], NOON) == 10
 
 
 def test_a_partition_that_becomes_known_later_is_no_burst_of_events():
-    seen = events_in(polls((110, 10, None), (100, 20, 5_000), (50, 70, 5_000), (10, 110, 5_000)), ["a-0", "a-1"], NOON)
-    assert seen.per_second == 1
-    assert max(seen.course) <= 1
+    seen = polls((110, 10, None), (100, 20, 5_000), (50, 70, 5_000), (10, 110, 5_000))
+    assert events_in(seen, ["a-0", "a-1"], NOON) == 1
+    assert max(course_of_events(seen, ["a-0", "a-1"])) <= 1
 
 
 def test_the_course_of_events_has_no_point_for_a_stretch_that_is_not_over():
     steady = [(ago, 10 * (300 - ago), None) for ago in range(299, 8, -10)]
-    assert events_in(polls(*steady), ["a-0"], NOON).course == [10.0] * 8
+    assert course_of_events(polls(*steady), ["a-0"]) == [10.0] * 8
+    assert course_of_events((), ["a-0"]) == []
 
 
 @pytest.mark.parametrize("found", [(), ((10, 5, 5),), ((90, 0, 0), (70, 5, 5))])

@@ -135,15 +135,15 @@ def test_a_borough_can_be_chosen(write, until):
     assert metrics(page)["Trips"] == "10"
 
 
-def test_what_counts_trips_from_borough_to_borough_is_said_until_it_has(write, until):
-    def is_said(page):
-        return any("streamgauge run taxi-flows" in caption.value for caption in page.caption)
+def test_trips_from_borough_to_borough_have_a_panel_once_they_are_counted(write, until):
+    def is_there(page):
+        return "From borough to borough" in [header.value for header in page.header]
 
     write("Manhattan", 30)
     page = page_with(until, lambda page: metrics(page).get("Trips") == "30")
-    assert is_said(page)
+    assert not is_there(page)
     write.flow("Manhattan", "Queens", 20)
-    until(lambda: drawn(page), lambda page: not is_said(page), "the flows should be drawn")
+    until(lambda: drawn(page), is_there, "the flows should be drawn")
     assert not page.exception
 
 
