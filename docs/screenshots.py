@@ -29,8 +29,8 @@ TAKEN_OF = PICTURES / "taken-of.json"
 """The `code_of` the pages when the pictures were taken."""
 PAGES = {"overview": "Overview", **{domain.name: domain.title for domain in DOMAINS}, "health": "Health"}
 Size = tuple[int, int]
-DESK, PHONE = (1280, 860), (390, 844)
-"""Width and height of a page, in pixels."""
+DESK, PHONE, OVERVIEW_HEIGHT = (1280, 860), (390, 844), 1020
+"""Width and height of a page, in pixels. The Overview page is as high as what it shows."""
 GAP, GREY = 12, (128, 128, 128)
 TOGETHER = [domain.name for domain in DOMAINS] + ["health"]
 ON_PHONE = TOGETHER[:2]
@@ -56,6 +56,7 @@ def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], nam
     page.set_default_timeout(DRAWN_MS)
     for name in names:
         title = PAGES[name]
+        page.set_viewport_size({"width": size[0], "height": OVERVIEW_HEIGHT if name == "overview" else size[1]})
         page.goto(f"{url}/{name}" if name != "overview" else url)
         page.get_by_role("heading", level=1, name=title).wait_for()
         page.get_by_test_id("stMetric").last.wait_for()

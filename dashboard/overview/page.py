@@ -46,7 +46,7 @@ _WAITING = (
 )
 PICTURE_SECONDS = 30
 """How often a picture changes. To make one takes as long as to draw the rest of the page."""
-_COLUMNS, _NOTHING = 3, "\N{EN DASH}"
+_COLUMNS, _NOTHING, _EVENTS_IN = 3, "\N{EN DASH}", "Events in, per second"
 _T = TypeVar("_T")
 _Colour = Literal["green", "gray", "orange", "red"]
 _VERIFIED: dict[str, tuple[str, _Colour, str]] = {
@@ -135,7 +135,7 @@ def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None, look: Lo
     events = _NOTHING if per_second is None else formats.rate(per_second)
     glance = look() if look else None
     if glance is None:
-        st.metric("Events per second", events, chart_data=course_of_events(seen.polls, offsets), chart_type="area")
+        st.metric(_EVENTS_IN, events, chart_data=course_of_events(seen.polls, offsets), chart_type="area")
     else:
         st.metric(
             glance.label,
@@ -156,10 +156,7 @@ def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None, look: Lo
         sum(seen.letters[topic.name] for topic in domain.sources),
     )
     out = formats.rate(sum(seen.rows_out.get(query, 0) for query in queries))
-    st.caption(
-        f"Per second, {events} events in and {out} rows out. "
-        f"{formats.several(late, 'late row', 'late rows')}, {formats.several(letters, 'dead letter', 'dead letters')}."
-    )
+    st.caption(f"{_EVENTS_IN}: {events}, rows out: {out}. Late rows: {formats.count(late)}. Dead letters: {formats.count(letters)}.")
 
 
 def _show_picture(glance: Glance, domain: Domain, its_page: st.Page | None) -> None:
