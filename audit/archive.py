@@ -55,7 +55,6 @@ class Archive:
 
     @property
     def in_delta(self) -> "Archive":
-        """The same as a Delta table."""
         facts = replace(self.facts, name=f"{self.facts.name}_delta")
         return replace(self, query=f"{self.query}-delta", folder=f"{self.folder}_delta", facts=facts, is_delta=True)
 

@@ -41,7 +41,6 @@ class DatabaseTable:
 
     @property
     def query(self) -> str:
-        """The query that writes it."""
         return f"{self.table.query}-database"
 
     @property
@@ -51,7 +50,6 @@ class DatabaseTable:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return "".join(character if character.isascii() and character.isalnum() else "_" for character in self.table.topic.name)
 
     @property
@@ -60,7 +58,6 @@ class DatabaseTable:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns of its primary key."""
         return tuple(column for name in self.table.key for column in (("window_start", "window_end") if name == "window" else (name,)))
 
     def by_key(self, rows: Iterable[Row]) -> dict[Key, Row]:

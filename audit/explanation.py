@@ -72,5 +72,4 @@ class Explanation:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the row is an error."""
         return self.kind in WRONG

@@ -51,7 +51,6 @@ class RecordReader:
         self._consumer: Consumer | None = None
 
     def close(self) -> None:
-        """Closes the consumer."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None

@@ -80,7 +80,6 @@ class _Limited(TableReader):
 
 
 def decoder_of(table: Table, settings: Settings) -> Callable[[bytes], Any]:
-    """Decodes the values of its topic."""
     return value_decoder(table.topic, settings.registry, _json_row)
 
 

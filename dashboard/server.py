@@ -34,7 +34,6 @@ def dashboard_command(settings: Settings) -> list[str]:
 
 
 def dashboard_url(settings: Settings) -> str:
-    """The dashboard's URL."""
     name = _name(settings)
     return f"http://{f'[{name}]' if ':' in name else name}:{settings.dashboard_port}"
 

@@ -26,7 +26,6 @@ OutputMode = Literal["append", "update", "complete"]
 
 
 def unchanged(rows: DataFrame) -> DataFrame:
-    """Returns `rows`."""
     return rows
 
 

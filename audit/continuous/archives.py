@@ -82,7 +82,6 @@ class ArchiveWatch(Watch[ArchiveProgress]):
         return ArchiveProgress(query_id, dict(prefix.kept))
 
     def _files(self, prefix: Prefix[Any], known: ArchiveProgress) -> Files:
-        """The files that were not read."""
         new = [path for path in prefix.seen if str(path) not in known.files]
         return Files(self._archive, replace(prefix, seen=new), self.store.database, known.columns)
 

@@ -64,7 +64,6 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
         return re.sub(r"\W", "_", f"{self.place.name} {self.sink}")
 
 

@@ -34,7 +34,6 @@ class Rows:
         self._settled, self._found = f"settled_{name}", f"found_{name}"
 
     def begin(self) -> None:
-        """Forgets all rows."""
         self._database.execute(f'CREATE OR REPLACE TABLE {self._settled} (key BLOB, "start" TIMESTAMP, "row" BLOB)')
         self._database.execute(f"CREATE OR REPLACE TABLE {self._found} (key BLOB, found BLOB)")
 

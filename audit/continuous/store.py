@@ -49,7 +49,6 @@ class Store:
             self.database.register_filesystem(settings.lake.fs)
 
     def close(self) -> None:
-        """Closes the file."""
         self.database.close()
         self._lock.release()
 
@@ -70,7 +69,6 @@ class Store:
         return pickle.loads(found[0][0]) if found else None  # noqa: S301 - this program wrote it
 
     def keep(self, name: str, state: object) -> None:
-        """Keeps something under that name."""
         self.database.execute(f"DELETE FROM {_STATES} WHERE name = ?", [name])
         self.database.execute(f"INSERT INTO {_STATES} VALUES (?, ?)", [name, pickle.dumps(state)])
 

@@ -117,7 +117,6 @@ REASONS = f"""
 
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
-    """The results of this domain."""
     facts = partial(Facts, source=NEST_LOGS, parameters={"future": settings.future}, steps=STEPS)
     seen = partial(
         Table,

@@ -109,7 +109,6 @@ REASONS = f"""
 
 
 def audited(settings: Settings) -> tuple[Table | Archive, ...]:
-    """The tables and the archive of these devices."""
     facts = partial(Facts, source=NEST_LOGS, parameters={"future": settings.future}, steps=STEPS)
     connected = partial(Table, event_time="last_connection", watermark=settings.watermark)
     alarm = ("device_id", "structure_id", "alarm", "state")

@@ -106,7 +106,6 @@ REASONS = f"""
 
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
-    """The results of this domain."""
     facts = partial(Facts, source=NYC_TAXI, parameters={"future": settings.future}, steps={"read_trips": READ_TRIPS})
     slide_us = round(durations.seconds(settings.taxi_slide, "STREAMGAUGE_TAXI_SLIDE") * 1_000_000)
     count = partial(

@@ -132,7 +132,6 @@ def _archived(record: dict[str, Any], change: Value) -> dict[str, Any]:
 
 
 def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
-    """The results of this domain."""
     reader = AvroReader(SchemaRegistry(settings.registry))
     documents = partial(avro_documents, reader=reader, fields=fields, schema=FIELDS)
     facts = partial(Facts, source=WIKIMEDIA, parameters={"future": settings.future}, steps={"changes": CHANGES}, documents=documents)

@@ -37,7 +37,6 @@ class CheckpointName:
         return f"{self.query}-v{self.version}-{self.mode}"
 
     def place(self, settings: Settings) -> "CheckpointPlace":
-        """The checkpoint's location."""
         return CheckpointPlace(self, settings.checkpoints, settings.checkpoint_notes)
 
     def folder(self, settings: Settings) -> StoragePath:

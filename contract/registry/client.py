@@ -52,7 +52,6 @@ class SchemaRegistry:
         return self._ask(self.client.get_compatibility)
 
     def set_compatibility(self, rule: str) -> None:
-        """Changes that rule."""
         self._ask(partial(self.client.set_compatibility, level=rule))
 
     def versions(self, subject: str) -> dict[int, str]:

@@ -54,7 +54,6 @@ class PropertiesFile:
         check_names(f"supported property in {self.path}:", self.texts, sorted(known))
 
     def error(self, found: str) -> StreamgaugeError:
-        """An error about this file."""
         return StreamgaugeError(f"{self.path}: {found}")
 
     def _followed(self, name: str, reference: re.Match[str]) -> str:

@@ -166,7 +166,6 @@ def of_these(snapshot: Snapshot, names: tuple[str, ...]) -> pd.DataFrame:
 
 @per_snapshot
 def lines_chart(snapshot: Snapshot, period: Period) -> charts.Spec:
-    """The chart of `bots_and_humans`."""
     over = bots_and_humans(period.of(whole(edits_of(snapshot))))
     return charts.lines(over, names=list(_LINES.values()), count_title="edits in the window", name_title="by")
 

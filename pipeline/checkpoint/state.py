@@ -42,7 +42,6 @@ class Part:
 
     @property
     def label(self) -> str:
-        """The name and the variable."""
         return self.name if self.variable is None else f"{self.name}.{self.variable}"
 
 

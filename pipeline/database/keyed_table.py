@@ -60,7 +60,6 @@ class KeyedTable:
 
     @cached_property
     def table(self) -> sa.Table:
-        """The table's definition."""
         columns = [sa.Column(field.name, self._type(field), primary_key=field.name in self.key) for field in self.columns]
         return sa.Table(self.name, sa.MetaData(), *columns)
 

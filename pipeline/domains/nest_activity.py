@@ -77,7 +77,6 @@ def _activity(newest: DataFrame, locations: DataFrame) -> DataFrame:
 
 
 def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]:
-    """The queries on crowds and on the activity of cameras."""
     timeout_ms = round(durations.seconds(settings.inactive_after, "STREAMGAUGE_INACTIVE_AFTER") * 1000)
     return (
         Query(

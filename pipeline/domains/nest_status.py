@@ -49,7 +49,6 @@ def reports(records: DataFrame, future: str) -> DataFrame:
 
 
 def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]:
-    """The query on the status of cameras."""
     limits = Limits(
         silence_ms=round(durations.seconds(settings.offline_after, "STREAMGAUGE_OFFLINE_AFTER") * 1000),
         forget_ms=round(durations.seconds(settings.result_retention, "STREAMGAUGE_RESULT_RETENTION") * 1000),

@@ -70,12 +70,10 @@ class Location:
 
 
 def table_name(topic: str, *, debug: bool) -> str:
-    """The table name for `topic`."""
     return name_in_sql([topic]) + ("_debug" if debug else "")
 
 
 def query_name(topic: str, *, debug: bool) -> str:
-    """The name of the query that ingests `topic`."""
     return f"ingest-{topic}-debug" if debug else f"ingest-{topic}"
 
 
@@ -101,7 +99,6 @@ class TableSchema:
             raise StreamgaugeError(msg) from error
 
     def write(self, path: StoragePath) -> None:
-        """Stores the schema at `path`."""
         kept = {**vars(self), "columns": self.columns.jsonValue()}
         write_whole(path, json.dumps(kept, indent=2) + "\n")
 

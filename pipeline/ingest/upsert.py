@@ -55,7 +55,6 @@ class UpsertTable(Sink):
         return f"lake/{table_name(self.topic, debug=self.debug)}"
 
     def location(self, settings: Settings) -> Location:
-        """The location of the table."""
         return Location.of(self.topic, settings, debug=self.debug)
 
     def writer(self, records: DataFrame, settings: Settings) -> DataStreamWriter:

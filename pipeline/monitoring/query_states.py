@@ -59,7 +59,6 @@ class QueryStates:
         return changed
 
     def idled(self, run_id: str, now: datetime) -> None:
-        """A run is waiting for records."""
         _turn(self._row_of_run[run_id], "idle", now)
 
     def ended(self, run_id: str, failure: Failure | None, now: datetime) -> None:
@@ -89,7 +88,6 @@ class QueryStates:
         return str(self._row_of_run[run_id]["query"])
 
     def published(self, query: str, now: datetime) -> dict[str, Any]:
-        """The row of a query, as published at `now`."""
         self._published_at[query] = now
         return {**self._rows[query], "time": utc_text(now)}
 
@@ -106,7 +104,6 @@ class QueryStates:
 
     @property
     def are_any_active(self) -> bool:
-        """Whether any query is running or idle."""
         return bool(self._active())
 
     @property

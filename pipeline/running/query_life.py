@@ -100,7 +100,6 @@ class QueryLife:
 
     @property
     def name(self) -> str:
-        """The query's name."""
         return self.query.name
 
     @property
@@ -185,7 +184,6 @@ class QueryLife:
             self.stop()
 
     def stop(self) -> None:
-        """Stops the run now."""
         if self._run is not None and self.state is State.RUNNING:
             self.state = State.ENDED
             if not self._run.stop():

@@ -85,7 +85,6 @@ class Run:
         return None if error is None else str(error)
 
     def reads(self, partitions: Collection[Partition]) -> bool:
-        """Whether it reads all `partitions`."""
         return self._assigned is None or set(partitions) <= set(self._assigned)
 
     @property

@@ -36,7 +36,6 @@ class OfflineCameras(StatefulProcessor):
         self._limits = limits
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declares the state."""
         self._handle, self._state = handle, handle.getValueState("camera", _CAMERA)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, N802, N803
@@ -109,7 +108,6 @@ def _by_camera(heard: DataFrame) -> GroupedData:
 
 
 def _with_locations(changes: DataFrame, locations: DataFrame) -> DataFrame:
-    """The rows of `changes`, with the columns of CHANGES."""
     is_known = F.col("is_online").isNotNull()
     return changes.join(F.broadcast(locations), "device_id", how="left").select(
         "device_id",

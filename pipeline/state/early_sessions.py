@@ -23,7 +23,6 @@ class EarlySessions(StatefulProcessor):
         self._key, self._gap_ms, self._newest_only = key, gap_ms, newest_only
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declares the state."""
         self._handle, self._state = handle, handle.getValueState("known", _STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: ANN401, N802, N803

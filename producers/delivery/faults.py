@@ -150,7 +150,6 @@ def twice(value: bytes) -> bytes:
 
 
 def stray_brace(value: bytes) -> bytes:
-    """The value, and a brace after it."""
     return value + b"}"
 
 
@@ -170,7 +169,6 @@ def long_number(value: bytes) -> bytes:
 
 
 def empty(_: bytes) -> bytes:
-    """An empty value."""
     return b""
 
 

@@ -13,12 +13,10 @@ Summary = dict[str, tuple[float, str]]
 
 
 def as_json(summary: Summary) -> str:
-    """The counts as one line of JSON."""
     return orjson.dumps({name: number for name, (number, _) in summary.items()}).decode()
 
 
 def as_table(summary: Summary) -> Table:
-    """The counts as a table with their meanings."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right")
     table.add_column()
@@ -42,7 +40,6 @@ class Tally:
         self._recent: OrderedDict[Fact, bool] = OrderedDict()  # whether it was reported in time
 
     def count(self, record: Record) -> None:
-        """Counts a record that was sent."""
         kind, event = record
         self.kinds[kind] += 1
         for fact in event.facts:

@@ -42,7 +42,6 @@ class CameraState:
         return self.is_online and not self.is_in_event and not self.flaps_left and now_ms >= self.end_ms + _CALM_MS
 
     def begin(self, now_ms: int, length_ms: int, rng: random.Random, person_chance: float) -> None:
-        """Begins an event that lasts `length_ms`."""
         is_brief = rng.random() < _HAS_NO_MILLISECONDS
         self.start_ms = now_ms - now_ms % MS_PER_SECOND if is_brief else now_ms
         self.end_ms, self.is_in_event = now_ms + length_ms, True
@@ -54,7 +53,6 @@ class CameraState:
         self._show_event()
 
     def end(self) -> None:
-        """Ends the event at `end_ms`."""
         self.is_in_event = False
         self._show_event()
 

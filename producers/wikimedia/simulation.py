@@ -74,7 +74,6 @@ class _World:
         self._lengths: dict[tuple[str, str], int] = {}
 
     def change(self, number: int, now_ms: int) -> dict[str, Any]:
-        """The change with sequence number `number` at `now_ms`."""
         rng = self._rng
         wiki, domain, _, bots = rng.choices(_WIKIS, self._wiki_weights)[0]
         kind = rng.choices(_TYPES, _TYPE_WEIGHTS)[0]

@@ -163,7 +163,6 @@ class _Sending:
             raise StreamgaugeError(msg)
 
     def close(self) -> None:
-        """Ends the producer."""
         close_producer(self._producer, 0)
 
     def _note(self, error: KafkaError | None, _: Message) -> None:

@@ -32,7 +32,6 @@ class LiveFigures:
         self.is_away = False
 
     def ask(self) -> None:
-        """Reads the new figures."""
         try:
             topics = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
             wanted = [(name, number) for name in (*SOURCES, *RESULTS, VERDICTS.name) for number in topics.get(name, ())]

@@ -55,7 +55,6 @@ class Child:
 
     @property
     def log(self) -> Path:
-        """The file with its output."""
         return self.logs / f"{self.name}.out"
 
     def check(self) -> None:

@@ -85,7 +85,6 @@ class GuardedProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the command."""
         return self.popen.pid
 
     @property

@@ -75,7 +75,6 @@ class EmbeddedServer(ABC):
 
     @property
     def java(self) -> Path:
-        """The Java that runs it."""
         return java_home(self.settings) / "bin" / "java"
 
     @property
@@ -152,7 +151,6 @@ class EmbeddedServer(ABC):
         return None if self.process is not None else 0
 
     def measure(self) -> int:
-        """Whether the server can be used."""
         return self.is_ready()
 
     def save_classes(self) -> None:

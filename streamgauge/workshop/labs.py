@@ -66,7 +66,6 @@ class Lab:
         return kept if is_changed else None
 
     def mark_passed(self) -> None:
-        """Remembers that a check has passed."""
         self._passed.touch()
 
 
