@@ -8,47 +8,6 @@ from contract.topics import BatchEvent
 WINDOW = {"start": "2026-01-01T12:00:00Z", "end": "2026-01-01T13:00:00Z"}
 TIME = "2026-01-01T12:30:00Z"
 DECLARED = {topic.name: topic.row for topic in TOPICS if topic.row.names()} | {"streaming-metrics, a batch": BatchEvent}
-OPERATOR = {"operator": "dedupe", "rows": 1, "bytes": 2, "timers": None}
-PROGRESS = {
-    **dict.fromkeys(("input_rows_per_second", "processed_rows_per_second"), 1.5),
-    **dict.fromkeys(("batch_ms", "state_rows", "state_bytes", "rows_dropped_by_watermark_total"), 1),
-    "time": TIME,
-    "watermark": TIME,
-    "source_lag": {"a-0": 1},
-    "state_operators": [OPERATOR],
-}
-TEXTS = ("zip_code", "device_id", "structure_id", "borough", "zone", "pickup_borough", "dropoff_borough", "wiki", "user", "query", "what")
-TIMES = (
-    "reached_at",
-    "since",
-    "last_seen",
-    "last_sighting",
-    "incident",
-    "first_seen",
-    "first_activity",
-    "last_activity",
-    "started",
-    "time",
-)
-VALUES = {
-    **dict.fromkeys(TEXTS, "nest-camera-stats"),
-    **dict.fromkeys((*TIMES, "started_at", "error_at"), TIME),
-    "window": WINDOW,
-    "reason": "silent",
-    "alert": "back",
-    "requested_by": "Bot",
-    "verdict": "right",
-    "level": "error",
-    "event": "progress",
-    "duration_ms": {"addBatch": 1},
-    "source_lag": {"a-0": 1},
-    "source_offsets": {"a-0": 1},
-    "rows": {"equal": 1},
-    "process": {"host": "here", "pid": 7},
-    "progress": PROGRESS,
-    "plan": [{"name": "Scan", "detail": "d", "inputs": [0]}],
-    **dict.fromkeys(("error", "error_detail", "detail"), "text"),
-}
 HUGE, MISSING = object(), object()
 WRONG = (
     *(MISSING, None, "x", "7", "", 3, -1, 1.5, 10**15, 2**63, HUGE, True, [], [1], {}, {"a": 1}, {"a-0": None}, "<b>*_`$:red[x]`", "\0", "\x1b[2J"),
@@ -58,9 +17,28 @@ WRONG = (
 
 def example(name):
     """A row of the topic of that name, as the pipeline writes it."""
-    numbers = dict.fromkeys(DECLARED[name].names(), 1)
-    state = {"state": "running" if name == "query-states" else "online"}
-    return {field: (VALUES | state).get(field, number) for field, number in numbers.items()}
+    row = valid(DECLARED[name].core_schema())
+    return row | {"event": "progress"} if DECLARED[name] is BatchEvent else row
+
+
+def valid(schema):  # noqa: PLR0911 - a line for each kind
+    """A value that the schema of pydantic's core takes, as JSON has it."""
+    match schema:
+        case {"fields": {"start": _, "end": _}}:
+            return WINDOW
+        case {"fields": fields}:
+            return {name: valid(field) for name, field in fields.items()}
+        case {"schema": {"type": "any"}}:
+            return TIME
+        case {"schema": inner}:
+            return valid(inner)
+        case {"expected": [value, *_]}:
+            return value
+        case {"items_schema": items}:
+            return [valid(items)]
+        case {"values_schema": values}:
+            return {"a-0": valid(values)}
+    return {"str": "nest-camera-stats", "float": 1.5, "int": 1}[schema["type"]]
 
 
 def mutated(row):
