@@ -49,27 +49,31 @@ def replay(
     reason: ReasonOption = "",
     topic: TopicOption = None,
     since: SinceOption = "beginning",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be sent")] = False,  # noqa: FBT002 - an option
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only count what would be sent, by reason")] = False,  # noqa: FBT002 - an option
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002
 ) -> None:
     """Send records to their topics again, after a mend. Those that were sent before are not sent again."""
     from contract.storage.removal import confirm
-    from streamgauge.dead_letters.replay import plan_of
+    from contract.text import printable
+    from streamgauge.dead_letters.replay import alone, plan_of
     from streamgauge.dead_letters.replay import replay as send
 
-    kafka = Settings.from_environment().kafka
-    plan = plan_of(kafka, _choice(reason, topic, since).letters(kafka))
-    for why, count in plan.others.items():
-        err.print(f"not sent, because {why}: {count:,}")
-    if not plan.counts:
-        out.print("nothing to send")
-        return
-    what = ", ".join(f"{count:,} to topic {name}" for name, count in plan.counts.items())
-    if dry_run:
-        out.print(f"would send {what}")
-        return
-    confirm(f"send {what}, again?", yes=yes)
-    out.print(f"sent {send(kafka, plan):,}")
+    settings = Settings.from_environment()
+    with alone(settings.home):
+        plan = plan_of(settings.kafka, _choice(reason, topic, since).letters(settings.kafka))
+        for why, count in plan.others.items():
+            err.print(f"not sent, because {why}: {count:,}")
+        if not plan.counts:
+            out.print("nothing to send")
+            return
+        what = ", ".join(f"{count:,} to topic {name}" for name, count in plan.counts_by_topic.items())
+        if dry_run:
+            out.print(f"would send {what}")
+            for (name, why), count in plan.counts.items():
+                out.print(f"  {count:,} of {name}: {printable(why)}")
+            return
+        confirm(f"send {what}, again?", yes=yes)
+        out.print(f"sent {send(settings.kafka, plan):,}")
 
 
 def _choice(reason: str, topic: str | None, since: str) -> "Choice":

@@ -7,12 +7,15 @@ loses its oldest records first: as long as it has the record, it has the copy, t
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import orjson
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
+from filelock import FileLock, Timeout
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster, close_producer
@@ -39,18 +42,24 @@ Partition = tuple[str, int]
 
 @dataclass
 class Plan:
-    """The offsets of the records to send, by topic and partition. others: how many records are not sent, by reason."""
+    """The records to send: the reason of their letter, by partition and offset. others: how many records are not sent, by why."""
 
-    offsets: dict[Partition, set[int]] = field(default_factory=dict)
+    records: dict[Partition, dict[int, str]] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        """How many records are sent, by topic and reason of their letter; most first."""
+        found = Counter((topic, reason) for (topic, _), records in self.records.items() for reason in records.values())
+        return dict(found.most_common())
+
+    @property
+    def counts_by_topic(self) -> Mapping[str, int]:
         """How many records are sent to each topic."""
         found: Counter[str] = Counter()
-        for (topic, _), offsets in self.offsets.items():
-            found[topic] += len(offsets)
-        return +found
+        for (topic, _), number in self.counts.items():
+            found[topic] += number
+        return found
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,19 @@ class _Wanted:
 
     digest: bytes | None
     is_row: bool
+    reason: str
+
+
+@contextmanager
+def alone(home: Path) -> Iterator[None]:
+    """Prevents a second replay, which might not see the copies of this one yet. Raises StreamgaugeError when one runs. home: of STREAMGAUGE_HOME."""
+    home.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(home / "replay.lock", timeout=0):
+            yield
+    except Timeout as error:
+        msg = f"another replay is running ({home}), and two could send a record twice; wait until it has ended"
+        raise StreamgaugeError(msg) from error
 
 
 def plan_of(kafka: KafkaCluster, letters: Iterable[Letter]) -> Plan:
@@ -73,14 +95,16 @@ def plan_of(kafka: KafkaCluster, letters: Iterable[Letter]) -> Plan:
             continue
         records = wanted.setdefault((letter.topic, letter.partition), {})
         before = records.get(letter.offset)
-        records[letter.offset] = _Wanted(_digest(letter.value), bool(letter.reader) or (before is not None and before.is_row))
+        records[letter.offset] = _Wanted(
+            _digest(letter.value), bool(letter.reader) or (before is not None and before.is_row), letter.reason
+        )
     plan.others.update({NO_RECORD: len(never)} if never else {})
     there = partitions_by_topic(kafka)
     for which, records in sorted(wanted.items()):
         topic, partition = which
         decided = _decided(kafka, which, records) if partition in there.get(topic, ()) else dict.fromkeys(records, GONE)
         if records.keys() - decided.keys():
-            plan.offsets[which] = records.keys() - decided.keys()
+            plan.records[which] = {offset: one.reason for offset, one in records.items() if offset not in decided}
         plan.others.update(decided.values())
     return plan
 
@@ -114,9 +138,9 @@ def replay(kafka: KafkaCluster, plan: Plan) -> int:
     """Sends the records of the plan, and returns how many. Raises StreamgaugeError when Kafka does not accept them all; a retry sends the rest."""
     sending = _Sending(kafka)
     try:
-        for which, offsets in plan.offsets.items():
-            for message in _records(kafka, which, min(offsets), max(offsets)):
-                if (message.offset() or 0) in offsets:
+        for which, records in plan.records.items():
+            for message in _records(kafka, which, min(records), max(records)):
+                if (message.offset() or 0) in records:
                     sending.send(which, message)
         sending.wait()
     finally:

@@ -26,6 +26,7 @@ OURS = {
     "chaos": "failed rounds of `make chaos`",
     "workshop": "data of the checks of the labs",
     "demo.lock": "the lock of the demo",
+    "replay.lock": "the lock of a replay of dead letters",
     "demo.pid": "the process of the demo",
     "spark-master": "the recovery data of a Spark master",
     ".DS_Store": "what macOS writes when the folder is looked at",

@@ -4,6 +4,7 @@ import base64
 import json
 
 import pytest
+from filelock import FileLock
 from mock_kafka import MockKafka
 from plain import read_topic
 from running import one_line_error, streamgauge, succeed
@@ -78,13 +79,36 @@ def test_letters_are_chosen_by_reason_topic_and_place(kafka):
     write_letter(kafka, b"0", 0, reason="empty")
     write_letter(kafka, b"1", 1, reason="the event is in the future")
     write_letter(kafka, b"2", 0, topic="nyc-taxi", reason="the event is in the future")
-    assert replay(kafka, "--dry-run").stdout == "would send 2 to topic nest-logs, 1 to topic nyc-taxi\n"
     assert copies(kafka) == {}
     replay(kafka, "--reason", "future", "--topic", SOURCE)
     assert [value for _, _, value, *_ in copies(kafka).values()] == [b"1"]
     replay(kafka, "--since", "2")
     assert [value for _, _, value, *_ in copies(kafka, "nyc-taxi").values()] == [b"2"]
     assert len(copies(kafka)) == 1
+
+
+def test_a_dry_run_counts_by_topic_and_reason(kafka):
+    for offset, reason in enumerate(("empty", "the event is in the future", "the event is in the future", "\x9b")):
+        kafka.write(SOURCE, b"%d" % offset)
+        write_letter(kafka, b"%d" % offset, offset, reason=reason)
+    kafka.write("nyc-taxi", b"0")
+    write_letter(kafka, b"0", 0, topic="nyc-taxi", reason="empty")
+    assert replay(kafka, "--dry-run").stdout.splitlines() == [
+        "would send 4 to topic nest-logs, 1 to topic nyc-taxi",
+        "  2 of nest-logs: the event is in the future",
+        "  1 of nest-logs: empty",
+        "  1 of nest-logs: \N{REPLACEMENT CHARACTER}",
+        "  1 of nyc-taxi: empty",
+    ]
+    assert copies(kafka) == {}
+
+
+def test_two_replays_do_not_run_at_once(kafka):
+    kafka.write(SOURCE, b"broken")
+    write_letter(kafka, b"broken", 0)
+    with FileLock(kafka.settings.home / "replay.lock"):
+        assert "another replay is running" in one_line_error(streamgauge("dead-letters", "replay", "--yes", settings=kafka.settings))
+    assert copies(kafka) == {}
 
 
 def test_what_cannot_be_sent_is_counted_by_why(kafka):
