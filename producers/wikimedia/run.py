@@ -24,7 +24,7 @@ from producers.wikimedia.avro import corrupt, encoder
 from producers.wikimedia.changes import EVENT_ID, Arrival, Changes
 from producers.wikimedia.live import LiveStream, Patience
 from producers.wikimedia.position import Position, RecentIds
-from producers.wikimedia.recording import replay
+from producers.wikimedia.server_sent_events import replay
 from producers.wikimedia.simulation import Simulation, simulate
 
 LOOK_BACK_RECORDS = 5000

@@ -1,6 +1,8 @@
 """Parses server-sent events, live or recorded, as https://html.spec.whatwg.org/multipage/server-sent-events.html says."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from contract.topics import MAX_RECORD_BYTES
@@ -8,6 +10,8 @@ from contract.topics import MAX_RECORD_BYTES
 MESSAGE = "message"
 """The type of an event that states none."""
 _LINE_BYTES = MAX_RECORD_BYTES + 100  # with the name of a field
+_FIELDS = (b"data", b"event", b"id", b"retry", b"")
+_READ_BYTES = 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -67,3 +71,18 @@ def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
             break
     yield start.removeprefix(_BYTE_ORDER_MARK)
     yield from filter(None, chunks)
+
+
+def replay(path: Path) -> Iterator[ServerSentEvent]:
+    """Each event in a recording, valid or not: a file of server-sent events, of one JSON object per line, or of both."""
+    with path.open("rb") as file:
+        yield from messages(_as_server_sent(lines(iter(partial(file.read, _READ_BYTES), b""))))
+
+
+def _as_server_sent(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        if line.isspace() or line.partition(b":")[0] in _FIELDS:
+            yield line.rstrip()
+        else:
+            yield from (b"", b"data:" + line, b"")
+    yield b""  # missing if the recording was stopped by hand

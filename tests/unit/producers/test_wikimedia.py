@@ -20,7 +20,7 @@ from producers.wikimedia.avro import DAMAGES, UNKNOWN_SCHEMA_ID, corrupt, schema
 from producers.wikimedia.changes import Arrival, Changes
 from producers.wikimedia.edits import edit_event
 from producers.wikimedia.position import RecentIds
-from producers.wikimedia.recording import replay
+from producers.wikimedia.server_sent_events import replay
 from producers.wikimedia.simulation import Simulation, simulate
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
