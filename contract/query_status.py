@@ -4,6 +4,7 @@ The topic is compacted, so reading it is fast: it has one row per query, however
 topic `streaming-metrics` holds.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -147,9 +148,23 @@ def read_statuses(settings: Settings, warn: Callable[[str], None], topic_ends: T
     return statuses(states, datetime.now(UTC), ends.ends)
 
 
-def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:
+def lag_by_partition(state: Row, topic_ends: Mapping[str, int]) -> dict[str, int]:
+    """The records that a query has not read, by partition ("topic-0"). Where the end is not known, as of its last batch."""
     source_lag = {} if state["progress"] is None else state["progress"]["source_lag"]
-    lag = source_lag | {name: max(topic_ends[name] - done, 0) for name, done in offsets_of(state).items() if name in topic_ends}
+    return source_lag | {name: max(topic_ends[name] - done, 0) for name, done in offsets_of(state).items() if name in topic_ends}
+
+
+def waiting_since(offsets: Mapping[str, int], polls: Sequence[tuple[datetime, Mapping[str, int]]]) -> datetime | None:
+    """When a record at or beyond `offsets` was first seen in the source. None if there is none.
+
+    offsets: by partition ("topic-0"), the next one to read. polls: when the end offsets were asked for, and what they were, oldest first.
+    """
+    first = bisect_left(polls, x=True, key=lambda poll: any(poll[1].get(name, 0) > offset for name, offset in offsets.items()))
+    return polls[first][0] if first < len(polls) else None
+
+
+def _lag(state: Row, topic_ends: Mapping[str, int]) -> dict[str, Any]:
+    lag = lag_by_partition(state, topic_ends)
     if not lag:
         return {}
     worst = max(lag, key=lambda name: (lag[name], name))

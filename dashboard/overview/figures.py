@@ -92,11 +92,3 @@ def verified(domain: Domain, verdicts: Iterable[Row]) -> Verified | None:
         rows=sum(row["rows"]["equal"] for row in own),
         at=min(row["time"] for row in own),
     )
-
-
-def waiting_since(offsets: Mapping[str, int], polls: Iterable[Poll]) -> datetime | None:
-    """When a record at or beyond `offsets` was first seen in the source. None if there is none.
-
-    offsets: by partition ("topic-0"), the next one to read.
-    """
-    return next((at for at, ends in polls if any(ends.get(name, 0) > offset for name, offset in offsets.items())), None)

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from contract.domains import DOMAINS
 from contract.domains.domain import Domain
 from contract.kafka.cluster import KafkaCluster
-from contract.query_status import FAILED, SILENT, QueryStatus, offsets_of
+from contract.query_status import FAILED, SILENT, QueryStatus, offsets_of, waiting_since
 from contract.rows import Row
 from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
@@ -30,7 +30,6 @@ from dashboard.overview.figures import (
     late_rows,
     rows_out,
     verified,
-    waiting_since,
 )
 from dashboard.overview.flow import Flow, drawing, table_of
 from dashboard.page_head import refreshing, snapshot_under

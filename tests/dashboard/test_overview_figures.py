@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from contract.domains.nest import DOMAIN
+from contract.query_status import waiting_since
 from dashboard.health.history import COLUMNS
 from dashboard.overview.figures import (
     counting,
@@ -14,7 +15,6 @@ from dashboard.overview.figures import (
     late_rows,
     rows_out,
     verified,
-    waiting_since,
 )
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
