@@ -74,9 +74,9 @@ def _differences(differences: Sequence[Difference], rows: RowCounts, expected_in
     lines = []
     for difference in differences:
         lines.append(f"{difference.kind} {difference.where}")
-        expected, found = _what_differs(difference.expected, difference.found)
-        lines.append(f"    {expected_in:15}  {row_text(expected)}")
-        lines.append(f"    {found_in:15}  {row_text(found)}")
+        expected, found = what_differs(difference)
+        lines.append(f"    {expected_in:15}  {expected}")
+        lines.append(f"    {found_in:15}  {found}")
     if rows.wrong > len(differences):
         lines.append(f"... and {rows.wrong - len(differences):,} more")
     return lines
@@ -100,16 +100,17 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
     return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says."
 
 
-def _what_differs(expected: Any, found: Any) -> tuple[Any, Any]:  # noqa: ANN401 - rows, or nothing
-    """The columns in which two rows differ, or else both rows as a whole."""
+def what_differs(difference: Difference) -> tuple[str, str]:
+    """The columns of the expected and of the found row that differ, or else both rows as a whole, each on one line."""
+    expected, found = difference.expected, difference.found
     if not (isinstance(expected, dict) and isinstance(found, dict)):
-        return expected, found
+        return row_text(expected), row_text(found)
     names = [
         name
         for name in (*expected, *(found.keys() - expected.keys()))
         if name not in found or not is_equal(found[name], expected.get(name))
     ]
-    return {name: expected.get(name) for name in names}, {name: found.get(name) for name in names}
+    return row_text({name: expected.get(name) for name in names}), row_text({name: found.get(name) for name in names})
 
 
 def row_text(row: Any) -> str:  # noqa: ANN401 - a row, or nothing

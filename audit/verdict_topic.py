@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Any
 
 import orjson
 
+from audit.show import what_differs
 from audit.verdict import Verdict
 from contract.kafka.tombstones import write_rows
 from contract.settings import Settings
@@ -19,9 +21,13 @@ def write_verdicts(settings: Settings, verdicts: Sequence[Verdict], times: Mappi
     Raises StreamgaugeError when Kafka does not take them.
     """
     now = datetime.now(UTC)
-    names = ("query", "verdict", "sink", "batch", "records", "problem")
-    rows = [
-        {"time": utc_text(times.get(one.query, now)), "rows": one.rows.by_kind, **{name: getattr(one, name) for name in names}}
-        for one in verdicts
+    rows = {one.query.encode(): orjson.dumps(_row(one, times.get(one.query, now))) for one in verdicts}
+    write_rows(settings.kafka, VERDICTS.name, rows)
+
+
+def _row(one: Verdict, time: datetime) -> dict[str, Any]:
+    names = ("query", "verdict", "sink", "batch", "records", "faults", "problem")
+    wrong = [
+        dict(zip(("kind", "where", "expected", "found"), (row.kind, row.where, *what_differs(row)), strict=True)) for row in one.differences
     ]
-    write_rows(settings.kafka, VERDICTS.name, {row["query"].encode(): orjson.dumps(row) for row in rows})
+    return {"time": utc_text(time), "rows": one.rows.by_kind, **{name: getattr(one, name) for name in names}, "differences": wrong}

@@ -14,6 +14,7 @@ from dashboard import formats
 from dashboard.origin import Origin
 from dashboard.reading import states
 from dashboard.reading.reader import Snapshot, follow, followed, is_reading
+from dashboard.verdicts import show_verdict
 
 REFRESH_SECONDS = 2
 _ONE_AT_A_TIME = Lock()
@@ -83,6 +84,7 @@ def snapshots_under(title: str, topics: Iterable[Topic], waiting: str, *, is_rec
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            show_verdict(first.kafka, first.topic)
             _show_freshness(first, now, is_recorded=is_recorded)
     has_rows = any(snapshot.rows for snapshot in snapshots)
     states.show_state(first, now, waiting, has_page=not has_rows, is_recorded=is_recorded)
@@ -95,10 +97,17 @@ def snapshots_under(title: str, topics: Iterable[Topic], waiting: str, *, is_rec
     return snapshots if has_rows else ()
 
 
-def panel(column: DeltaGenerator, title: str, caption: str = "", *, origin: Origin) -> DeltaGenerator:
-    """A box in `column` under a title, to draw in. Boxes side by side are equally high. origin: of its numbers, told beside the title."""
+def panel(column: DeltaGenerator, title: str, caption: str = "", *, origin: Origin, of: Snapshot | None = None) -> DeltaGenerator:
+    """A box in `column` under a title, to draw in. Boxes side by side are equally high.
+
+    origin: of its numbers, told beside the title. of: a table that only this box shows. The box shows the verdict on it, as the page's head does that
+    of the first one.
+    """
     box = column.container(border=True, height="stretch", gap="xsmall")
-    box.header(title, anchor=False, help=origin.sentence)
+    with box.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.header(title, anchor=False, width="content", help=origin.sentence)
+        if of is not None:
+            show_verdict(of.kafka, of.topic)
     if caption:
         box.caption(caption)
     return box

@@ -42,9 +42,9 @@ def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:
     if not cameras:
         return
     left, right = st.columns(2)
-    with panel(left, "Cameras offline", origin=OFFLINE):
+    with panel(left, "Cameras offline", origin=OFFLINE, of=followed[0]):
         _show_offline(pd.DataFrame(cameras))
-    with panel(right, "Camera alerts", "The last alert of each incident, newest first.", origin=ALERTED):
+    with panel(right, "Camera alerts", "The last alert of each incident, newest first.", origin=ALERTED, of=followed[1]):
         _show_alerts(pd.DataFrame(alerts, columns=["device_id", "zip_code", "alert", "since"]))
 
 

@@ -171,7 +171,7 @@ def _show(snapshot: Snapshot) -> None:
     flows = follow(snapshot.kafka, FLOWS).snapshot
     show_unreadable(flows)
     if flows.rows:
-        with panel(st.container(), "From borough to borough", origin=FROM_TO):
+        with panel(st.container(), "From borough to borough", origin=FROM_TO, of=flows):
             _show_flows(flows_of(flows, *filters))
     show_sessions(snapshot.kafka, *filters, hour, ZONE)
 

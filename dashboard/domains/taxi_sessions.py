@@ -55,7 +55,7 @@ def show_sessions(kafka: KafkaCluster, period: Period, boroughs: tuple[str, ...]
         return
     left, right = st.columns([3, 2])
     caption = f"Trips that each follow another of the zone within five minutes, the newest sessions first, {zone}."
-    with panel(left, "Sessions", caption, origin=IN_SESSIONS):
+    with panel(left, "Sessions", caption, origin=IN_SESSIONS, of=snapshot):
         _show_table(sessions.head(ROWS_LISTED))
     with panel(
         right,

@@ -234,7 +234,7 @@ def _show_bots_and_humans(column: DeltaGenerator, snapshot: Snapshot, period: Pe
 
 def _show_busiest(column: DeltaGenerator, snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> None:
     with page_head.panel(
-        column, "Busiest wikis", "Edits in the period. Pale: as long before that. A click chooses the wiki.", origin=BY_WIKI
+        column, "Busiest wikis", "Edits in the period. Pale: as long before that. A click chooses the wiki.", origin=BY_WIKI, of=snapshot
     ):
         show_clickable(busiest_chart(snapshot, period, names), key="busiest", alt="Bars: edits by wiki", on_click=only("wiki", "name"))
 

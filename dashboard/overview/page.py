@@ -14,7 +14,8 @@ from contract.kafka.cluster import KafkaCluster
 from contract.query_status import FAILED, SILENT, QueryStatus, offsets_of, waiting_since
 from contract.rows import Row
 from contract.text import duration
-from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
+from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
+from contract.verdicts import VERDICTS_IN_FULL
 from dashboard import formats
 from dashboard.charts import PICKED, Spec
 from dashboard.glance import Glance, LookAt
@@ -37,7 +38,7 @@ from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
 from dashboard.reading.states import show_unreadable
 
-TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS
+TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS_IN_FULL
 FLOWING = Origin(QUERY_STATES, "", "QueryStates", "pipeline/monitoring/query_states.py")
 _WAITING = (
     "As soon as a query has been started, its domain appears here by itself. `streamgauge demo` starts everything, "

@@ -1,0 +1,76 @@
+"""The verdict beside each table, in a real browser: written as the audit writes it, read by the follower of the served dashboard."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+from running import PATIENCE_MS
+
+from audit.comparison import Difference
+from audit.verdict import RowCounts, Verdict
+from audit.verdict_topic import write_verdicts
+from contract.kafka.tombstones import write_rows
+from contract.topics import VERDICTS
+
+KEY = '{"window":{"end":"2026-11-21T13:00:00Z","start":"2026-11-21T12:00:00Z"},"zip_code":"94107"}'
+STATS = ("nest-camera-stats", "topic nest-camera-stats")
+STATUS = ("nest-camera-status", "topic nest-camera-status and topic nest-camera-alerts")
+
+
+@pytest.fixture
+def found(settings):
+    """Writes a verdict, as of some seconds ago; the topic is left as empty as it was."""
+    queries = set()
+
+    def write(query, sink, *, seconds=0, **fields):
+        queries.add(query)
+        time = datetime.now(UTC) - timedelta(seconds=seconds)
+        write_verdicts(settings, [Verdict(query, sink, **fields)], {query: time})
+
+    yield write
+    write_rows(settings.kafka, VERDICTS.name, {query.encode(): None for query in queries})
+
+
+def verdicts(page, text):
+    return page.get_by_test_id("stMain").get_by_text(re.compile(text))
+
+
+def test_a_wrong_table_opens_to_its_wrong_rows_and_stays_open_while_the_page_is_drawn_again(page, camera_stats, found):
+    found(*STATS, rows=RowCounts(equal=8), seconds=180)
+    camera_stats.count("94107", 12)
+    expect(verdicts(page, r"right, 3 min")).to_have_count(1, timeout=PATIENCE_MS)
+
+    wrong = Difference("different", KEY, {"zip_code": "94107", "count": 11}, {"zip_code": "94107", "count": 12})
+    foreign = Difference("extra", "<b>**a key**</b>", None, {"count": 1})
+    found(*STATS, rows=RowCounts(equal=8, different=1, extra=11), differences=[wrong, foreign], faults=["a record without a key"])
+    page.get_by_role("button", name="wrong: 12 rows").click(timeout=PATIENCE_MS)
+    rows = page.get_by_test_id("stTable").get_by_role("row")
+    expect(rows.nth(1).get_by_role("cell")).to_have_text([KEY, '{"count":11}', '{"count":12}'])
+    expect(rows.nth(2).get_by_role("cell")).to_have_text(["<b>**a key**</b>", "no such row", '{"count":1}'])
+    expect(page.get_by_text("a record without a key")).to_be_visible()
+    expect(page.get_by_text("The first 2 of 12 wrong rows.")).to_be_visible()
+
+    found(*STATS, rows=RowCounts(equal=8, different=1), differences=[wrong])
+    expect(rows, "the page was drawn again").to_have_count(2, timeout=PATIENCE_MS)
+    found(*STATS, problem="retention has deleted records that the query needs")
+    page.get_by_role("button", name="not checkable").click(timeout=PATIENCE_MS)
+    expect(page.get_by_text("retention has deleted records that the query needs")).to_be_visible()
+
+
+def test_each_page_has_the_verdicts_on_its_tables(page, camera_stats, camera_topics, taxi_stats, found):
+    status = '{"device_id":"a","zip_code":"94107","state":"offline","reason":"silent","since":"2026-11-21T12:00:00Z",'
+    camera_topics[0].write('{"device_id":"a"}', status + '"last_seen":"2026-11-21T12:00:00Z","first_seen":"2026-11-21T12:00:00Z"}')
+    camera_stats.count("94107", 12)
+    found(*STATS, seconds=180)
+    found(*STATUS, seconds=300)
+    expect(verdicts(page, r"right, 3 min"), "in the head of the page").to_have_count(1, timeout=PATIENCE_MS)
+    expect(verdicts(page, r"right, 5 min"), "on cameras and their alerts").to_have_count(2, timeout=PATIENCE_MS)
+
+    found("taxi-borough-stats", "topic taxi-borough-stats", seconds=420)
+    page.get_by_role("link", name="NYC green taxi").click(timeout=PATIENCE_MS)
+    expect(verdicts(page, r"right, 7 min")).to_have_count(1, timeout=PATIENCE_MS)
+
+    found("wikimedia-edit-stats", "topic wikimedia.processed", seconds=540)
+    page.get_by_role("link", name="Wikimedia edits").click(timeout=PATIENCE_MS)
+    expect(verdicts(page, r"right, 9 min")).to_have_count(1, timeout=PATIENCE_MS)
