@@ -1,5 +1,6 @@
 """Small real HTTP servers on loopback, which misbehave as a test has them do."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,3 +38,20 @@ def answering(handler: type[BaseHTTPRequestHandler]):
 def files(folder: Path):
     """The address of a server of the files in `folder`, while it answers."""
     return serving(ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder))))
+
+
+@contextmanager
+def webhook(*answers, when=None):
+    """The webhook of alerts: a server that answers with `answers` in turn, then always with the last, but not before `when`; gives its address and what it was sent."""
+    taken, left = [], list(answers)
+
+    class Handler(Quiet, BaseHTTPRequestHandler):
+        def do_POST(self):
+            taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            if when is not None:
+                when.wait()
+            self.send_response(left.pop(0) if len(left) > 1 else left[0])
+            self.end_headers()
+
+    with answering(Handler) as address:
+        yield f"{address}/services/T0P-SECRET", taken

@@ -18,6 +18,7 @@ from contract.rows import checked, decode_json
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import ALERTS, Alert
+from contract.web.webhook import Webhook
 
 _BY = "audit"
 """The pipeline's alerts and the audit's have the same keys."""
@@ -30,8 +31,8 @@ def summary(verdict: Verdict) -> str:
     return "; ".join([*([counts] if counts else []), *verdict.faults, *([] if verdict.problem is None else [verdict.problem])])
 
 
-def alert(settings: Settings, verdict: Verdict) -> None:
-    """Writes an alert on a query that is wrong, or right again. Raises StreamgaugeError when Kafka does not take it."""
+def alert(settings: Settings, verdict: Verdict, webhook: Webhook) -> None:
+    """Writes an alert on a query that is wrong, or right again, and sends it to the webhook. Raises StreamgaugeError when Kafka does not take it."""
     is_wrong = verdict.verdict == "wrong"
     row = {
         "time": utc_text(datetime.now(UTC)),
@@ -42,6 +43,7 @@ def alert(settings: Settings, verdict: Verdict) -> None:
         "by": _BY,
     }
     write_rows(settings.kafka, ALERTS.name, {verdict.query.encode(): orjson.dumps(row)})
+    webhook.send(row)  # last: what is in the topic is not told again
 
 
 def alerted(settings: Settings, reader: RecordReader) -> set[str]:

@@ -35,6 +35,7 @@ from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import TopicMissing
 from contract.process.waiting import Say
 from contract.settings import Settings
+from contract.web.webhook import Webhook
 
 CORES = 0.08
 """The part of a core that all looks may take."""
@@ -73,7 +74,7 @@ class Audit:
     def __init__(self, settings: Settings, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._say, self._clock = settings, say, clock
         self._store, self._reader = Store(settings), RecordReader(settings)
-        self._records = RecentRecords(self._reader)
+        self._records, self._webhook = RecentRecords(self._reader), Webhook(settings.alert_webhook_url, say)
         self._places: list[CheckpointPlace] = []
         self._results: dict[tuple[str, str], Result] = {}
         self._round_due = 0.0
@@ -82,7 +83,8 @@ class Audit:
         self._alerted: set[str] | None = None  # not read yet
 
     def close(self) -> None:
-        """Closes the file, in which is what was found, and the consumer."""
+        """Closes the file, in which is what was found, and the consumer, and sends the last alerts."""
+        self._webhook.close()
         self._reader.close()
         self._store.close()
 
@@ -181,7 +183,7 @@ class Audit:
                 self._say(f"{query}: {verdict.verdict}{f': {what}' if (what := summary(verdict)) else ''}")
                 self._words[query] = verdict.verdict
             if verdict.verdict != "not checked" and (verdict.verdict == "wrong") != (query in self._alerted):
-                alert(self._settings, verdict)
+                alert(self._settings, verdict, self._webhook)
                 self._alerted ^= {query}
 
     def _by_query(self) -> Iterator[tuple[str, list[Verdict]]]:

@@ -25,10 +25,8 @@ STOP_SECONDS = FINISH_SECONDS + 15
 """How long a command may take to end before it is killed. Includes stopping Spark, which has a limit of 10 s of its own."""
 COMMAND = (sys.executable, "-P", "-m", "streamgauge.cli")
 """-P: not from a package of the same name in the folder that one stands in."""
-NO_WEBHOOK = {"ALERT_WEBHOOK_URL": ""}
-"""A secret that only the pipeline and the upkeep need."""
-NOT_THEIRS = NO_WEBHOOK | {"STREAMGAUGE_DATABASE_URL": ""}
-"""That, and one that the audit needs, too."""
+NOT_THEIRS = {"ALERT_WEBHOOK_URL": "", "STREAMGAUGE_DATABASE_URL": ""}
+"""Secrets that only the pipeline and the audit need."""
 FEW_ARENAS = {"MALLOC_ARENA_MAX": "2"}
 """Of the C library's allocator. With one for each thread, the audit takes 100 MB more."""
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
@@ -104,7 +102,7 @@ def children(
                 "audit",
                 ["audit"],
                 "verifies every table",
-                environment=own | NO_WEBHOOK | FEW_ARENAS,
+                environment=own | FEW_ARENAS,
                 writes=[VERDICTS.name],
                 starts="after the first row",
             )

@@ -58,7 +58,7 @@ def test_a_wrong_table_opens_to_its_wrong_rows_and_stays_open_while_the_page_is_
     expect(page.get_by_text("retention has deleted records that the query needs")).to_be_visible()
 
 
-def test_each_page_has_the_verdicts_on_its_tables(page, camera_stats, camera_topics, taxi_stats, found):
+def test_each_page_has_the_verdicts_on_its_tables(page, camera_stats, camera_topics, found):
     status = '{"device_id":"a","zip_code":"94107","state":"offline","reason":"silent","since":"2026-11-21T12:00:00Z",'
     camera_topics[0].write('{"device_id":"a"}', status + '"last_seen":"2026-11-21T12:00:00Z","first_seen":"2026-11-21T12:00:00Z"}')
     camera_stats.count("94107", 12)

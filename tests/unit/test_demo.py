@@ -14,8 +14,6 @@ from streamgauge.demo.demo import Demo
 from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import children
 
-WEBHOOK, DATABASE = "ALERT_WEBHOOK_URL", "STREAMGAUGE_DATABASE_URL"
-
 
 def test_a_second_demo_of_a_home_is_refused(tmp_path):
     settings = settings_on_free_ports(tmp_path)
@@ -27,8 +25,8 @@ def test_only_those_that_use_them_are_given_the_addresses_with_passwords(tmp_pat
     secrets = {"alert_webhook_url": "http://127.0.0.1:9/a-secret", "database_url": "postgresql://me:a-secret@127.0.0.1:9/results"}
     settings = replace(settings_on_free_ports(tmp_path), **secrets)
     started = children(settings, LiveFigures(settings), dashboard=True, audit=True)
-    assert {child.name for child in started if child.environment[WEBHOOK]} == {"pipeline"}
-    assert {child.name for child in started if child.environment[DATABASE]} == {"pipeline", "audit"}
+    for secret in ("ALERT_WEBHOOK_URL", "STREAMGAUGE_DATABASE_URL"):
+        assert {child.name for child in started if child.environment[secret]} == {"pipeline", "audit"}
 
 
 def test_the_audit_and_the_dashboard_can_be_left_out(tmp_path):

@@ -15,6 +15,7 @@ from contract.kafka.recent_records import last_records, of_message
 from contract.query_status import decode_event
 from contract.rows import decoder
 from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, VERDICTS
+from contract.web.webhook import Webhook
 from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.failures import Failure
 from pipeline.monitoring.progress import ProgressToKafka
@@ -41,14 +42,14 @@ def test_a_verdict(kafka):
 
 
 def test_alerts_of_the_audit_and_of_the_pipeline(kafka):
-    alert(kafka.settings, WRONG)
+    alert(kafka.settings, WRONG, Webhook("", print))
     with closing(Alerts(kafka.settings, print)) as alerts:
         alerts.send("resolved", "nest-archive", "it keeps up again")
     assert sorted(row["level"] for row in rows_of(kafka, ALERTS)) == ["error", "resolved"]
 
 
 def test_an_alert_of_another_program_is_none_of_the_audits(kafka):
-    alert(kafka.settings, WRONG)
+    alert(kafka.settings, WRONG, Webhook("", print))
     for foreign in ({"by": "audit"}, {"by": "audit", "query": ["x"], "level": "error"}, {"by": []}, 5):
         kafka.write(ALERTS.name, orjson.dumps(foreign), key=b"nest-archive")
     with closing(RecordReader(kafka.settings)) as reader:

@@ -11,6 +11,8 @@ import orjson
 import pytest
 from auditing import TEN_MS, Kafka, seen
 from pyarrow import parquet
+from running import eventually
+from web_server import webhook
 
 from audit.catalog import audited, placed, places_in
 from audit.checkpoints import stretches
@@ -231,6 +233,10 @@ class Watched:
             self.clock.seconds += 1
             self.audit.step()
 
+    @property
+    def rows_now(self):
+        return [row for row in self.pipeline.written[STATS].values() if row]
+
     def rows(self, topic):
         return read_to_end(self.broker.settings.kafka, topic.name).rows()
 
@@ -282,6 +288,27 @@ def test_a_wrong_row_is_taken_back_also_by_an_audit_whose_file_is_made_anew(watc
     levels = [level for query, level in watched.alerts if query == STATS]
     assert levels == ["error", "resolved"]
     assert watched.audit._alerted == set()
+
+
+def test_the_webhook_is_told_once_of_a_wrong_row_and_once_that_it_is_right_again_also_after_a_kill(broker):
+    with webhook(503, 200) as (url, taken):
+        broker.settings = replace(broker.settings, alert_webhook_url=url)
+        watched = Watched(broker)
+        key, row = next((key, row) for key, row in watched.pipeline.written[STATS].items() if row)
+        watched.pipeline.put(STATS, key, {**row, "count": row["count"] + 1})
+        watched.wait()
+        eventually(lambda: len(taken) == 2, "the alert, after one answer that the server is out of order")
+        watched.audit._store.close()  # and nothing else, as after a kill
+        watched.start()
+        watched.wait()
+        watched.pipeline.put(STATS, key, row)
+        watched.wait()
+        watched.audit.close()
+    found = [(one["level"], one["text"]) for one in taken[1:]]
+    assert found == [
+        ("error", f"error: {STATS}: 1 of {len(watched.rows_now)} rows of topic {STATS} are wrong"),
+        ("resolved", f"resolved: {STATS}: topic {STATS} is right again"),
+    ]
 
 
 def test_only_a_setting_that_decides_a_row_makes_the_audit_recount(tmp_path):

@@ -1,43 +1,24 @@
 """Alerts by POST, to a real HTTP server that takes them, refuses them, or is not there. Kafka is away: that must disturb nothing."""
 
-import json
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from threading import Event
 
 import pytest
 from running import eventually
-from web_server import Quiet, answering
+from web_server import webhook
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import close_producer
 from contract.process.ports import free_ports
 from contract.settings import Settings
+from contract.web import webhook as contract_webhook
 from pipeline.monitoring import alerts as module
 from pipeline.monitoring.alerts import Alerts
-
-
-@contextmanager
-def webhook(*answers, when=None):
-    """A server that answers with `answers` in turn, then always with the last, but not before `when`; gives its address and what it was sent."""
-    taken, left = [], list(answers)
-
-    class Handler(Quiet, BaseHTTPRequestHandler):
-        def do_POST(self):
-            taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            if when is not None:
-                when.wait()
-            self.send_response(left.pop(0) if len(left) > 1 else left[0])
-            self.end_headers()
-
-    with answering(Handler) as address:
-        yield f"{address}/services/T0P-SECRET", taken
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """The webhook is tried again without a pause, and an absent Kafka is not waited for at the end."""
-    monkeypatch.setattr(module, "PAUSES_SECONDS", (0, 0, 0))
+    monkeypatch.setattr(contract_webhook, "PAUSES_SECONDS", (0, 0, 0))
     monkeypatch.setattr(module, "close_producer", lambda producer, _: close_producer(producer, 0))
 
 
