@@ -140,13 +140,17 @@ class Recount:
     def _add(self, facts: Sequence[tuple[pa.Table, Sequence[Facts]]]) -> None:
         for documents, chosen in facts:
             self.database.register("documents", documents)
-            for name, sql in {name: sql for one in chosen for name, sql in one.steps.items()}.items():
+            steps = {name: sql for one in chosen for name, sql in one.steps.items()}
+            for name, sql in steps.items():
                 self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
             for one in chosen:
                 sql = one.sql.format(**one.parameters)
                 is_there = self.database.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = ?", [one.name.strip('"')])
                 is_new = is_there.fetchall() == [(0,)]  # CREATE TABLE IF NOT EXISTS would plan the query also for nothing
                 self.database.execute(f"{f'CREATE TABLE {one.name} AS' if is_new else f'INSERT INTO {one.name}'} {sql}")
+            for name in steps:  # their memory is needed no longer
+                self.database.execute(f"DROP TABLE {name}")
+            self.database.unregister("documents")
 
 
 def _timestamp(time_ms: int) -> str:

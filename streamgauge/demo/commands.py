@@ -13,13 +13,13 @@ from contract.terminal import err, out
 
 def demo(
     with_dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="with the dashboard, or without")] = True,  # noqa: FBT002 - an option
-    with_audit: Annotated[bool, typer.Option("--audit", help="with the continuous audit")] = False,  # noqa: FBT002 - an option
+    without_audit: Annotated[bool, typer.Option("--no-audit", help="without the continuous audit")] = False,  # noqa: FBT002 - an option
     only: Annotated[list[str] | None, typer.Option(metavar="DOMAIN", help="with events of this domain alone; can be repeated")] = None,
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="go on in the background once everything runs")] = False,  # noqa: FBT002
     opens_page: Annotated[bool, typer.Option("--open", help="open the dashboard in a browser")] = False,  # noqa: FBT002 - an option
 ) -> None:
-    """Run everything in the foreground. This starts Kafka, the producers, the pipeline and the dashboard. Ctrl-C or `streamgauge down` stops it; the next start continues."""
+    """Run everything in the foreground. This starts Kafka, the producers, the pipeline, the audit and the dashboard. Ctrl-C or `streamgauge down` stops it; the next start continues."""
     from contract.domains import DOMAINS, NAMES
     from streamgauge.demo import background
     from streamgauge.demo.demo import Demo
@@ -36,7 +36,7 @@ def demo(
         raise typer.Exit(background.start([*COMMAND, *arguments], settings, err.print))
     settings = on_free_ports(settings, err.print, dashboard=with_dashboard)
     domains = [domain for domain in DOMAINS if not only or domain.name in only]
-    Demo(settings, err, dashboard=with_dashboard, audit=with_audit, domains=domains, opens_page=opens_page).run(seconds)
+    Demo(settings, err, dashboard=with_dashboard, audit=not without_audit, domains=domains, opens_page=opens_page).run(seconds)
 
 
 def down() -> None:

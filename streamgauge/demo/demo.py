@@ -45,7 +45,7 @@ class Demo:
         console: Console,
         *,
         dashboard: bool,
-        audit: bool = False,
+        audit: bool = True,
         domains: Sequence[Domain] = DOMAINS,
         opens_page: bool = False,
     ) -> None:

@@ -17,7 +17,7 @@ from streamgauge.platform import server
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.platform import NAME_WIDTH
 
-PARTS = ("Kafka", "schema registry", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia", "dashboard")
+PARTS = ("Kafka", "schema registry", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia", "audit", "dashboard")
 RESULTS = ("nest-camera-stats", "taxi-borough-stats", "wikimedia.processed", "wikimedia-wiki-stats")
 
 

@@ -24,21 +24,22 @@ def test_a_second_demo_of_a_home_is_refused(tmp_path):
 def test_only_those_that_use_them_are_given_the_addresses_with_passwords(tmp_path):
     secrets = {"alert_webhook_url": "http://127.0.0.1:9/a-secret", "database_url": "postgresql://me:a-secret@127.0.0.1:9/results"}
     settings = replace(settings_on_free_ports(tmp_path), **secrets)
-    started = children(settings, LiveFigures(settings), dashboard=True, audit=True)
+    started = children(settings, LiveFigures(settings), dashboard=True)
     for secret in ("ALERT_WEBHOOK_URL", "STREAMGAUGE_DATABASE_URL"):
         assert {child.name for child in started if child.environment[secret]} == {"pipeline", "audit"}
 
 
 def test_the_audit_and_the_dashboard_can_be_left_out(tmp_path):
     settings = settings_on_free_ports(tmp_path)
-    started = children(settings, LiveFigures(settings), dashboard=False)
-    assert {child.name for child in started} == {"pipeline", "produce-nest", "produce-taxi", "produce-wikimedia"}
+    names = {"pipeline", "produce-nest", "produce-taxi", "produce-wikimedia"}
+    assert {child.name for child in children(settings, LiveFigures(settings), dashboard=True)} == names | {"audit", "dashboard"}
+    assert {child.name for child in children(settings, LiveFigures(settings), dashboard=False, audit=False)} == names
 
 
 def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_path):
     settings = settings_on_free_ports(tmp_path)
     (taxi,) = [domain for domain in DOMAINS if domain.name == "taxi"]
-    chosen = children(settings, LiveFigures(settings), dashboard=False, domains=[taxi])
+    chosen = children(settings, LiveFigures(settings), dashboard=False, audit=False, domains=[taxi])
     assert [(child.name, child.starts) for child in chosen] == [("pipeline", "with Kafka"), ("produce-taxi", "after Kafka")]
 
 

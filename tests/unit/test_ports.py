@@ -42,7 +42,7 @@ def test_the_demo_takes_the_next_free_port_and_says_what_other_commands_need(usu
     assert len(said) == 1
     variable = f"STREAMGAUGE_{name.upper()}"
     assert absent(said[0], f"port {getattr(usual, name)}", f"pid {psutil.Process().pid}", f"{variable}={port}") == []
-    assert all(child.environment[variable] == str(port) for child in children(found, None, dashboard=True, audit=True)), (
+    assert all(child.environment[variable] == str(port) for child in children(found, None, dashboard=True)), (
         "a child would use another port"
     )
 
