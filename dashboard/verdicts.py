@@ -36,7 +36,7 @@ def show_verdict(kafka: KafkaCluster, topic: str) -> None:
         with st.popover(f":red[**{label}**]", icon=":material/dangerous:", key=f"verdict {topic}", width="content"):
             _show_wrong(row, wrong, age)
     else:
-        with st.popover(":orange[not checkable]", icon=":material/unknown_med:", key=f"verdict {topic}", width="content"):
+        with st.popover(":orange[not checkable]", icon=":material/help:", key=f"verdict {topic}", width="content"):
             st.markdown(f"**Not checkable**, {age}: {formats.plain(row['problem'] or 'no reason is given')}")
 
 
