@@ -63,7 +63,7 @@ def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], nam
         page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
         page.wait_for_function("() => !document.querySelector('[data-stale=true]')")
         if name == "overview":
-            for part in ("stMetricChart] svg", "stVegaLiteChart] canvas", "stGraphVizChart] svg"):
+            for part in ("stMetricChart] svg", "stVegaLiteChart] svg", "stGraphVizChart] svg"):
                 page.wait_for_function(f"() => document.querySelectorAll('[data-testid={part}').length >= {len(DOMAINS)}")
         page.screenshot(path=folder / f"{name}.png")
     page.close()
