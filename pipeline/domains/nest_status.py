@@ -67,7 +67,6 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
                 key=("device_id",),
                 alerts=NEST_CAMERA_ALERTS,
                 alert_key=("device_id", "incident"),
-                alert_columns=("device_id", "zip_code", "alert", "incident", "state", "reason", "since"),
             ),
             mode="update",
             trigger_seconds=5,

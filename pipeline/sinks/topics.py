@@ -27,8 +27,6 @@ from pipeline.spark.kafka_options import kafka_options
 
 _BROKEN = "_broken"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss'Z'", "ignoreNullFields": "false"}
-ALERT = ("time", "level", "query", "what", "detail")
-"""The fields of an alert, see contract.topics.ALERTS."""
 
 
 @dataclass(frozen=True)
@@ -158,12 +156,11 @@ class CompactedAvroTopic(CompactedTopic):
 class CompactedTopicWithAlerts(CompactedTopic):
     """A compacted topic. A row with an `alert` also becomes a record in the compacted topic `alerts`, in the same batch.
 
-    alert_key, alert_columns: the columns of an alert's key and value.
+    alert_key: the columns of an alert's key. Its value has the fields that `alerts` declares.
     """
 
     alerts: Topic
     alert_key: tuple[str, ...]
-    alert_columns: tuple[str, ...]
 
     @property
     def topics(self) -> tuple[Topic, ...]:
@@ -176,7 +173,7 @@ class CompactedTopicWithAlerts(CompactedTopic):
     def records(self, rows: DataFrame) -> DataFrame:
         """Topic, key and value, each row's record before its alert."""
         row = _record(self.topic, canonical_json(*self.key), self._value(rows))
-        alert = _record(self.alerts, canonical_json(*self.alert_key), row_json(*self.alert_columns))
+        alert = _record(self.alerts, canonical_json(*self.alert_key), row_json(*self.alerts.row.names()))
         both = F.array_compact(F.array(row, F.when(F.col("alert").isNotNull(), alert)))
         return rows.select(F.explode(both).alias("record")).select("record.topic", "record.key", "record.value")
 
@@ -185,7 +182,7 @@ class CompactedTopicWithAlerts(CompactedTopic):
 class AlertsTopic(TopicSink):
     """Writes rows to topic `alerts`, among the alerts on queries.
 
-    key: the columns of the key, `window` among them. The value has the form of every alert: the columns ALERT.
+    key: the columns of the key, `window` among them. The value has the form of every alert: the columns that the topic declares.
     """
 
     is_kept: ClassVar[bool] = True
@@ -195,8 +192,8 @@ class AlertsTopic(TopicSink):
     """No version of the query runs beside another, which would tell each alert twice."""
 
     def records(self, rows: DataFrame) -> DataFrame:
-        """Key: canonical JSON of the columns `key`. Value: JSON of the columns ALERT."""
-        return rows.select(canonical_json(*self.key).alias("key"), row_json(*ALERT).alias("value"))
+        """Key: canonical JSON of the columns `key`. Value: JSON of the columns that the topic declares."""
+        return rows.select(canonical_json(*self.key).alias("key"), row_json(*self.topic.row.names()).alias("value"))
 
 
 def row_json(*columns: str) -> Column:
