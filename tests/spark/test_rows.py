@@ -5,16 +5,17 @@ import runpy
 
 import pytest
 from documents import ROOT
-from foreign_rows import example
+from foreign_rows import WINDOW, example
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.rows import json_decoder
 from contract.settings import Settings
+from contract.topics import ALERTS
 from pipeline.catalog import all_queries, is_new_version
-from pipeline.sinks.topics import CompactedTopic
+from pipeline.sinks.topics import AlertsTopic, CompactedTopic
 
 KEYS = {name: key for name, (key, _) in runpy.run_path(str(ROOT / "docs" / "topics.py"))["texts_below"]()}
-WRITERS = [query for query in all_queries(Settings()) if isinstance(query.sink, CompactedTopic) and not is_new_version(query)]
+WRITERS = [query for query in all_queries(Settings()) if isinstance(query.sink, CompactedTopic | AlertsTopic) and not is_new_version(query)]
 
 
 def names_in(key):
@@ -23,10 +24,15 @@ def names_in(key):
 
 
 @pytest.mark.parametrize("query", WRITERS, ids=lambda query: query.name)
-def test_what_spark_writes_has_the_fields_that_the_topic_declares(spark, query):
-    topic, columns = query.sink.topic, query.columns(spark)
-    assert set(columns.names) == set(topic.row.names())
-    row = spark.createDataFrame([(json.dumps(example(topic.name)),)], "text string").select(F.from_json("text", columns).alias("row"))
-    record, *_ = query.sink.records(row.select("row.*")).collect()
-    assert json_decoder(topic.row)(bytes(record.value, "utf-8")) == example(topic.name)
-    assert names_in(json.loads(record.key)) == KEYS[topic.name]
+def test_what_spark_writes_has_the_fields_and_the_key_that_the_topic_declares(spark, query):
+    topics, columns = {topic.name: topic for topic in query.sink.topics}, query.columns(spark)
+    row = dict.fromkeys(columns.names, "text") | {"window": WINDOW} | example(query.sink.topic.name)
+    rows = spark.createDataFrame([(json.dumps(row),)], "text string").select(F.from_json("text", columns).alias("row")).select("row.*")
+    written = query.sink.records(rows).collect()
+    assert len(written) == len(topics)
+    for record in written:
+        topic = topics[record.topic if "topic" in record else query.sink.topic.name]
+        fields = set(topic.row.names())
+        assert set(json.loads(record.value)) == fields <= set(columns.names)
+        assert json_decoder(topic.row)(record.value.encode()) == {name: row[name] for name in fields}
+        assert topic is ALERTS or names_in(json.loads(record.key)) == KEYS[topic.name]
