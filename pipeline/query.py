@@ -115,15 +115,17 @@ def start_stream(
     Raises StreamgaugeError when Spark does not support the query in its mode.
     """
     folder = query.checkpoint_name.folder(settings)
-    if once and isinstance(query.source, KafkaTopic):
+    checkpoint = Checkpoint(folder)
+    # From a checkpoint of real-time mode, one batch takes all: docs/explained/why-it-holds.md.
+    if once and isinstance(query.source, KafkaTopic) and (query.real_time is None or checkpoint.query_id is None):
         query = replace(query, source=replace(query.source, reader=None))
     if (topic := sources_of_partitions(query)) and query.watermark:
-        streams = topic.streams(spark, settings, shares(partitions, Checkpoint(folder).partitions))
+        streams = topic.streams(spark, settings, shares(partitions, checkpoint.partitions))
         rows = united([query.decoded(records, schemas) for records in streams], query.watermark, settings)
     else:
         rows = query.decoded(query.source.stream(spark, settings), schemas)
         if query.watermark:
-            rows = with_watermark(rows, query.watermark, settings, partitions, Checkpoint(folder).sources)
+            rows = with_watermark(rows, query.watermark, settings, partitions, checkpoint.sources)
     writer = query.sink.writer(query.transformed(rows), settings)
     writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(folder))
     if once:

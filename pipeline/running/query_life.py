@@ -97,6 +97,7 @@ class QueryLife:
         self._run: Run | None = None
         self._unknown_ids: list[int] = []
         self._stops_after = math.inf
+        self._has_caught_up = False
 
     @property
     def name(self) -> str:
@@ -109,16 +110,18 @@ class QueryLife:
 
     @property
     def is_starting(self) -> bool:
-        """Whether the query is running but has neither completed a batch nor found that there is nothing to do.
+        """Whether the query is running but catches up, or has neither completed a batch nor found that there is nothing to do.
 
-        Not in real-time mode, in which results come long before the first batch is complete.
+        In real-time mode, results come long before the first batch is complete.
         """
-        return self._run is not None and self.state is State.RUNNING and not self._run.has_begun and not self.query.real_time
+        if self._run is None or self.state is not State.RUNNING:
+            return False
+        return self._run.catches_up or not (self._run.has_begun or self.query.real_time)
 
     def start(self) -> None:
         """Starts a run. Raises only when Spark's JVM has ended; any other error affects this query alone."""
         try:
-            run = self._context.starter.start(self.query, self._unknown_ids)
+            run = self._context.starter.start(self.query, self._unknown_ids, has_caught_up=self._has_caught_up)
         except Unavailable as error:
             self._wait(error)
         except TopicMissing as missing:
@@ -136,7 +139,8 @@ class QueryLife:
         else:
             self.state, self.due, self._run, self._unknown_ids = State.RUNNING, math.inf, run, []
             self._context.unavailable_since.clear()  # a query that still waits for another server says so again
-            self._context.say(f"{self.name} runs")
+            self._has_caught_up = False  # the next start follows a run that may have ended anywhere
+            self._context.say(f"{self.name} {'catches up' if run.catches_up else 'runs'}")
             run.call_at_end(lambda: self._context.call(lambda: self.end(run)))
 
     def on_progress(self, progress: dict[str, Any] | None) -> None:
@@ -164,7 +168,10 @@ class QueryLife:
         if run is not self._run or self.state is not State.RUNNING:  # the run was stopped
             return
         text = run.failure
-        if text is None or self._stops_after < math.inf:
+        if text is None and run.catches_up:
+            self._has_caught_up = True
+            self._be_due()
+        elif text is None or self._stops_after < math.inf:
             self.state = State.ENDED
         elif ids := unknown_ids(text):
             self._context.say(f"{self.name} met an unknown schema (id {min(ids)}): it asks the registry and restarts from its checkpoint")

@@ -54,7 +54,10 @@ class BatchFailed(StreamgaugeError):  # noqa: N818
 
 
 class Run:
-    """A run that Spark has started. has_begun: whether it has completed a batch or found that there is nothing to do."""
+    """A run that Spark has started.
+
+    has_begun: whether it has completed a batch or found that there is nothing to do. catches_up: it ends when it has processed what was there.
+    """
 
     def __init__(
         self,
@@ -62,9 +65,11 @@ class Run:
         journal: BatchJournal | None,
         schemas: WriterSchemas | None,
         assigned: Collection[Partition] | None = None,
+        *,
+        catches_up: bool = False,
     ) -> None:
         """schemas: that it decodes with. assigned: the partitions that it reads; None if Spark looks for new ones."""
-        self.running, self.schemas, self.has_begun = running, schemas, False
+        self.running, self.schemas, self.has_begun, self.catches_up = running, schemas, False, catches_up
         self._assigned = assigned
         self._journal = journal
 
@@ -131,8 +136,11 @@ class Starter:
     def _schemas(self) -> SchemaBook:
         return SchemaBook.of_registry(self._settings)
 
-    def start(self, query: Query, unknown_ids: Sequence[int] = ()) -> Run:
+    def start(self, query: Query, unknown_ids: Sequence[int] = (), *, has_caught_up: bool = False) -> Run:
         """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first, the most important first.
+
+        In real-time mode, a query that has run before first catches up, unless `has_caught_up`: a run processes in one batch all that an
+        earlier one may have written rows of (docs/explained/why-it-holds.md).
 
         Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, TopicMissing when a source or result topic is
         missing, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
@@ -154,14 +162,15 @@ class Starter:
         committed = checkpoint.batch(checkpoint.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
         in_real_time = query.real_time is not None and not self._once
-        self._progress.resumes_at(query.name, ends, partitions if in_real_time else ())
+        catches_up = in_real_time and not has_caught_up and checkpoint.query_id is not None
+        self._progress.resumes_at(query.name, ends, partitions if in_real_time and not catches_up else ())
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
-        running = start_stream(query, self._spark, self._settings, partitions, schemas, once=self._once)
+        running = start_stream(query, self._spark, self._settings, partitions, schemas, once=self._once or catches_up)
         if recount:
             self._say(recount)
         assigned = partitions if sources_of_partitions(query) else None
-        return Run(running, journal, schemas, assigned)
+        return Run(running, journal, schemas, assigned, catches_up=catches_up)
 
     def check_source(self, query: Query) -> list[Partition]:
         """The partitions of the source. Raises StreamgaugeError when it is not the one that the query has read, as a topic that was recreated."""

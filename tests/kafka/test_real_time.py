@@ -117,9 +117,12 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
     killed = verified(real_time)
     assert (killed["verdict"], killed["records"] < DOCUMENTS) == ("right", True)
 
+    killed_in = checkpoint.last_committed + 1
     with running(real_time) as pipeline:
         eventually(lambda: records_in(checkpoint) == DOCUMENTS, "a checkpoint of all documents")
-        stopped(pipeline)
+        said = stopped(pipeline)
+    assert sum(checkpoint.batch(killed_in).ends.values()) == DOCUMENTS, "the first batch after the kill is not all that had come"
+    assert f"{QUERY} catches up" in said
 
     outcome = verified(real_time)
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", DOCUMENTS, 0)

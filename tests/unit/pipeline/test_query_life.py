@@ -20,8 +20,9 @@ TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Topic t not present 
 class FakeRun:
     """A run that ends when the test says so."""
 
-    def __init__(self):
+    def __init__(self, *, catches_up):
         self.failure, self.has_begun, self.last_batch, self.is_in_batch, self.is_stopped = None, False, -1, False, False
+        self.catches_up = catches_up
         self.assigned = {("nyc-taxi", 0), ("nyc-taxi", 1)}
 
     def call_at_end(self, ended):
@@ -39,9 +40,13 @@ class FakeRun:
 
 
 class World:
-    """Queries, each start of which gives the next of `outcomes`: an error, or a run; after the last one, runs. Time stands still."""
+    """Queries, each start of which gives the next of `outcomes`: an error, or a run; after the last one, runs. Time stands still.
 
-    def __init__(self, tmp_path, *outcomes, once=False):
+    is_resumed: they have run before, in real-time mode.
+    """
+
+    def __init__(self, tmp_path, *outcomes, once=False, is_resumed=False):
+        self.is_resumed = is_resumed
         self.outcomes, self.once, self.now = list(outcomes), once, 100.0
         self.said, self.alerts, self.shown, self.runs, self.asked = [], [], [], [], []
         self.servers, self.is_alive, self.has_news = None, True, False
@@ -59,12 +64,12 @@ class World:
     def life(self, number=0):
         return QueryLife(queries(self.context.settings)[number], self.context)
 
-    def start(self, _, unknown_ids):
+    def start(self, _, unknown_ids, *, has_caught_up):
         self.asked.append(unknown_ids)
         outcome = self.outcomes.pop(0) if self.outcomes else None
         if outcome is not None:
             raise outcome
-        self.runs.append(FakeRun())
+        self.runs.append(FakeRun(catches_up=self.is_resumed and not has_caught_up))
         return self.runs[-1]
 
     def ask_servers(self, _):
@@ -93,6 +98,29 @@ def test_a_query_is_due_at_once_runs_and_ends(tmp_path):
     world.end_run()
     assert (life.state, life.due, life.is_over) == (State.ENDED, math.inf, True)
     assert world.alerts == []
+
+
+def test_in_real_time_mode_each_start_of_a_query_that_has_run_before_first_catches_up(tmp_path):
+    world = World(tmp_path, is_resumed=True)
+    life = world.life()
+    for failure in ("boom", None):
+        life.start()
+        assert (world.runs[-1].catches_up, life.is_starting) == (True, True)
+        world.end_run()
+        assert (life.state, life.due) == (State.DUE, world.now)
+        life.start()
+        assert (world.runs[-1].catches_up, life.state) == (False, State.RUNNING)
+        world.end_run(failure)
+    assert (life.state, world.said[:2]) == (State.ENDED, [f"{life.name} catches up", f"{life.name} runs"])
+
+
+def test_a_run_that_fails_while_it_catches_up_is_followed_by_another(tmp_path):
+    world = World(tmp_path, is_resumed=True)
+    life = world.life()
+    life.start()
+    world.end_run("boom")
+    life.start()
+    assert world.runs[-1].catches_up
 
 
 def test_a_run_that_fails_is_restarted_ever_later_and_given_up_after_the_limit(tmp_path):
