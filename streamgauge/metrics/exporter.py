@@ -90,20 +90,24 @@ class Exporter:
                 stop.wait(RETRY_SECONDS)
 
     def _follow(self, stop: StopRequest) -> None:
-        states = TableReader(self._kafka, QUERY_STATES.name, decode_state)
-        verdicts = TableReader(self._kafka, VERDICTS.name, decoder(Verdict))
-        events = _NewRecords(self._kafka, STREAMING_METRICS.name, self._counters.count_event, self._events_at)
-        letters = _NewRecords(self._kafka, DEAD_LETTERS.name, self._counters.count_letter, self._letters_at)
-        readers, ends = (events, letters, states, verdicts), TopicEnds(self._kafka)
-        checked_at = time.monotonic()
         with ExitStack() as opened:
+
+            def read(reader: TableReader) -> TableReader:
+                opened.enter_context(reader.opened()).read_to_end()
+                return reader
+
+            # One after the other: what is made and not opened, because Kafka is away, would keep its threads.
+            events = read(_NewRecords(self._kafka, STREAMING_METRICS.name, self._counters.count_event, self._events_at))
+            letters = read(_NewRecords(self._kafka, DEAD_LETTERS.name, self._counters.count_letter, self._letters_at))
+            states = read(TableReader(self._kafka, QUERY_STATES.name, decode_state))
+            verdicts = read(TableReader(self._kafka, VERDICTS.name, decoder(Verdict)))
+            readers, ends = (events, letters, states, verdicts), TopicEnds(self._kafka)
             opened.callback(ends.close)
-            for reader in readers:
-                opened.enter_context(reader.opened())
-                reader.read_to_end()
+            checked_at = time.monotonic()
             while not stop.is_set():
                 for reader in readers:
-                    while reader.poll(0):
+                    until = time.monotonic() + LOOK_SECONDS  # of a flood, the rest is read after the next look
+                    while reader.poll(0) and time.monotonic() < until:
                         pass
                 rows = states.table.rows()
                 ends.ask(source_partitions(rows))

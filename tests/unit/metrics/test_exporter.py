@@ -4,6 +4,7 @@ import threading
 from contextlib import contextmanager
 
 import orjson
+import psutil
 import pytest
 from mock_kafka import MockKafka
 from prometheus_client import generate_latest
@@ -78,6 +79,21 @@ def test_without_kafka_it_says_so_and_has_no_gauges(tmp_path):
     assert len(said) == 1
     assert settings.kafka_bootstrap_servers in said[0]
     assert [line for line in figures(exporter) if not line.startswith("#")] == ["streamgauge_exporter_connected 0.0"]
+
+
+@pytest.mark.usefixtures("soon_away")
+def test_however_often_it_tries_again_it_holds_no_more_clients(tmp_path, monkeypatch):
+    threads = []
+
+    class Retries(StopRequest):
+        def wait(self, _):
+            threads.append(psutil.Process().num_threads())
+            return len(threads) == 4 and self.set()
+
+    monkeypatch.setattr("contract.kafka.result_table.ANSWER_SECONDS", 0.1)
+    settings = Settings(home=tmp_path, kafka_bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
+    Exporter(settings.kafka, lambda _: None).follow(Retries())
+    assert max(threads) == threads[0]
 
 
 def test_a_taken_port_is_one_line(kafka):
