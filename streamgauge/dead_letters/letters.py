@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from confluent_kafka import Message
 
 from contract.kafka.cluster import KafkaCluster
@@ -40,7 +41,7 @@ class Letter:
     def of(cls, message: Message) -> "Letter | None":
         """The letter in a record; None if it holds none."""
         try:
-            key: dict[str, Any] = json.loads(message.key() or b"")
+            key: dict[str, Any] = orjson.loads(message.key() or b"")
             topic, partition, offset = str(key["topic"]), int(key["partition"]), int(key["offset"])
         except (ValueError, KeyError, TypeError):
             return None

@@ -29,6 +29,8 @@ REPLAY_OF = "replay_of"
 """The header of a copy. The value is the place of the record, as in the key of its letter: {"offset","partition","topic"}."""
 DELIVERY_SECONDS = 60
 _SENDS_AT_ONCE = 1000
+_BYTES_AT_ONCE = 64 * 1024 * 1024
+"""Beyond a gigabyte, the producer takes none."""
 NO_RECORD, GONE, BEFORE, SUPERSEDED = (
     "never a record of a topic",
     "no longer in the topic",
@@ -152,7 +154,7 @@ class _Sending:
     """A producer that waits for its records."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
-        self.count = 0
+        self.count = self._waiting_bytes = 0
         self._kafka = kafka
         self._failures: list[str] = []
         self._producer = kafka.producer({"acks": "all", "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES})
@@ -175,7 +177,8 @@ class _Sending:
         except KafkaException as error:
             self._failures.append(error.args[0].str())
         self.count += 1
-        if self.count % _SENDS_AT_ONCE == 0 or self._failures:
+        self._waiting_bytes += len(message.value() or b"") + len(message.key() or b"")
+        if self.count % _SENDS_AT_ONCE == 0 or self._waiting_bytes > _BYTES_AT_ONCE or self._failures:
             self.wait()
 
     def wait(self) -> None:
@@ -185,6 +188,7 @@ class _Sending:
         if self._failures:
             msg = f"Kafka at {self._kafka} did not accept a record ({self._failures[0]}); replay again, which sends the rest"
             raise StreamgaugeError(msg)
+        self._waiting_bytes = 0
 
     def close(self) -> None:
         close_producer(self._producer, 0)

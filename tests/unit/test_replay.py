@@ -9,6 +9,10 @@ from mock_kafka import MockKafka
 from plain import read_topic
 from running import one_line_error, streamgauge, succeed
 
+from contract.kafka.cluster import KafkaCluster
+from streamgauge.dead_letters import replay as sending
+from streamgauge.dead_letters.letters import Choice
+
 SOURCE, LETTERS = "nest-logs", "dead-letters"
 
 
@@ -122,6 +126,27 @@ def test_what_cannot_be_sent_is_counted_by_why(kafka):
     done = replay(kafka)
     assert done.stdout == "nothing to send\n"
     assert done.stderr.splitlines() == ["not sent, because never a record of a topic: 1", "not sent, because no longer in the topic: 4"]
+
+
+def test_a_letter_whose_key_names_no_place_is_left_out(kafka):
+    kafka.write(SOURCE, b"broken")
+    for place in ("Infinity", "[" * 10_000, "{}", '"x"'):
+        kafka.write(LETTERS, b"broken", key=f'{{"offset":{place},"partition":0,"topic":"{SOURCE}"}}')
+    write_letter(kafka, b"broken", 0)
+    assert replay(kafka).stdout == "sent 1\n"
+
+
+def test_more_than_the_producer_takes_at_once_is_sent_in_parts(kafka, monkeypatch):
+    made = KafkaCluster.producer
+    monkeypatch.setattr(KafkaCluster, "producer", lambda self, config: made(self, {**config, "queue.buffering.max.kbytes": 1}))
+    monkeypatch.setattr(sending, "_BYTES_AT_ONCE", 500)
+    values = [b"%d" % number * 400 for number in range(9)]
+    kafka.write(SOURCE, *values)
+    for offset, value in enumerate(values):
+        write_letter(kafka, value, offset)
+    cluster = kafka.settings.kafka
+    assert sending.replay(cluster, sending.plan_of(cluster, Choice().letters(cluster))) == 9
+    assert len(copies(kafka)) == 9
 
 
 def test_of_an_ingested_topic_a_record_does_not_replace_a_newer_one_of_its_key(kafka):
