@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
+from uuid import uuid4
 
 from contract.errors import StreamgaugeError, Unavailable
 
@@ -120,6 +121,10 @@ def write_whole(path: StoragePath, content: str | bytes) -> None:
             path.write_bytes(content)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(content)
-    partial.replace(path)
+    # Hidden: pandas and Arrow read all other files of a folder. With a name of its own: two programs may write the file at once.
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -21,7 +21,8 @@ from contract.kafka.result_table import left_out, read_to_end
 from contract.registry.values import value_decoder
 from contract.rows import Fields, Row, decoder
 from contract.settings import Settings
-from contract.storage.paths import StoragePath, bytes_of, folders_in, write_whole
+from contract.storage.paths import StoragePath, asking, bytes_of, folders_in, write_whole
+from contract.storage.removal import remove
 from contract.topics import Topic
 
 FOLDER, FILE = "results", "rows.parquet"
@@ -53,7 +54,8 @@ def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None]
         if table.unreadable:
             warn(left_out(name, table.unreadable))
         wanted = {folder / day / FILE if day else folder / FILE: rows for day, rows in _by_day(topic, table.rows()).items()}
-        old = [path for day in folders_in(folder) if (path := folder / day / FILE) not in wanted and path.exists()]
+        with asking(folder):
+            old = [path for day in folders_in(folder) if (path := folder / day / FILE) not in wanted and path.exists()]
         new = {path: content for path, rows in wanted.items() if (content := as_parquet(topic.row, rows)) != bytes_of(path)}
         yield Exported(name, folder, sum(map(len, wanted.values())), (*new, *old))
         if check:
@@ -61,12 +63,12 @@ def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None]
         for path, content in new.items():
             write_whole(path, content)
         for path in old:
-            path.unlink()
+            remove(path)
 
 
 def _by_day(topic: Topic, rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows by the folder of their day; by "" if the table has no windows. Keys decide, so that a row stays in its folder."""
-    days: dict[str, list[Row]] = defaultdict(list)
+    """The rows by the folder of their day; all by "", also if there are none, if the table has no windows. Keys decide, so that a row stays in its folder."""
+    days: dict[str, list[Row]] = defaultdict(list, {} if topic.has_windows else {"": []})
     for row in rows:
         start = row.get("started") or row["window"]["start"] if topic.has_windows else None
         days[f"date={start:%Y-%m-%d}" if start else ""].append(row)

@@ -1,5 +1,7 @@
 """Folders on a disk and in an object store, a real server that speaks S3's protocol: both are to answer alike."""
 
+from pathlib import Path
+
 import pytest
 from object_store import CREDENTIALS, ObjectStore
 
@@ -24,6 +26,28 @@ def test_a_file_is_there_once_it_is_written_and_not_before(folder):
     assert names_in(folder / "below") == ["two"]
     assert names_in(folder / "one") == [], "a file holds no names"
     assert (text_of(folder / "one"), text_of(folder / "below" / "two")) == ("one", "2")
+
+
+def test_who_writes_one_file_at_once_or_reads_it_meanwhile_has_a_whole_one(tmp_path, monkeypatch):
+    file, replace = tmp_path / "rows.parquet", Path.replace
+
+    def meanwhile(self, target):
+        monkeypatch.setattr(Path, "replace", replace)
+        write_whole(file, "second")
+        assert [one.name for one in tmp_path.iterdir() if one.name[0] not in "._"] == [file.name], "Arrow would read the other, too"
+        assert self.read_text() == "first"
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", meanwhile)
+    write_whole(file, "first")
+    assert (names_in(tmp_path), file.read_text()) == ([file.name], "first")
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path / "folder", "text")
+    assert names_in(tmp_path) == ["folder"]
 
 
 def test_a_new_file_is_written_by_the_first_alone(folder):
