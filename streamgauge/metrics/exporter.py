@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
-from contract.kafka.result_table import TableReader
+from contract.kafka.result_table import ResultTable, TableReader, left_out
 from contract.kafka.topic_ends import TopicEnds
 from contract.process.stop_signals import StopRequest
 from contract.query_status import decode_state, source_partitions
@@ -65,7 +65,10 @@ class _NewRecords(TableReader):
 
 
 class Exporter:
-    """The figures, in `registry`, and what keeps them current. warn: gets a line when Kafka cannot be read, once for each cause."""
+    """The figures, in `registry`, and what keeps them current.
+
+    warn: gets a line when Kafka cannot be read, and on rows that are left out because they cannot, once for each cause.
+    """
 
     def __init__(self, kafka: KafkaCluster, warn: Callable[[str], None]) -> None:
         self.registry = CollectorRegistry()
@@ -76,6 +79,7 @@ class Exporter:
         self._events_at: dict[int, int] = {}
         self._letters_at: dict[int, int] = {}
         self._said = ""
+        self._left_out: set[str] = set()
 
     def follow(self, stop: StopRequest) -> None:
         """Follows Kafka until the stop is requested. While Kafka does not answer, it waits and tries again."""
@@ -114,9 +118,16 @@ class Exporter:
                 self._polls.append((datetime.now(UTC), ends.ends))
                 self._counters.begin(row["query"] for row in rows)
                 self._said = ""
+                self._tell_left_out({QUERY_STATES.name: states.table, VERDICTS.name: verdicts.table})
                 self._figures.seen = Seen(self._polls[-1][0], rows, verdicts.table.rows(), tuple(self._polls))
                 if time.monotonic() - checked_at > CHECK_SECONDS:
                     for reader in readers:
                         reader.check()
                     checked_at = time.monotonic()
                 stop.wait(LOOK_SECONDS)
+
+    def _tell_left_out(self, tables: Mapping[str, ResultTable]) -> None:
+        found = {left_out(topic, table.unreadable) for topic, table in tables.items() if table.unreadable}
+        for line in found - self._left_out:
+            self._warn(line)
+        self._left_out = found

@@ -78,7 +78,7 @@ def _lag(seen: Seen) -> Iterator[Sample]:
 
 def _delay(seen: Seen) -> Iterator[Sample]:
     for row in seen.states:
-        if offsets := offsets_of(row):
+        if (offsets := offsets_of(row)) and offsets.keys() <= seen.ends.keys():
             since = waiting_since(offsets, seen.polls)
             yield (row["query"],), 0 if since is None else (seen.now - since).total_seconds()
 

@@ -53,6 +53,17 @@ def test_it_counts_what_comes_after_its_start_and_goes_on_where_it_was(kafka):
         eventually(lambda: 'streamgauge_query_failures_total{query="counts"} 2.0' in figures(exporter), "the failure meanwhile to count")
 
 
+def test_a_state_that_cannot_be_read_is_left_out_with_one_line(kafka):
+    said = []
+    kafka.write(QUERY_STATES.name, b"[1]", key=b"counts")
+    exporter = Exporter(kafka.settings.kafka, said.append)
+    for _ in range(2):
+        with following(exporter):
+            pass
+    assert len(said) == 1
+    assert said[0].startswith("1 row of topic query-states cannot be read and left out")
+
+
 @pytest.mark.usefixtures("soon_away")
 def test_once_kafka_is_away_it_has_no_gauges_but_its_counters(kafka):
     said = []

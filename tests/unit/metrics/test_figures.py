@@ -104,6 +104,11 @@ class TestGauges:
             "streamgauge_query_report_timestamp_seconds",
         }
 
+    def test_without_the_end_of_each_partition_the_delay_is_not_known(self):
+        found = gauges([state()], polls=[(0, {"a-b-0": 10})])
+        assert 'streamgauge_query_end_to_end_delay_seconds{query="counts"}' not in found
+        assert found['streamgauge_query_lag_records{partition="0",query="counts",topic="a-b"}'] == 0
+
     def test_a_table_has_one_verdict(self):
         found = gauges(verdicts=[verdict(verdict="wrong")])
         assert found['streamgauge_table_verdict{query="counts",verdict="wrong"}'] == 1
