@@ -1,5 +1,6 @@
 """Formats the verdicts, for people and for programs."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
@@ -26,7 +27,7 @@ _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}
 def as_json(verdicts: Sequence[Verdict]) -> str:
     """A JSON array with one object per query."""
     found = [{**asdict(one), "verdict": one.verdict, "rows": one.rows.by_kind} for one in verdicts]
-    return orjson.dumps(found, default=plain).decode()
+    return _json_of(found)
 
 
 def show(verdicts: Sequence[Verdict], console: Console) -> None:
@@ -117,8 +118,19 @@ def row_text(row: Any) -> str:  # noqa: ANN401 - a row, or nothing
     """A row, or a part of one, on one line."""
     if row is None:
         return "no such row"
-    text = f"not readable: {row.reason}" if isinstance(row, Unreadable) else orjson.dumps(row, default=plain).decode()
+    return shortened(f"not readable: {row.reason}" if isinstance(row, Unreadable) else _json_of(row))
+
+
+def shortened(text: str) -> str:
+    """The text, or as much of it as fits on a line."""
     return text if len(text) <= MAX_ROW_CHARACTERS else f"{text[:MAX_ROW_CHARACTERS]} ..."
+
+
+def _json_of(value: object) -> str:
+    try:
+        return orjson.dumps(value, default=plain).decode()
+    except TypeError:  # another program's integer beyond 64 bits, or text with half a surrogate pair
+        return json.dumps(value, default=plain, separators=(",", ":"))
 
 
 def plain(value: object) -> object:

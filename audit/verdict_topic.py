@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from audit.show import what_differs
+from audit.show import shortened, what_differs
 from audit.verdict import Verdict
 from contract.kafka.tombstones import write_rows
 from contract.settings import Settings
@@ -21,13 +21,15 @@ def write_verdicts(settings: Settings, verdicts: Sequence[Verdict], times: Mappi
     Raises StreamgaugeError when Kafka does not take them.
     """
     now = datetime.now(UTC)
-    rows = {one.query.encode(): orjson.dumps(_row(one, times.get(one.query, now))) for one in verdicts}
+    rows = {one.query.encode(): orjson.dumps(row_of(one, times.get(one.query, now))) for one in verdicts}
     write_rows(settings.kafka, VERDICTS.name, rows)
 
 
-def _row(one: Verdict, time: datetime) -> dict[str, Any]:
+def row_of(one: Verdict, time: datetime) -> dict[str, Any]:
+    """The verdict as of `time`. Wrong rows, and their keys, are shortened texts, so that it fits into a record."""
     names = ("query", "verdict", "sink", "batch", "records", "faults", "problem")
     wrong = [
-        dict(zip(("kind", "where", "expected", "found"), (row.kind, row.where, *what_differs(row)), strict=True)) for row in one.differences
+        dict(zip(("kind", "where", "expected", "found"), (row.kind, shortened(row.where), *what_differs(row)), strict=True))
+        for row in one.differences
     ]
     return {"time": utc_text(time), "rows": one.rows.by_kind, **{name: getattr(one, name) for name in names}, "differences": wrong}

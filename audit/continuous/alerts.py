@@ -11,8 +11,8 @@ import orjson
 
 from audit.records import RecordReader
 from audit.result_topic import offsets_of
-from audit.show import as_json
 from audit.verdict import Verdict
+from audit.verdict_topic import row_of
 from contract.kafka.tombstones import write_rows
 from contract.rows import checked, decode_json
 from contract.settings import Settings
@@ -33,13 +33,13 @@ def summary(verdict: Verdict) -> str:
 
 def alert(settings: Settings, verdict: Verdict, webhook: Webhook) -> None:
     """Writes an alert on a query that is wrong, or right again, and sends it to the webhook. Raises StreamgaugeError when Kafka does not take it."""
-    is_wrong = verdict.verdict == "wrong"
+    is_wrong, now = verdict.verdict == "wrong", datetime.now(UTC)
     row = {
-        "time": utc_text(datetime.now(UTC)),
+        "time": utc_text(now),
         "level": "error" if is_wrong else "resolved",
         "query": verdict.query,
         "what": summary(verdict) if is_wrong else f"{verdict.sink} is right again",
-        "detail": as_json([verdict]) if is_wrong else "",
+        "detail": orjson.dumps(row_of(verdict, now)).decode() if is_wrong else "",
         "by": _BY,
     }
     write_rows(settings.kafka, ALERTS.name, {verdict.query.encode(): orjson.dumps(row)})

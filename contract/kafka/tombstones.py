@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
@@ -29,7 +29,10 @@ def write_rows(kafka: KafkaCluster, topic: str, values: Mapping[bytes, bytes | N
     rows = list(values.items())
     for first in range(0, len(rows), ROWS_AT_ONCE):
         for key, value in rows[first : first + ROWS_AT_ONCE]:
-            producer.produce(topic, value, key, on_delivery=note)
+            try:
+                producer.produce(topic, value, key, on_delivery=note)
+            except KafkaException as error:  # it is too large
+                failures.append(error.args[0])
         unsent = producer.flush(DELIVERY_SECONDS)
         if failures or unsent:
             reason = failures[0].str() if failures else f"no answer within {DELIVERY_SECONDS} s"

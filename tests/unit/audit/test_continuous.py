@@ -272,6 +272,23 @@ def test_a_wrong_row_is_told_once_within_thirty_seconds_and_taken_back_when_it_i
     assert [line.split(": ")[:2] for line in watched.lines] == [[STATS, word] for word in ("right", "wrong", "wrong", "right")]
 
 
+@pytest.mark.parametrize(
+    "count", [b"1" * 40, rb'"\ud800"', b'"%s"' % (b"x" * 600_000)], ids=["a long number", "half a character", "a long text"]
+)
+def test_a_row_of_another_program_is_told_whatever_it_holds(watched, count):
+    watched.wait()
+    rows = {key: row for key, row in watched.pipeline.written[STATS].items() if row}
+    for key in rows:
+        watched.broker.write(STATS, b'{"count":%s}' % count, key=key)
+    watched.wait()
+    assert watched.alerts == [(STATS, "error")]
+    assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["wrong"]
+    for key, row in rows.items():
+        watched.pipeline.put(STATS, key, row)
+    watched.wait()
+    assert watched.alerts == [(STATS, "error"), (STATS, "resolved")]
+
+
 def test_a_wrong_row_is_taken_back_also_by_an_audit_whose_file_is_made_anew(watched):
     watched.wait()
     key, row = next((key, row) for key, row in watched.pipeline.written[STATS].items() if row)
