@@ -36,8 +36,8 @@ def show_verdict(kafka: KafkaCluster, topic: str) -> None:
         with st.popover(f":red[**{label}**]", icon=":material/dangerous:", key=f"verdict {topic}", width="content"):
             _show_wrong(row, wrong, age)
     else:
-        with st.popover(":orange[not checkable]", icon=":material/help:", key=f"verdict {topic}", width="content"):
-            st.markdown(f"**Not checkable**, {age}: {formats.plain(row['problem'] or 'no reason is given')}")
+        with st.popover(":orange[not checked]", icon=":material/help:", key=f"verdict {topic}", width="content"):
+            st.markdown(f"**Not checked**, {age}: {formats.plain(row['problem'] or 'no reason is given')}")
 
 
 def _right(row: Row) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 import pandas as pd
 from confluent_kafka import Message
@@ -24,11 +25,11 @@ BEST_TO_WORST = ("right", "not checked", "wrong")
 class Verified:
     """What the last verification of a domain's queries found.
 
-    verdict: the worst one. queries: names. rows: rows that equal what the source says. at: the oldest of the verifications (UTC).
+    verdict: the worst one. verdicts: of each query. rows: rows that equal what the source says. at: the oldest of the verifications (UTC).
     """
 
     verdict: str
-    queries: Sequence[str]
+    verdicts: Mapping[str, str]
     rows: int
     at: datetime
 
@@ -52,7 +53,7 @@ def events_in(polls: Sequence[Poll], partitions: Collection[str], now: datetime)
     if len(recent) < 2:  # noqa: PLR2004 - a rate needs two
         return None
     (first, before), (last, total) = recent[0], recent[-1]
-    return (total - before) / (last - first).total_seconds()
+    return max(total - before, 0) / (last - first).total_seconds()  # of a topic that was made anew, the ends are lower
 
 
 def course_of_events(polls: Sequence[Poll], partitions: Collection[str]) -> list[float]:
@@ -60,7 +61,9 @@ def course_of_events(polls: Sequence[Poll], partitions: Collection[str]) -> list
     totals = pd.Series(dict(_totals(polls, partitions)), dtype="float64")
     if totals.empty:
         return []
-    rates: list[float] = (totals.resample(f"{SPARK_SECONDS}s").last()[:-1].interpolate().diff().dropna() / SPARK_SECONDS).tolist()
+    rates: list[float] = (
+        totals.resample(f"{SPARK_SECONDS}s").last()[:-1].interpolate().diff().dropna().clip(lower=0) / SPARK_SECONDS
+    ).tolist()
     return rates
 
 
@@ -88,7 +91,7 @@ def verified(domain: Domain, verdicts: Iterable[Row]) -> Verified | None:
         return None
     return Verified(
         verdict=max((row["verdict"] for row in own), key=BEST_TO_WORST.index),
-        queries=sorted(row["query"] for row in own),
+        verdicts={row["query"]: row["verdict"] for row in sorted(own, key=itemgetter("query"))},
         rows=sum(row["rows"]["equal"] for row in own),
         at=min(row["time"] for row in own),
     )

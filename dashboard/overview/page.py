@@ -211,6 +211,7 @@ def _show_verified(found: Verified | None, queries: int, now: datetime) -> None:
         )
         return
     label, colour, icon = _VERIFIED[found.verdict]
-    some = "" if len(found.queries) >= queries else f", {len(found.queries)} of {queries} queries"
-    lines = [f"{formats.several(found.rows, 'row equals', 'rows equal')} what the source says:", *map(formats.plain, found.queries)]
+    some = "" if len(found.verdicts) >= queries else f", {len(found.verdicts)} of {queries} queries"
+    each = [formats.plain(query) + ("" if verdict == "right" else f": **{verdict}**") for query, verdict in found.verdicts.items()]
+    lines = [f"{formats.several(found.rows, 'row equals', 'rows equal')} what the source says:", *each]
     st.badge(f"{label} {duration(now - found.at)} ago{some}", icon=f":material/{icon}:", color=colour, help="  \n".join(lines))

@@ -52,6 +52,12 @@ def test_a_partition_that_becomes_known_later_is_no_burst_of_events():
     assert max(course_of_events(seen, ["a-0", "a-1"])) <= 1
 
 
+def test_a_topic_that_is_made_anew_has_no_rate_below_zero():
+    seen = polls((100, 9_000, None), (70, 9_100, None), (50, 9_200, None), (10, 0, None), (0, 5, None))
+    assert events_in(seen, ["a-0"], NOON) == 0
+    assert min(course_of_events(seen, ["a-0"])) == 0
+
+
 def test_the_course_of_events_has_no_point_for_a_stretch_that_is_not_over():
     steady = [(ago, 10 * (300 - ago), None) for ago in range(299, 8, -10)]
     assert course_of_events(polls(*steady), ["a-0"]) == [10.0] * 8
@@ -76,9 +82,9 @@ def test_a_domain_is_as_right_as_its_worst_query_and_as_new_as_its_oldest_verifi
     seen = verified(
         DOMAIN, [verdict("nest-archive", "wrong", 1), verdict("nest-camera-stats", "right", 7), verdict("taxi-archive", "right", 9)]
     )
-    assert (seen.verdict, seen.queries, seen.rows, seen.at) == (
+    assert (seen.verdict, seen.verdicts, seen.rows, seen.at) == (
         "wrong",
-        ["nest-archive", "nest-camera-stats"],
+        {"nest-archive": "wrong", "nest-camera-stats": "right"},
         10,
         NOON - timedelta(minutes=7),
     )

@@ -55,7 +55,7 @@ def test_a_wrong_table_opens_to_its_wrong_rows_and_stays_open_while_the_page_is_
     found(*STATS, rows=RowCounts(equal=8, different=1), differences=[wrong])
     expect(rows, "the page was drawn again").to_have_count(2, timeout=PATIENCE_MS)
     found(*STATS, problem="retention has deleted records that the query needs")
-    expect(page.get_by_role("button", name="not checkable")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("button", name="not checked")).to_be_visible(timeout=PATIENCE_MS)
     expect(page.get_by_text("retention has deleted records that the query needs")).to_be_visible(timeout=PATIENCE_MS)
 
 
