@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from confluent_kafka import Message
 
+from contract.domains import TOPICS
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.result_table import timestamp_ms_of
 from contract.text import escaped, utc_text
@@ -18,6 +19,7 @@ from streamgauge.records.reader import TopicRecords
 from streamgauge.records.start import Start
 
 _HEADERS = ("timestamp", "reason")
+_SOURCES = {topic.name for topic in TOPICS if topic.is_source}
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Letter:
             texts.get("timestamp"),
             texts.get("reason", ""),
         )
+
+    @property
+    def is_of_row(self) -> bool:
+        """Whether its record is a row of a table: of an ingested topic, or, by a letter of another program, of any topic but a domain's source."""
+        return bool(self.reader) or self.topic not in _SOURCES
 
     def as_json(self) -> str:
         """A line of JSON, safe to print. value: its bytes as Base64; null for a null value."""

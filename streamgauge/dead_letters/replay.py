@@ -66,7 +66,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A record with a letter. digest: of its value. is_row: of an ingested topic, where an older record would replace the newer one of its key."""
+    """A record with a letter. digest: of its value. is_row: of an ingested topic or a table, where an older record would replace the newer one of its key."""
 
     digest: bytes | None
     is_row: bool
@@ -97,9 +97,7 @@ def plan_of(kafka: KafkaCluster, letters: Iterable[Letter]) -> Plan:
             continue
         records = wanted.setdefault((letter.topic, letter.partition), {})
         before = records.get(letter.offset)
-        records[letter.offset] = _Wanted(
-            _digest(letter.value), bool(letter.reader) or (before is not None and before.is_row), letter.reason
-        )
+        records[letter.offset] = _Wanted(_digest(letter.value), letter.is_of_row or (before is not None and before.is_row), letter.reason)
     plan.others.update({NO_RECORD: len(never)} if never else {})
     there = partitions_by_topic(kafka)
     for which, records in sorted(wanted.items()):

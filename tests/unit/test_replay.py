@@ -18,7 +18,7 @@ SOURCE, LETTERS = "nest-logs", "dead-letters"
 
 @pytest.fixture
 def kafka(tmp_path):
-    return MockKafka(tmp_path, [SOURCE, "nyc-taxi", LETTERS])
+    return MockKafka(tmp_path, [SOURCE, "nyc-taxi", "nest-camera-stats", LETTERS])
 
 
 def write_letter(kafka, value, offset, *, partition=0, topic=SOURCE, reason="not JSON", second=0, **more):
@@ -157,6 +157,13 @@ def test_of_an_ingested_topic_a_record_does_not_replace_a_newer_one_of_its_key(k
     done = replay(kafka)
     assert done.stderr == "not sent, because of a key that has a newer record: 1\n"
     assert {value for _, _, value, *_ in copies(kafka).values()} == {b"new", b"only"}
+
+
+def test_a_letter_of_another_program_does_not_bring_an_older_row_of_a_result_back(kafka):
+    kafka.write("nest-camera-stats", b"old", b"new", key=b"a")
+    write_letter(kafka, b"old", 0, topic="nest-camera-stats")
+    assert replay(kafka).stderr == "not sent, because of a key that has a newer record: 1\n"
+    assert copies(kafka, "nest-camera-stats") == {}
 
 
 def test_it_asks_first(kafka):
