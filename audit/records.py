@@ -18,7 +18,7 @@ from contract.kafka.errors import no_answer
 from contract.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
 from contract.settings import Settings
 
-AT_ONCE = 20_000
+AT_ONCE = 5_000
 SILENCE_SECONDS = 30
 SCHEMA = pa.schema(
     {
@@ -38,7 +38,7 @@ _OPTIONS = {
     "enable.partition.eof": True,
     "auto.offset.reset": "error",  # a record that is gone must not go unnoticed
     "fetch.wait.max.ms": 50,
-    "queued.max.messages.kbytes": 65_536,
+    "queued.max.messages.kbytes": 8_192,  # of each partition
     "fetch.message.max.bytes": 16 * 1024 * 1024,
 }
 

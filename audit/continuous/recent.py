@@ -7,9 +7,11 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from audit.records import AT_ONCE, SCHEMA, RecordReader
+from audit.records import SCHEMA, RecordReader
 from contract.checkpoints.contents import Offsets
 
+MANY = 20_000
+"""More records than this are not kept."""
 MOST_BYTES = 16_000_000
 """Of the records that are kept."""
 
@@ -33,7 +35,7 @@ class RecentRecords:
         reached = {which: self._ends.get(which, starts[which]) for which in wanted}
         new = {which: end for which, end in wanted.items() if reached[which] < end}
         is_older = any(starts[which] < self._firsts.get(which, starts[which]) for which in wanted)
-        are_many = sum(end - reached[which] for which, end in new.items()) > AT_ONCE
+        are_many = sum(end - reached[which] for which, end in new.items()) > MANY
         if are_many and not is_older:
             self.forget()  # nothing that follows would adjoin what is kept
         if is_older or are_many:

@@ -54,7 +54,7 @@ def test_each_result_gets_each_record_once(tmp_path, monkeypatch, most_bytes):
 
 
 def test_after_more_records_than_are_kept_those_that_follow_are_read_once_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(recent, "AT_ONCE", 10)
+    monkeypatch.setattr(recent, "MANY", 10)
     kafka, which = Kafka(tmp_path), (SOURCE, 0)
     with closing(Counting(kafka.settings)) as reader:
         records, reads = RecentRecords(reader), []
