@@ -8,13 +8,14 @@ from contract.topics import VERDICTS, Verdict
 
 
 class RowsByKind(Fields):
-    """How many rows are as the source says, and how many are wrong in each way. not_checkable: those are no errors."""
+    """How many rows are as the source says, and how many are wrong in each way. not_checkable, ahead: those are no errors."""
 
     equal: Count
     missing: Count = 0
     extra: Count = 0
     different: Count = 0
     not_checkable: Count = 0
+    ahead: Count = 0
 
 
 class WrongRow(Fields):

@@ -41,9 +41,10 @@ def show_verdict(kafka: KafkaCluster, topic: str) -> None:
 
 
 def _right(row: Row) -> str:
-    rows, left = row["rows"]["equal"], row["rows"]["not_checkable"]
+    rows, left, ahead = (row["rows"][kind] for kind in ("equal", "not_checkable", "ahead"))
+    newer = f" {formats.several(ahead, 'row counts', 'rows count')} records after the last checkpoint, too." if ahead else ""
     unknown = f" {formats.several(left, 'row is', 'rows are')} not checkable: Kafka has deleted records of theirs." if left else ""
-    return f"{formats.several(rows, 'row equals', 'rows equal')} what the source says.{unknown}"
+    return f"{formats.several(rows, 'row equals', 'rows equal')} what the source says.{newer}{unknown}"
 
 
 def _show_wrong(row: Row, wrong: int, age: str) -> None:

@@ -12,6 +12,7 @@ from audit.verdict import RowCounts, Verdict
 from audit.verdict_topic import write_verdicts
 from contract.kafka.tombstones import write_rows
 from contract.topics import VERDICTS
+from dashboard import verdicts
 
 KEY = '{"window":{"end":"2026-11-21T13:00:00Z","start":"2026-11-21T12:00:00Z"},"zip_code":"94107"}'
 STATS = ("nest-camera-stats", "topic nest-camera-stats")
@@ -35,6 +36,15 @@ def found(settings):
 def right(page, since):
     """The verdicts that are shown, and right since so long."""
     return page.get_by_test_id("stMarkdown").filter(has_text=re.compile(rf"right, {since} ago$"))
+
+
+def test_what_is_right_says_of_how_many_rows_that_is_known():
+    rows = {"equal": 8, "not_checkable": 0, "ahead": 0}
+    assert verdicts._right({"rows": rows}) == "8 rows equal what the source says."
+    assert verdicts._right({"rows": {"equal": 1, "not_checkable": 2, "ahead": 3}}) == (
+        "1 row equals what the source says. 3 rows count records after the last checkpoint, too. "
+        "2 rows are not checkable: Kafka has deleted records of theirs."
+    )
 
 
 def test_a_wrong_table_opens_to_its_wrong_rows_and_stays_open_while_the_page_is_drawn_again(page, camera_stats, found):
