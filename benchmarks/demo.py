@@ -46,8 +46,7 @@ def main() -> None:
     say_machine()
     with tempfile.TemporaryDirectory() as home:
         settings = own_settings(Path(home))
-        for bundle in jars.SPARK:
-            jars.fetch(bundle, settings)
+        jars.fetch("spark", settings)
         jars.unpacked("registry", settings)
         started = time.monotonic()
         with subprocess.Popen([*ME, "demo"], env=environment(settings), stderr=subprocess.DEVNULL) as demo:
