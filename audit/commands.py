@@ -99,7 +99,7 @@ def why(
 
 
 def audit() -> None:
-    """Verify every table without end. What is wrong becomes an alert, also in what was right before. Ctrl-C ends it."""
+    """Verify every table without end. What is wrong becomes an alert within seconds, also in what was right before. Ctrl-C ends it."""
     from audit.continuous.loop import Audit
     from contract.process.stop_signals import stop_requested
 
