@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -27,7 +28,7 @@ _STYLES = {"right": "green", "wrong": "bold red", "not checked": "yellow"}
 def as_json(verdicts: Sequence[Verdict]) -> str:
     """A JSON array with one object per query."""
     found = [{**asdict(one), "verdict": one.verdict, "rows": one.rows.by_kind} for one in verdicts]
-    return _json_of(found)
+    return json_of(found)
 
 
 def show(verdicts: Sequence[Verdict], console: Console) -> None:
@@ -118,7 +119,7 @@ def row_text(row: Any) -> str:  # noqa: ANN401 - a row, or nothing
     """A row, or a part of one, on one line."""
     if row is None:
         return "no such row"
-    return shortened(f"not readable: {row.reason}" if isinstance(row, Unreadable) else _json_of(row))
+    return shortened(f"not readable: {row.reason}" if isinstance(row, Unreadable) else json_of(row))
 
 
 def shortened(text: str) -> str:
@@ -126,13 +127,16 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_ROW_CHARACTERS else f"{text[:MAX_ROW_CHARACTERS]} ..."
 
 
-def _json_of(value: object) -> str:
+def json_of(value: object, option: int = 0) -> str:
+    """The value as JSON. option: of orjson."""
     try:
-        return orjson.dumps(value, default=plain).decode()
+        return orjson.dumps(value, default=plain, option=option).decode()
     except TypeError:  # another program's integer beyond 64 bits, or text with half a surrogate pair
         return json.dumps(value, default=plain, separators=(",", ":"))
 
 
 def plain(value: object) -> object:
     """What JSON has for a value that is no JSON."""
+    if isinstance(value, datetime):
+        return f"{value.isoformat().removesuffix('+00:00')}Z"
     return float(value) if isinstance(value, Decimal) else str(value)

@@ -12,7 +12,7 @@ from rich.text import Text
 from audit.checks import record_named
 from audit.comparison import MOST_SHOWN
 from audit.explanation import Cause, Explanation, Letter, Some
-from audit.show import plain, row_text
+from audit.show import json_of, row_text
 from contract.text import duration, printable
 
 _OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
@@ -20,7 +20,7 @@ _OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
 
 def as_json(one: Explanation) -> str:
     """A JSON object with the fields of Explanation."""
-    return orjson.dumps(asdict(one), default=plain, option=_OPTIONS).decode()
+    return json_of(asdict(one), _OPTIONS)
 
 
 def show(one: Explanation, console: Console) -> None:
