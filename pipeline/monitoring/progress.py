@@ -199,14 +199,19 @@ class ProgressToKafka(JsonListener):
             self._send(QUERY_STATES.name, query, state)
 
     def _send(self, topic: str, query: str, value: dict[str, Any]) -> None:
-        with self._lock, contextlib.suppress(BufferError, KafkaException):
+        with self._lock, contextlib.suppress(BufferError):
             if self._is_closed:
                 return
-            self._producer.produce(topic, key=query, value=orjson.dumps(value), on_delivery=self._note)
+            try:
+                self._producer.produce(topic, key=query, value=orjson.dumps(value), on_delivery=self._delivered)
+            except KafkaException as error:  # the client knows already that Kafka refuses the topic
+                self._note(error.args[0], topic)
             self._producer.poll(0)
 
-    def _note(self, error: KafkaError | None, record: Message) -> None:
-        topic = record.topic() or ""
+    def _delivered(self, error: KafkaError | None, record: Message) -> None:
+        self._note(error, record.topic() or "")
+
+    def _note(self, error: KafkaError | None, topic: str) -> None:
         if is_forbidden(error) and topic not in self._warned_of:
             self._warned_of.add(topic)
             self._say(
