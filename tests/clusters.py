@@ -67,11 +67,11 @@ class Cluster:
         executor.kill()
 
     def state(self):
-        """What the master's web page says, as JSON; nothing while it does not answer."""
+        """What the master's web page says, as JSON; nothing while it does not answer, or answers each address with its first page."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/", timeout=5) as answer:
                 return json.load(answer)
-        except OSError:
+        except (OSError, json.JSONDecodeError):
             return {"status": "away", "aliveworkers": -1}
 
     def start(self, name: str, *arguments: str) -> GuardedProcess:

@@ -88,7 +88,7 @@ def test_it_is_produced_counted_verified_reported_and_shown(tree, fresh_registry
 
         until(answers, "".__eq__, f"the dashboard was to answer at {url}")
         card = tab.get_by_test_id("stVerticalBlock").filter(has=tab.get_by_role("heading", name="Weather", exact=True)).last
-        tab.get_by_label("weather-city-stats is stopped").wait_for(timeout=PATIENCE_MS)
+        tab.get_by_role("figure", name="weather-city-stats is stopped").wait_for(timeout=PATIENCE_MS)
         card.get_by_text("Verified").filter(visible=True).first.wait_for(timeout=PATIENCE_MS)
         tab.get_by_test_id("stTopNavLink").filter(has_text="Weather").click(timeout=PATIENCE_MS)
         tab.get_by_role("heading", name="Weather").wait_for(timeout=PATIENCE_MS)
