@@ -69,7 +69,7 @@ def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fres
     ended = {"event": "terminated", "query": "taxi-borough-stats", "time": PROGRESS["time"]}
     eventually(lambda: line(ended).startswith("lag 3 "), "the lag of the first query alone")
     late, queries = line().split(" | ")[2:]
-    assert int(late.removeprefix("late ")) >= 4
+    assert int(late.removeprefix("too late ")) >= 4
     assert queries == "queries 1"
 
 
