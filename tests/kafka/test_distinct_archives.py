@@ -14,7 +14,7 @@ from verifying import run_once, verified
 
 DIFFERENCES, TRIPS_IN_FILES, SIGHTINGS_IN_FILES = re.findall(
     r"```sql\n(.*?)```", (Path(__file__).parents[2] / "docs" / "lake.md").read_text(), re.DOTALL
-)
+)[:3]
 MANHATTAN, NOWHERE = 74, 9999
 
 
