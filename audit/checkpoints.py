@@ -1,4 +1,4 @@
-"""Which batch read a record, and by which watermark it dropped late rows."""
+"""Which batch read a record, and by which watermark it dropped rows as too late."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Records of one partition from offset `start` up to, not including, `end`, of which one rule tells whether they are late.
+    """Records of one partition from offset `start` up to, not including, `end`, of which one rule tells whether they are too late.
 
-    A record is late if its event time, in ms, is not after `late_until_ms`, and in time if it is after `in_time_after_ms`. The two are equal
+    A record is too late if its event time, in ms, is not after `late_until_ms`, and in time if it is after `in_time_after_ms`. The two are equal
     unless batches are unknown. is_ahead: whether its batch is planned and not committed.
     """
 

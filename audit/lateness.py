@@ -1,14 +1,14 @@
 """The rules for lateness and duplicates, for all domains.
 
-A fact is late if its event time is not after the watermark of the batch before its own. Late facts count nowhere. Of the others, each event
+A fact is too late if its event time is not after the watermark of the batch before its own. Such facts count nowhere. Of the others, each event
 counts once. A watermark is always behind the newest event that counts: one that is not was moved by an event that should not have counted, and
-what it dropped should have counted, unless it was late on its own partition as well.
+what it dropped should have counted, unless it was too late on its own partition as well.
 """
 
 import pyarrow as pa
 
 IN_TIME, UNKNOWN, LATE, WRONGLY_LATE = range(4)
-"""The lateness of a fact: counted, perhaps late, late, and late by a watermark that was ahead of every event that counts."""
+"""The lateness of a fact: counted, perhaps too late, too late, and too late by a watermark that was ahead of every event that counts."""
 
 STRETCHES = pa.schema(
     {
@@ -21,7 +21,7 @@ STRETCHES = pa.schema(
         "is_ahead": pa.bool_(),
     }
 )
-"""Which facts are late, by their offsets: see checkpoints.Stretch."""
+"""Which facts are too late, by their offsets: see checkpoints.Stretch."""
 
 JUDGED = f"""
     CREATE OR REPLACE TEMP TABLE judged AS

@@ -103,7 +103,7 @@ class Prefix(Generic[T]):
         return replace(self, first=first)
 
     def until(self, time_ms: int) -> "Prefix[T]":
-        """Without the last batches, in which all events up to that time are late."""
+        """Without the last batches, in which all events up to that time are too late."""
         reached, watermark_ms = dict(self.first), 0
         for batch in self.known:
             if watermark_ms >= time_ms:

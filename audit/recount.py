@@ -72,7 +72,7 @@ class Recount:
                 pending.result()
 
     def judge(self, table: Table, stretches: Sequence[Stretch], newest_cut_ms: int | None, since_ms: int = 0) -> None:
-        """Tells of each fact of `table` whether it was late. Facts outside `stretches` are left out.
+        """Tells of each fact of `table` whether it was too late. Facts outside `stretches` are left out.
 
         newest_cut_ms: an upper bound of the event times of the records that the source has lost; 0: it has lost none, None: unknown.
         since_ms: the event time before which facts do not matter, and may be left out.

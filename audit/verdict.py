@@ -47,9 +47,9 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Lateness:
-    """The rows that the stream dropped as late.
+    """The rows that the stream dropped because they came too late.
 
-    rows: usable rows in the prefix. events: distinct events in them; a late row of an event that was counted loses nothing.
+    rows: usable rows in the prefix. events: distinct events in them; a dropped row of an event that was counted loses nothing.
     late_rows: rows dropped. late_events: events not counted because all their rows were dropped. unknown_rows: rows whose lateness is
     unknown.
     wrongly_late_events: events not counted because rows were dropped that were in time on their own partition.

@@ -49,7 +49,7 @@ class QueryStatus:
     rates: rows/s of the last batch; 0 when idle, None when not running. lag: records in the source beyond that batch.
     worst_partition: the partition with the largest lag, e.g. "nest-logs-0". watermark_age_ms: how far the watermark is behind the clock.
     state_rows, state_bytes: its state in memory. state_operators: the same by stateful operator (operator, rows, bytes), and the timers that
-    wait (timers; None: it has none, or Spark does not report them). late_rows: late records dropped since it started. error: its last failure, kept after a
+    wait (timers; None: it has none, or Spark does not report them). late_rows: rows dropped as too late since it started. error: its last failure, kept after a
     restart; error_detail has more lines.
     """
 

@@ -2,9 +2,9 @@
 
     def test_a_person_seen_too_late_counts_nowhere(spark, tmp_path):
         stream = Stream(spark, CAMERA_STATS, tmp_path)
-        early, late = stream.run([seen("cam-1", at("11:00"))], [seen("cam-2", at("10:49"))])
-        assert (early.late, late.late) == (0, 1)
-        assert late.rows == []
+        in_time, too_late = stream.run([seen("cam-1", at("11:00"))], [seen("cam-2", at("10:49"))])
+        assert (in_time.dropped, too_late.dropped) == (0, 1)
+        assert too_late.rows == []
 
 What runs is the query's own decode, watermark and transform, in its own output mode, as a Spark stream with a checkpoint. Left out are its
 source and its sink: the records are in files, one a batch, and the rows of each batch are collected.
@@ -90,12 +90,12 @@ class Batch:
     """What became of a batch.
 
     rows: those that the query wrote, in order of their keys where the sink has keys: as its topic holds them in JSON, or with the columns as
-    they are for any other sink; {} for a tombstone. late: how many rows were dropped as late. watermark: after the batch; None before the first event.
+    they are for any other sink; {} for a tombstone. dropped: how many rows came too late. watermark: after the batch; None before the first event.
     timers: how many wait after the batch, as the pipeline publishes it; None for a query without.
     """
 
     rows: list[Row]
-    late: int
+    dropped: int
     watermark: datetime | None
     timers: int | None
 
@@ -104,7 +104,7 @@ class Stream:
     """A query on records that a test gives it batch by batch, with a checkpoint that outlives each run.
 
     A stream rests after each batch: one without records follows. So what a batch does to the watermark has happened before the next one: its
-    windows are closed, and what is older counts as late. A stream that never rests drops late rows by the watermark of one batch earlier.
+    windows are closed, and what is older is too late. A stream that never rests drops rows by the watermark of one batch earlier.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ def _batch(numbers: Sequence[int], found: Mapping[int, list[Row]], told: Mapping
     watermark, operators = told[numbers[0] + 1]["watermark"], told[numbers[-1]]["state_operators"]
     return Batch(
         rows=[row for one in numbers for row in found[one]],
-        late=sum(told[one]["rows_dropped_by_watermark"] for one in numbers),
+        dropped=sum(told[one]["rows_dropped_by_watermark"] for one in numbers),
         watermark=datetime.fromisoformat(watermark) if watermark else None,
         timers=next((operator["timers"] for operator in operators), None),
     )

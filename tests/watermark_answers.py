@@ -87,13 +87,13 @@ def _answers(kind: Kind, group: Sequence[Case], base: datetime, done: Sequence[B
 
 
 def _check_dropped(kind: Kind, group: Sequence[Case], found: Sequence[Answer], done: Sequence[Batch]) -> None:
-    """That Spark has dropped as late, by its own count, what it did not count. It drops rows that are already grouped by window where it can."""
+    """That Spark has dropped, by its own count, what it did not count. It drops rows that are already grouped by window where it can."""
     if kind.judged == "event":
         missing = Counter()
         for case, answer in zip(group, found, strict=True):
             events = [event for batch in case for event in batch]
             missing.update(one.batch for one, counted in zip(events, answer.counted, strict=True) if not (counted or one.is_dead_letter))
-        told = [batch.late for batch in done[: len(group[0])]]
+        told = [batch.dropped for batch in done[: len(group[0])]]
         assert told == [missing[number] for number in range(len(told))], (
             f"{kind}: {told} rows were dropped in each batch, and {missing} miss"
         )

@@ -38,7 +38,7 @@ class Batch:
 
     ends: the end offset of each partition. For files, the number of entries (sources.files.SourceFile) read so far, under the single partition
     FILES.
-    watermark_ms: in ms since 1970. The batch evicts state by it; the next batch drops late rows by it.
+    watermark_ms: in ms since 1970. The batch evicts state by it; the next batch drops rows as too late by it.
     """
 
     number: int

@@ -14,7 +14,7 @@ RECENT = Recent(records=20_000, within=HISTORY)
 POINT_SECONDS = 5
 GAP = pd.Timedelta(seconds=75)
 """Slightly more than twice the longest silence of the slowest query (one batch every 30 s)."""
-COUNTS = ("sink_rows", "late_rows")
+COUNTS = ("sink_rows", "too_late")
 PARTS = {
     "reading_seconds": ("latestOffset", "getBatch"),
     "planning_seconds": ("queryPlanning",),
@@ -38,7 +38,7 @@ def decode_point(value: bytes) -> Row:
     age_ms, is_timed = event["watermark_age_ms"], event["batch_ms"] is not None
     return point | {
         "sink_rows": event["sink_rows"],
-        "late_rows": event["rows_dropped_by_watermark"],
+        "too_late": event["rows_dropped_by_watermark"],
         "rows_per_second": event["input_rows_per_second"],
         "processed_per_second": event["processed_rows_per_second"],
         "batch_seconds": event["batch_ms"] / 1000 if is_timed else None,

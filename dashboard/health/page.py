@@ -142,7 +142,7 @@ def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapsh
         ),
         ("Rows in, per second", formats.count(round(sum(status.input_rows_per_second or 0 for status in found))), "over all queries"),
         ("Largest lag", formats.count(worst.lag or 0), "records, of one query"),
-        ("Late rows", formats.count(sum(status.late_rows or 0 for status in found)), "since the queries started"),
+        ("Too late", formats.count(sum(status.late_rows or 0 for status in found)), "rows, since the start"),
         ("Dead letters", formats.count(written), "in all"),
         ("Alerts", formats.count(len(levels) - levels.count("resolved")) + more, "in 24 hours"),
     ]
@@ -164,11 +164,11 @@ def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
             "Watermark": behind(status.watermark_age_ms),
             "State rows": status.state_rows,
             "State, MB": None if status.state_bytes is None else status.state_bytes / 1e6,
-            "Late rows": status.late_rows,
+            "Too late": status.late_rows,
         }
         for status in found
     ]
-    numbers = [name for name in rows[0] if name in {"Rows/s in", "Done/s", "Batch, ms", "Lag", "State rows", "State, MB", "Late rows"}]
+    numbers = [name for name in rows[0] if name in {"Rows/s in", "Done/s", "Batch, ms", "Lag", "State rows", "State, MB", "Too late"}]
     styled = pd.DataFrame(rows).astype(dict.fromkeys(numbers, "float64")).style
     styled = styled.format(precision=0, thousands=",").format("{:,.1f}", subset=["State, MB"])
     st.dataframe(

@@ -78,10 +78,10 @@ def rows_out(history: pd.DataFrame, now: datetime) -> Mapping[str, float]:
     return {str(query): rows / RATE_SECONDS for query, rows in recent.groupby("query")["sink_rows"].sum().items()}
 
 
-def late_rows(history: pd.DataFrame, now: datetime) -> Mapping[str, int]:
+def too_late(history: pd.DataFrame, now: datetime) -> Mapping[str, int]:
     """The rows that came too late for each query, in HISTORY before `now`."""
-    sums = history[history["at"] > now - HISTORY].groupby("query")["late_rows"].sum()
-    return {str(query): int(late) for query, late in sums.items()}
+    sums = history[history["at"] > now - HISTORY].groupby("query")["too_late"].sum()
+    return {str(query): int(rows) for query, rows in sums.items()}
 
 
 def verified(domain: Domain, verdicts: Iterable[Row]) -> Verified | None:

@@ -28,8 +28,8 @@ from dashboard.overview.figures import (
     course_of_events,
     decode_letter,
     events_in,
-    late_rows,
     rows_out,
+    too_late,
     verified,
 )
 from dashboard.overview.flow import Flow, drawing, table_of
@@ -77,7 +77,7 @@ def _show(pages: Mapping[str, st.Page], glances: Mapping[str, LookAt]) -> None:
         with column.container(border=True, height="stretch", gap="small"):
             _show_domain(domain, seen, pages.get(domain.name), glances.get(domain.name))
     st.caption(
-        f"Rates are means of the last minute. Late rows and dead letters are those of the last {duration(HISTORY)}. "
+        f"Rates are means of the last minute. Rows that came too late and dead letters are those of the last {duration(HISTORY)}. "
         "The end-to-end delay is the age of the oldest event in Kafka that is not in its table yet."
     )
     st.header("Pipeline", anchor=False, help=FLOWING.sentence)
@@ -110,7 +110,7 @@ class _Seen:
         letters = follow_recent(kafka, LETTERS_TOPIC, LETTERS, decode_letter).snapshot
         self.snapshots = (events, verdicts)
         history = history_of(events)
-        self.rows_out, self.late_rows = rows_out(history, self.now), late_rows(history, self.now)
+        self.rows_out, self.too_late = rows_out(history, self.now), too_late(history, self.now)
         self.verdicts = verdicts.rows
         self.letters = Counter(row["topic"] for row in letters.rows if row["at"] > self.now - HISTORY)
 
@@ -151,12 +151,12 @@ def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None, look: Lo
     with st.container(horizontal=True, gap="xsmall"):
         _show_verified(verified(domain, seen.verdicts), len(own), seen.now)
         st.badge(f"Delay {_delay(seen.polls, offsets, seen.now)}", icon=":material/timer:", color="gray", help="End-to-end")
-    late, letters = (
-        sum(seen.late_rows.get(query, 0) for query in queries),
+    dropped, letters = (
+        sum(seen.too_late.get(query, 0) for query in queries),
         sum(seen.letters[topic.name] for topic in domain.sources),
     )
     out = formats.rate(sum(seen.rows_out.get(query, 0) for query in queries))
-    st.caption(f"{_EVENTS_IN}: {events}, rows out: {out}. Late rows: {formats.count(late)}. Dead letters: {formats.count(letters)}.")
+    st.caption(f"{_EVENTS_IN}: {events}, rows out: {out}. Too late: {formats.count(dropped)}. Dead letters: {formats.count(letters)}.")
 
 
 def _show_picture(glance: Glance, domain: Domain, its_page: st.Page | None) -> None:

@@ -2,7 +2,7 @@
 
 A journal is a file next to the checkpoint (see contract/checkpoints/names.py) with one line per batch: its offsets and its
 watermark. A line before them has the id of their query, which is new for each new checkpoint. The journal shows which batch read a record,
-and by which watermark that batch dropped late rows. The process that runs the query writes it: the whole file before each start, then one
+and by which watermark that batch dropped rows as too late. The process that runs the query writes it: the whole file before each start, then one
 line whenever Spark reports a batch. After a missed report, it adds the lines of all plans that are still in `offsets/`. Only
 `streamgauge verify` depends on the journal, so a failed write does not stop a query. `verify` reports missing batches as unknown.
 

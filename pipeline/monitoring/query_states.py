@@ -41,7 +41,7 @@ class QueryStates:
         self._rows[query] = self._row_of_run[run_id] = row
 
     def progressed(self, run_id: str, measured: dict[str, Any], now: datetime) -> dict[str, Any]:
-        """A batch has completed. Returns its measures, with the late rows of the run so far."""
+        """A batch has completed. Returns its measures, with the rows that came too late in the run so far."""
         row = self._row_of_run[run_id]
         progress = measured | {LATE_TOTAL: (row["progress"] or {}).get(LATE_TOTAL, 0) + measured[LATE]}
         row |= {"progress": {**progress, "time": utc_text(now)}, "source_offsets": progress["source_offsets"]}

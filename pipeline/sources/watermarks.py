@@ -2,7 +2,7 @@
 
 Spark keeps one watermark per stream: the latest event time of any partition, minus the delay. Partitions rarely reach the same event time
 when a bounded batch ends, because producers send in batches and a backlog therefore comes in bursts. Spark then drops rows of the slower
-partition as late although each was in time on its own partition (docs/explained/lateness.md has figures). Spark also combines the watermarks of
+partition as too late although each was in time on its own partition (docs/explained/lateness.md has figures). Spark also combines the watermarks of
 several streams, with the policy `min`. This module therefore splits the rows into one stream per partition, gives each its own watermark,
 and unions them.
 

@@ -56,7 +56,7 @@ def test_a_query_that_runs_is_shown_with_its_measures_and_nothing_is_red(kafka, 
     page = page_with(lambda page: metrics(page).get("Queries running") == "2 of 2")
     assert metrics(page) | {"Largest lag": "5"} == metrics(page)
     assert metrics(page)["Rows in, per second"] == "80"
-    assert metrics(page)["Late rows"] == "6"
+    assert metrics(page)["Too late"] == "6"
     row = queries(page)["counts"]
     assert (row["State"], row["Rows/s in"], row["Batch, ms"], row["Watermark"][:4]) == ("running", 80.0, 400.0, "10 h")
     assert not page.error

@@ -44,7 +44,7 @@ def test_a_batch_is_a_point():
         "query": "counts",
         "is_start": False,
         "sink_rows": 7.0,
-        "late_rows": 1.0,
+        "too_late": 1.0,
         "rows_per_second": 80.0,
         "processed_per_second": 100.0,
         "batch_seconds": 0.4,
@@ -76,7 +76,7 @@ def test_in_real_time_mode_a_batch_has_a_lag_but_no_duration():
 
 def test_the_rows_of_batches_within_five_seconds_are_added_up_and_a_sink_that_counts_none_has_none():
     found = points(Event(1), Event(4), Event(1, "archive", sink_rows=None))
-    assert [(point["query"], point["sink_rows"], point["late_rows"]) for point in found] == [
+    assert [(point["query"], point["sink_rows"], point["too_late"]) for point in found] == [
         ("archive", 0.0, 1.0), ("counts", 14.0, 2.0),
     ]  # fmt: skip
 

@@ -66,7 +66,7 @@ def test_a_domain_shows_what_went_in_and_out_and_what_could_not_be_used(kafka, p
     kafka.progress("nest-archive", sink_rows=None)
     kafka.letter(b"{", topic="nest-logs")
     kafka.letter(b"{", topic="nyc-taxi")
-    page = page_with(lambda page: "Late rows: 4. Dead letters: 1." in texts(page))
+    page = page_with(lambda page: "Too late: 4. Dead letters: 1." in texts(page))
     assert [label for label, _ in metrics(page)] == ["Events in, per second"]
     assert "rows out: 1.5." in texts(page)
     assert r'"archive\nidle"' in drawings(page)

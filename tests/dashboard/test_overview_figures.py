@@ -12,8 +12,8 @@ from dashboard.overview.figures import (
     counting,
     course_of_events,
     events_in,
-    late_rows,
     rows_out,
+    too_late,
     verified,
 )
 
@@ -37,9 +37,9 @@ def test_the_rate_of_rows_of_a_query_is_the_mean_of_the_last_minute():
     assert rows_out(history((10, "a", 12), (50, "a", 18), (61, "a", 900), (5, "c", 6)), NOON) == {"a": 0.5, "c": 0.1}
 
 
-def test_late_rows_are_those_of_the_last_quarter_of_an_hour():
-    seen = history((10, "a", 0), (890, "a", 0), (910, "a", 0)).assign(late_rows=[1.0, 2.0, 4.0])
-    assert late_rows(seen, NOON) == {"a": 3}
+def test_rows_that_came_too_late_are_those_of_the_last_quarter_of_an_hour():
+    seen = history((10, "a", 0), (890, "a", 0), (910, "a", 0)).assign(too_late=[1.0, 2.0, 4.0])
+    assert too_late(seen, NOON) == {"a": 3}
 
 
 def test_the_rate_of_events_is_that_of_the_ends_of_the_source_in_the_last_minute():

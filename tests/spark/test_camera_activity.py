@@ -79,7 +79,7 @@ def test_the_recount_of_verify_gives_the_table_of_the_stream(stream, query, spar
     sightings.append(("cam-12", max(time for _, time in sightings) - timedelta(minutes=70)))
     sightings = sorted([*sightings, *sightings[:9]], key=lambda one: one[1] + timedelta(seconds=chance.randrange(540)))
     batches = cameras.run(*([seen(time, camera) for camera, time in sightings[first : first + 80]] for first in range(0, 160, 80)))
-    assert sum(batch.late for batch in batches) == 0
+    assert sum(batch.dropped for batch in batches) == 0
     rows = spark.createDataFrame(sightings, "device_id string, start_time timestamp")
     until_ms = round(batches[-1].watermark.timestamp() * 1000)
     recounted = query.result(rows, until_ms).selectExpr("device_id", "string(first_activity)", "string(last_activity)", "sightings")

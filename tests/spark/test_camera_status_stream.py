@@ -112,7 +112,7 @@ def test_the_stream_gives_what_the_model_gives_in_whatever_order_documents_come(
         for number, (camera, time_ms, is_online) in enumerate(documents_in_order_of_arrival())
     ]
     batches = stream(CAMERA_STATUS, settings=TEN_MINUTES, partitions=2).run(*(sent[start : start + 200] for start in range(0, 400, 200)))
-    assert sum(batch.late for batch in batches) == 0
+    assert sum(batch.dropped for batch in batches) == 0
     found = defaultdict(list)
     for row in [row for batch in batches for row in batch.rows if "last_seen" in row]:
         found[row["device_id"]].append((row["state"], datetime.fromisoformat(row["since"])))

@@ -53,8 +53,8 @@ def test_a_session_is_written_with_its_first_trip_and_again_when_it_grows(zones)
 
 def test_a_late_trip_changes_nothing_and_one_that_is_repeated_counts_once(zones):
     *_, third, _ = zones
-    assert third.late == 1
-    assert told(third.rows, BELMONT) == [("10:11:00", "10:16:00", 1)], "10:00 is late"
+    assert third.dropped == 1
+    assert told(third.rows, BELMONT) == [("10:11:00", "10:16:00", 1)], "10:00 is too late"
     assert told(third.rows) == [], "10:05 has been counted, and what has not changed is not written"
 
 
@@ -102,7 +102,7 @@ def test_it_comes_to_the_rows_of_the_native_sessions_and_of_the_model_in_whateve
         for number, (zone, second) in enumerate(arrived)
     ]
     early = stream(EARLY, settings=TEN_MINUTES, partitions=2)
-    assert sum(batch.late for batch in early.run(sent[:45], sent[45:90], sent[90:])) == 0
+    assert sum(batch.dropped for batch in early.run(sent[:45], sent[45:90], sent[90:])) == 0
     native = NATIVE.sink.records(NATIVE.result(NATIVE.decoded(records(*(orjson.dumps(one.value) for one in sent), topic="nyc-taxi"))))
     in_order = {"key": lambda row: (row["zone_id"], row["window"]["start"])}
     expected = [{**row, "started": row["window"]["start"]} for row in (orjson.loads(one.value) for one in native.collect())]

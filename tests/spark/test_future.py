@@ -52,7 +52,7 @@ def test_nothing_after_an_event_of_2099_is_lost_and_it_is_a_dead_letter(stream, 
         stream(by_name[name], partitions=PARTITIONS, schemas=schemas)
         for name in (counting, f"{domain.__name__.rpartition('.')[2]}-dead-letters")
     )
-    assert [batch.late for batch in counted.run(*batches(value_of))] == [0, 0]
+    assert [batch.dropped for batch in counted.run(*batches(value_of))] == [0, 0]
     assert sum(row[column] for row in counted.table) == EVENTS
     (letter,) = letters.run(batches(value_of)[0])[0].rows
     assert {header["key"]: bytes(header["value"]).decode() for header in letter["headers"]}["reason"] == reason

@@ -39,9 +39,11 @@ class TestTemperatures:
         assert hours(temperatures.table) == {("s1", "10:00"): (2, 15, 10, 20)}
 
     def test_a_reading_counts_until_the_watermark_reaches_it(self, stream):
-        _, in_time, late = stream(TEMPERATURES, settings=TEN_MINUTES).run([read("10:30", 20)], [read("10:20:01", 22)], [read("10:20", 24)])
-        assert (in_time.late, hours(in_time.rows)) == (0, {("s1", "10:00"): (2, 21, 20, 22)})
-        assert (late.late, late.rows) == (1, [])
+        _, in_time, too_late = stream(TEMPERATURES, settings=TEN_MINUTES).run(
+            [read("10:30", 20)], [read("10:20:01", 22)], [read("10:20", 24)]
+        )
+        assert (in_time.dropped, hours(in_time.rows)) == (0, {("s1", "10:00"): (2, 21, 20, 22)})
+        assert (too_late.dropped, too_late.rows) == (1, [])
 
     def test_what_is_no_reading_counts_nowhere(self, stream):
         no_readings = [
@@ -99,10 +101,10 @@ class TestAlarms:
         ]
 
     def test_an_alarm_that_is_behind_the_watermark_is_told_no_more(self, stream):
-        _, in_time, late = stream(ALARMS, settings=TEN_MINUTES).run(
+        _, in_time, too_late = stream(ALARMS, settings=TEN_MINUTES).run(
             [raised("10:30", co_alarm_state="warning")],
             [raised("10:20:01", "a2", co_alarm_state="warning")],
             [raised("10:20", "a3", co_alarm_state="warning")],
         )
-        assert (in_time.late, told(in_time)) == (0, [("10:00", "warning", "co: warning, a2 of s1")])
-        assert (late.late, told(late)) == (1, [])
+        assert (in_time.dropped, told(in_time)) == (0, [("10:00", "warning", "co: warning, a2 of s1")])
+        assert (too_late.dropped, told(too_late)) == (1, [])

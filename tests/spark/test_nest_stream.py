@@ -41,17 +41,19 @@ def test_zip_codes_of_the_same_hour_have_rows_of_their_own(stream):
 
 def test_a_sighting_counts_until_the_watermark_reaches_it(stream):
     counting = stream(CAMERA_STATS, settings=TEN_MINUTES)
-    first, in_time, late = counting.run([seen("10:30"), seen("09:00")], [seen("10:20:01")], [seen("10:20")])
-    assert (first.watermark, first.late, hours(first.rows)) == (at("10:20"), 0, {"09:00": 1, "10:00": 1}), "no batch makes its own late"
-    assert (in_time.late, hours(in_time.rows)) == (0, {"10:00": 2})
-    assert (late.late, late.rows) == (1, []), "10:20 is ten minutes behind the newest event: late, although its hour is open"
+    first, in_time, too_late = counting.run([seen("10:30"), seen("09:00")], [seen("10:20:01")], [seen("10:20")])
+    assert (first.watermark, first.dropped, hours(first.rows)) == (at("10:20"), 0, {"09:00": 1, "10:00": 1}), (
+        "no batch makes its own rows too late"
+    )
+    assert (in_time.dropped, hours(in_time.rows)) == (0, {"10:00": 2})
+    assert (too_late.dropped, too_late.rows) == (1, []), "10:20 is ten minutes behind the newest event: too late, although its hour is open"
 
 
 def test_a_stream_that_never_rests_drops_by_the_watermark_of_the_batch_before(stream):
     counting = stream(CAMERA_STATS, settings=TEN_MINUTES)
     first, second, third = counting.run([seen("10:30")], [seen("10:20", "cam-2")], [seen("10:20", "cam-3")], rests=False)
     assert first.watermark == at("10:20")
-    assert [batch.late for batch in (first, second, third)] == [0, 0, 1], "the batch before the second one began without a watermark"
+    assert [batch.dropped for batch in (first, second, third)] == [0, 0, 1], "the batch before the second one began without a watermark"
 
 
 def test_the_watermark_is_as_late_as_the_settings_say(stream, settings_of):

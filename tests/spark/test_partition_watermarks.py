@@ -28,21 +28,21 @@ def total(rows):
 def test_a_partition_that_is_hours_behind_another_loses_nothing(stream):
     counting = stream(CAMERA_STATS, partitions=2, settings=TEN_MINUTES)
     batches = counting.run([seen("10:00", 0), seen("20:00", 1)], [seen("10:01", 0), seen("20:01", 1)], [seen("10:02", 0), seen("20:02", 1)])
-    assert [batch.late for batch in batches] == [0, 0, 0], "each sighting was in order on its own partition"
+    assert [batch.dropped for batch in batches] == [0, 0, 0], "each sighting was in order on its own partition"
     assert total(counting.table) == 6
 
 
 def test_one_watermark_for_both_would_lose_what_is_behind(stream):
     counting = stream(CAMERA_STATS, partitions=1, settings=TEN_MINUTES)
     _, second = counting.run([seen("10:00", 0), seen("20:00", 0)], [seen("10:01", 0)])
-    assert second.late == 1
+    assert second.dropped == 1
 
 
 def test_the_partition_that_is_behind_says_what_is_late(stream):
     counting = stream(CAMERA_STATS, partitions=2, settings=TEN_MINUTES)
     first, second = counting.run([seen("10:30", 0), seen("20:00", 1)], [seen("10:20", 0), seen("10:20", 1), seen("10:21", 1)])
     assert first.watermark == at("10:20")
-    assert (second.late, total(second.rows)) == (2, 2)
+    assert (second.dropped, total(second.rows)) == (2, 2)
 
 
 @pytest.mark.parametrize(("idle", "busy"), [(0, 1), (1, 0)])
@@ -51,7 +51,7 @@ def test_an_idle_partition_holds_the_watermark_back_by_the_skew_and_no_more(stre
     counting = stream(CAMERA_STATS, partitions=2, settings=settings)
     first, second = counting.run([seen("20:00", busy)], [seen("18:50", idle), seen("18:51", idle)])
     assert first.watermark == at("18:50"), "an hour and ten minutes behind the partition that has records"
-    assert (second.late, total(second.rows)) == (1, 1)
+    assert (second.dropped, total(second.rows)) == (1, 1)
 
 
 def test_a_partition_that_has_become_idle_holds_no_hour_open_beyond_the_skew(stream):
@@ -64,7 +64,7 @@ def test_a_partition_that_has_become_idle_holds_no_hour_open_beyond_the_skew(str
 def test_a_partition_that_was_added_later_is_read_under_the_watermark_of_another(stream):
     counting = stream(CAMERA_STATS, partitions=2, settings=TEN_MINUTES)
     _, second = counting.run([seen("10:00", 0), seen("10:01", 1)], [seen("10:02", 2), seen("10:03", 3)])
-    assert (second.late, total(counting.table)) == (0, 4)
+    assert (second.dropped, total(counting.table)) == (0, 4)
 
 
 def test_the_source_is_read_once_whatever_the_number_of_partitions(spark, tmp_path):

@@ -78,7 +78,7 @@ def test_a_trip_that_is_repeated_counts_once_and_does_not_prolong_a_session(fina
 
 
 def test_a_late_trip_changes_no_session(batches, final):
-    assert [batch.late for batch in batches] == [0, 0, 1, 0]
+    assert [batch.dropped for batch in batches] == [0, 0, 1, 0]
     assert final(LATE) == {3: [("10:20:00", "10:25:00", 1)]}
 
 

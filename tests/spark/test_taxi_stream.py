@@ -41,7 +41,7 @@ def test_boroughs_of_the_same_hour_have_rows_of_their_own(borough_stats):
 
 def test_a_trip_counts_until_the_watermark_reaches_its_drop_off(borough_stats):
     _, second = borough_stats(Settings(watermark="10 minutes")).run([trip("10:30")], [trip("10:20:01"), trip("10:20", fare_amount=1)])
-    assert (second.late, hours(second.rows)) == (1, {"10:00": 2})
+    assert (second.dropped, hours(second.rows)) == (1, {"10:00": 2})
 
 
 def test_the_same_trip_byte_for_byte_counts_once_whatever_batch_it_comes_in(borough_stats):
@@ -52,7 +52,7 @@ def test_the_same_trip_byte_for_byte_counts_once_whatever_batch_it_comes_in(boro
 def test_a_trip_from_the_future_does_not_make_the_others_late(borough_stats):
     first, second = borough_stats(Settings(watermark="10 minutes")).run([trip("10:00"), trip("12:11")], [trip("10:01")])
     assert first.watermark == at("09:50")
-    assert (second.late, hours(second.rows)) == (0, {"10:00": 2})
+    assert (second.dropped, hours(second.rows)) == (0, {"10:00": 2})
 
 
 def test_a_flow_counts_the_trips_from_a_borough_to_another_once(stream):

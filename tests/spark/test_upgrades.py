@@ -78,7 +78,7 @@ def test_a_longer_delay_moves_no_watermark_back(counting):
     counting.change(watermark=Watermark("start_time", delay="2 hours"))
     (after,) = counting.run([seen("d", "11:31"), seen("e", "11:10")])
     assert before.watermark == after.watermark == at("11:20")
-    assert after.late == 1
+    assert after.dropped == 1
 
 
 def test_events_stay_where_an_old_static_table_put_them(stream, tmp_path):

@@ -51,7 +51,7 @@ def test_an_edit_counts_until_the_watermark_of_this_domain_reaches_it(stats, set
     counting = stats(settings=settings_of(STREAMGAUGE_WIKIMEDIA_WATERMARK="60 seconds", STREAMGAUGE_WATERMARK="1 day"))
     first, second = counting.run([edit(1, "10:02:00")], [edit(2, "10:01:01"), edit(3, "10:01:00")])
     assert first.watermark == at("10:01")
-    assert (second.late, windows(second.rows)) == (1, {"10:00:30": 1, "10:01:00": 1})
+    assert (second.dropped, windows(second.rows)) == (1, {"10:00:30": 1, "10:01:00": 1})
 
 
 def test_append_writes_a_window_once_when_the_watermark_has_passed_its_end(stats):

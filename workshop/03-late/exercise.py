@@ -16,16 +16,16 @@ def hourly(seen: DataFrame, delay: str) -> DataFrame:
 
 # What you predict, for a delay of 10 minutes. Replace each ? before you run it.
 #   watermark: after the batch.
-#   late: how many sightings of the batch are dropped.
+#   dropped: how many sightings of the batch are too late.
 #   written: the hours that the query writes after the batch, with their counts, such as 10=1; a dash if it writes none.
 UPDATE = """
-batch  seen at       watermark  late  written
-1      10:30         10:20      0     10=1
-2      10:05         ?          ?     ?
-3      11:10         ?          ?     ?
-4      10:59         ?          ?     ?
-5      11:30, 09:00  ?          ?     ?
-6      13:00, 11:59  ?          ?     ?
+batch  seen at       watermark  dropped  written
+1      10:30         10:20      0        10=1
+2      10:05         ?          ?        ?
+3      11:10         ?          ?        ?
+4      10:59         ?          ?        ?
+5      11:30, 09:00  ?          ?        ?
+6      13:00, 11:59  ?          ?        ?
 """
 
 # The same in output mode append.

@@ -14,13 +14,13 @@ def hourly(seen: DataFrame, delay: str) -> DataFrame:
 
 
 UPDATE = """
-batch  seen at       watermark  late  written
-1      10:30         10:20      0     10=1
-2      10:05         10:20      0     10=2
-3      11:10         11:00      0     11=1
-4      10:59         11:00      1     -
-5      11:30, 09:00  11:20      1     11=2
-6      13:00, 11:59  12:50      0     11=3 13=1
+batch  seen at       watermark  dropped  written
+1      10:30         10:20      0        10=1
+2      10:05         10:20      0        10=2
+3      11:10         11:00      0        11=1
+4      10:59         11:00      1        -
+5      11:30, 09:00  11:20      1        11=2
+6      13:00, 11:59  12:50      0        11=3 13=1
 """
 
 APPEND = """

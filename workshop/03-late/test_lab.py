@@ -15,7 +15,7 @@ BATCHES = [["10:30"], ["10:05"], ["11:10"], ["10:59"], ["11:30", "09:00"], ["13:
 
 
 def ran(lab, stream, mode):
-    """What the query does with each batch of BATCHES, as a learner predicts it: watermark, late, written."""
+    """What the query does with each batch of BATCHES, as a learner predicts it: watermark, dropped, written."""
     query = replace(
         CAMERA_STATS,
         transform=partial(lab.hourly, delay="10 minutes"),
@@ -26,7 +26,7 @@ def ran(lab, stream, mode):
     )
     batches = [[one_camera("cam-1", at(time)) for time in times] for times in BATCHES]
     return [
-        (f"{batch.watermark:%H:%M}" if batch.watermark else "none", str(batch.late), written(batch.rows))
+        (f"{batch.watermark:%H:%M}" if batch.watermark else "none", str(batch.dropped), written(batch.rows))
         for batch in stream(query).run(*batches)
     ]
 
@@ -82,15 +82,15 @@ def test_people_are_counted_per_hour(lab, spark):
 
 def test_the_watermark_follows_the_latest_time_and_closes_hours(updated):
     """withWatermark comes before groupBy, on the column that the window is made of. After that it has no effect."""
-    watermark, late, _ = updated[3]
-    assert (watermark, late) == ("11:00", "1"), (
-        f"after 10:30, 10:05, 11:10 and 10:59\n  came:      watermark {watermark}, late {late}\n  expected:  watermark 11:00, late 1"
+    watermark, dropped, _ = updated[3]
+    assert (watermark, dropped) == ("11:00", "1"), (
+        f"after 10:30, 10:05, 11:10 and 10:59\n  came:      watermark {watermark}, dropped {dropped}\n  expected:  watermark 11:00, dropped 1"
     )
 
 
 def test_you_predicted_what_update_mode_does(lab, updated):
-    """The watermark is the latest time so far, minus ten minutes. An hour is closed when the watermark has reached its end, and a sighting is late only if its hour is closed."""
-    expect_prediction(lab.UPDATE, updated, ["watermark", "late", "written"])
+    """The watermark is the latest time so far, minus ten minutes. An hour is closed when the watermark has reached its end, and a sighting is too late only if its hour is closed."""
+    expect_prediction(lab.UPDATE, updated, ["watermark", "dropped", "written"])
 
 
 def test_you_predicted_what_append_mode_does(lab, stream):

@@ -108,7 +108,7 @@ def test_the_query_has_a_watermark(query, stream):
     """A query without `watermark` has none, and Spark remembers every trip forever."""
     counting = stream(query("bike-station-stats"), settings=Settings(watermark="10 minutes"))
     *_, last = counting.run([trip(ended_at="2026-01-01T11:30:00Z")], [trip(ended_at="2026-01-01T10:10:00Z")])
-    assert last.late == 1, f"after trips that ended at 11:30 and then at 10:10\ncame:      {last.late} dropped as late\nexpected:  1"
+    assert last.dropped == 1, f"after trips that ended at 11:30 and then at 10:10\ncame:      {last.dropped} dropped\nexpected:  1"
 
 
 def test_the_other_records_become_dead_letters(query, stream):
