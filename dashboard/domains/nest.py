@@ -26,8 +26,8 @@ ROWS_LISTED = 1_000
 _COLUMNS, _HOUR, _DAY = ("zip_code", "start", "end", "count"), timedelta(hours=1), timedelta(hours=24)
 _PERIODS = {"hour": _HOUR, "6 hours": timedelta(hours=6), "24 hours": _DAY, "all": None}
 _WAITING = (
-    "As soon as a camera has seen a person and the pipeline has counted it, the numbers appear here by themselves. "
-    "`streamgauge demo` starts cameras, pipeline and all."
+    "The numbers appear here once a camera has seen a person and the pipeline has counted it. "
+    "`streamgauge demo` starts everything: cameras, the pipeline, and the rest."
 )
 
 

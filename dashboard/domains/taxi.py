@@ -32,7 +32,7 @@ FLOW_COLUMNS = ("pickup_borough", "dropoff_borough", "start", "end", "trips")
 _EPOCH, _TWO_DAYS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=48)
 _PERIODS = {"24 hours": timedelta(hours=24), "48 hours": _TWO_DAYS, "7 days": timedelta(days=7), "all": None}
 _WAITING = (
-    "As soon as the pipeline has counted a trip, the numbers appear here by themselves. `streamgauge demo` starts taxis, pipeline and all."
+    "The numbers appear here once the pipeline has counted a trip. `streamgauge demo` starts everything: taxis, the pipeline, and the rest."
 )
 
 

@@ -42,8 +42,8 @@ _LINES = {HUMAN: "humans", BOT: "bots"}
 _EDITS, _AMOUNTS = ("start", "end", "requested_by", "counts"), ("edits", "bytes_added", "bytes_removed")
 _NOTHING, _MOMENT = "\N{EN DASH}", "DD MMM HH:mm:ss"
 _WAITING = (
-    "As soon as the pipeline has counted an edit, the numbers appear here by themselves. "
-    "`streamgauge demo` starts a producer of edits, pipeline and all."
+    "The numbers appear here once the pipeline has counted an edit. "
+    "`streamgauge demo` starts everything: a producer of edits, the pipeline, and the rest."
 )
 
 
@@ -225,7 +225,7 @@ def _show_bots_and_humans(column: DeltaGenerator, snapshot: Snapshot, period: Pe
     newest = edits_of(snapshot).iloc[-1]
     caption = (
         f"Edits in each window of {(newest['end'] - newest['start']).total_seconds():g} s that is over, at its end, UTC. "
-        "Windows overlap, so neighbours count the same edits: read each by itself."
+        "Windows overlap, so an edit counts in more than one: do not add them up."
     )
     with page_head.panel(column, "Bots and humans", caption, origin=IN_WINDOWS):
         alt = "Two lines: edits by bots and by humans, window by window"

@@ -41,8 +41,7 @@ from dashboard.reading.states import show_unreadable
 TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS_IN_FULL
 FLOWING = Origin(QUERY_STATES, "", "QueryStates", "pipeline/monitoring/query_states.py")
 _WAITING = (
-    "As soon as a query has been started, its domain appears here by itself. `streamgauge demo` starts everything, "
-    "`streamgauge run` the queries."
+    "A domain appears here once one of its queries has been started. `streamgauge demo` starts everything, `streamgauge run` the queries."
 )
 PICTURE_SECONDS = 30
 """How often a picture changes. To make one takes as long as to draw the rest of the page."""
