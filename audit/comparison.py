@@ -72,12 +72,14 @@ class Comparison:
 
     under_way: by key, the rows that the batch under way writes, in order, None for one that it deletes. Until
     it is committed, a key may hold any of them; one that it does not name, what it is expected to hold.
+    unwritten: the keys whose expected rows were not written when the batch was committed, whatever they hold now.
     """
 
     found: Mapping[bytes, Found]
     expected: Mapping[bytes, Row]
     under_way: Mapping[bytes, Sequence[Row | None]] = field(default_factory=dict)
     excuses: Excuses = field(default=Excuses())
+    unwritten: AbstractSet[bytes] = frozenset()
 
     @cached_property
     def kinds(self) -> dict[bytes, Kind]:
@@ -103,9 +105,9 @@ class Comparison:
     def _kind(self, key: bytes) -> Kind:
         found, accepted, excuses = self.found.get(key), self._accepted(key), self.excuses
         if any(is_same(found, one) for one in accepted):
-            return "equal"
-        if excuses.is_real_time and self._is_between(found, accepted):
-            return "ahead"
+            return "different" if key in self.unwritten else "equal"
+        if excuses.is_real_time and key in self.under_way and self._is_between(found, accepted):
+            return "different" if key in self.unwritten else "ahead"
         if found is None and (self._has_expired(key) or self._is_deleted(accepted)):
             return "expired"
         if key in excuses.unknown_lateness:
@@ -119,12 +121,16 @@ class Comparison:
         return [self.expected.get(key), *self.under_way.get(key, ())]
 
     def _is_between(self, found: Found | None, accepted: Sequence[Row | None]) -> bool:
-        """Whether the growing columns of a row are between those of the two accepted ones, and it has the later one's columns."""
-        most = accepted[-1]
+        """Whether the growing columns of a row are between those of the two accepted ones, and it has the later one's columns.
+
+        With all of them as one of the two has them, it counts the same events, and must be that one.
+        """
+        most, growing = accepted[-1], self.excuses.growing
         if most is None or found is None or isinstance(found, Unreadable) or found.keys() != most.keys():
             return False
-        least = accepted[0] or dict.fromkeys(self.excuses.growing, 0)
-        return _is_at_least(found, least, self.excuses.growing) and _is_at_least(most, found, self.excuses.growing)
+        least = accepted[0] or dict.fromkeys(growing, 0)
+        counts_the_same = growing and any(all(is_equal(found[name], one[name]) for name in growing) for one in (least, most))
+        return not counts_the_same and _is_at_least(found, least, growing) and _is_at_least(most, found, growing)
 
     def _may_be_cut(self, key: bytes, found: Found | None, expected: Row | None) -> bool:
         """Whether lost records may have made the row what it is: they can only have added to it, and only to windows that began before them."""

@@ -90,12 +90,14 @@ class Kafka:
             self.commit(query, mode, number)
 
     def plan(self, query, mode, number, end, watermark_ms=0, source="nest-logs"):
-        """The query plans a batch up to the offset `end`."""
-        lines = ("v1", json.dumps({"batchWatermarkMs": watermark_ms}), json.dumps({source: {"0": end}}))
+        """The query plans a batch up to the offset `end`, or with a source for each partition, up to the offset of each."""
+        ends = end if isinstance(end, dict) else {0: end}
+        sources = [json.dumps({source: {str(partition): offset}}) for partition, offset in ends.items()]
+        lines = ("v1", json.dumps({"batchWatermarkMs": watermark_ms}), *sources)
         (self.checkpoint(query, mode, source) / "offsets" / str(number)).write_text("\n".join(lines))
 
-    def commit(self, query, mode, number):
-        (self.checkpoint(query, mode) / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    def commit(self, query, mode, number, next_watermark_ms=0):
+        (self.checkpoint(query, mode) / "commits" / str(number)).write_text(f'v1\n{{"nextBatchWatermarkMs":{next_watermark_ms}}}')
 
     def checkpoint(self, query, mode, source="nest-logs"):
         """The folder, which is made if there is none."""

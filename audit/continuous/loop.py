@@ -2,8 +2,8 @@
 
 Recounting all records each time, as `verify` does, costs more the longer the history is, and so does a recount of the last hours when windows are
 long. So each look reads only new records, and counts only what they can still change; what is final is compared once, and again when its topic gets
-a record of it. What cannot be checked that way (tables of ingested topics and of the database, files as sources, real-time mode) is verified as a
-whole, and the longer that takes, the less often.
+a record of it. What cannot be checked that way (tables of ingested topics and of the database, files as sources) is verified as a whole, and the
+longer that takes, the less often.
 """
 
 import re
@@ -30,7 +30,7 @@ from audit.verdict import Verdict, merged
 from audit.verdict_topic import write_verdicts
 from audit.verification import verify
 from contract.checkpoints.contents import FILES, Checkpoint
-from contract.checkpoints.names import REAL_TIME, CheckpointPlace
+from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import TopicMissing
 from contract.process.waiting import Say
@@ -145,7 +145,7 @@ class Audit:
 
     def _result(self, one: Audited, place: CheckpointPlace) -> Result:
         found = Result(one.query, one.sink, place, lambda: verify([(one, place)], self._settings)[0])
-        if place.name.mode != REAL_TIME and not _reads_files(place) and type(one) in _WATCHES:
+        if not _reads_files(place) and type(one) in _WATCHES:
             found.look = _WATCHES[type(one)](one, found.name, place, self._store, self._records, self._settings).look
         return found
 

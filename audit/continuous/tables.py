@@ -5,18 +5,21 @@ at each look. Of a table that tells of states, as those of cameras, what is note
 one of sessions, keeps all its facts, and each look takes longer than the one before.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow.compute as pc
+
 from audit.audited import Row, Table
 from audit.checkpoints import stretches
 from audit.checks import expired_after, own_rows, under_way, unknown_sessions, wrongly_late
 from audit.comparison import Comparison, Excuses, Found, Kind, Unreadable, is_same
-from audit.continuous.recent import RecentRecords
+from audit.continuous.commits import AtCommits, Values
+from audit.continuous.recent import MANY, RecentRecords
 from audit.continuous.rows import Rows, Settled
 from audit.continuous.store import Store
 from audit.continuous.watch import Progress, Watch, are_lost
@@ -25,7 +28,7 @@ from audit.prefix import Prefix
 from audit.result_topic import decoder_of, offsets_of, read_value
 from audit.verdict import Lateness, Verdict
 from contract.checkpoints.contents import Offsets
-from contract.checkpoints.names import CheckpointPlace
+from contract.checkpoints.names import REAL_TIME, CheckpointPlace
 from contract.settings import Settings
 from contract.windows import window_of
 
@@ -77,11 +80,13 @@ class TableWatch(Watch[TableProgress]):
         self._rows, self._decode = Rows(store, name), decoder_of(table, settings)
         self._has_windows = "window" in table.key and not table.session_gap_us and table.mode != "complete"
         self._firsts: Offsets = {}
+        self._is_real_time = place.name.mode == REAL_TIME
+        self._at_commits = AtCommits(self._decode)
 
     def compare(self, prefix: Prefix[Offsets], known: TableProgress) -> Verdict:
         """Reads what is new, recounts the rows that are not settled, and settles those that no record can change any more."""
         self.load([self._table.facts], prefix, known, prefix.ends)
-        self._read_topic(known, prefix.seen)
+        values = self._read_topic(known, prefix.seen)
         recounted, found = self._recounted(prefix, known), self._rows.found
         before = recounted.before
         known_rows = self._rows.settled_of({*(found.keys() - before.keys()), *(recounted.after if self._table.fold else ())})
@@ -89,7 +94,7 @@ class TableWatch(Watch[TableProgress]):
         last = {key: rows[-1] for key, rows in before.items()}
         expected = {key: row for key, row in {**settled, **last}.items() if row is not None}
         held = {**settled, **found}
-        comparison = self._comparison(held, expected, recounted, known, prefix)
+        comparison = self._comparison(held, expected, recounted, known, prefix, values)
         others = known.excused - _excused(known_rows.values())
         counts = comparison.counts + others
         counts["equal"] += self._rows.settled - len(settled) - others.total()
@@ -105,6 +110,7 @@ class TableWatch(Watch[TableProgress]):
 
     def begin(self, query_id: str | None, prefix: Prefix[Any]) -> TableProgress:
         self._rows.begin()
+        self._at_commits = AtCommits(self._decode)
         self.store.database.execute(f"DROP TABLE IF EXISTS {self._table.facts.name}")
         cut_ms = prefix.newest_cut_ms(self._table.watermark, self._table.skew or self.settings.partition_skew)
         may_lose = "delete" in self._table.topic.config.get("cleanup.policy", "delete")
@@ -126,20 +132,30 @@ class TableWatch(Watch[TableProgress]):
         pause, kept_ms = datetime.now(UTC) - (self.looked or known.looked), self._table.topic.config.get("delete.retention.ms")
         return kept_ms is not None and seen != known.of_topic and pause > timedelta(milliseconds=int(kept_ms))
 
-    def _read_topic(self, known: TableProgress, ends: Offsets) -> None:
+    def _read_topic(self, known: TableProgress, ends: Offsets) -> Values | None:
+        """What each key has got since the last look; None if that may lack records, or is of no use."""
         starts = {which: known.of_topic.get(which, self._firsts[which]) for which in ends}
         if starts == ends == known.of_topic:
-            return
-        found, times = self._rows.found, list[datetime]()
+            return {}
+        last, values, times = dict[bytes, bytes | None](), defaultdict[bytes, list[bytes | None]](list), list[datetime]()
+        expected = sum(ends.values()) - sum(starts.values())
+        is_followed = self._is_real_time and self.looked is not None and expected <= MANY
+        number = 0
         for records in self.records.between(starts, ends):
-            for key, value, time in zip(*(records[name].to_pylist() for name in ("key", "value", "timestamp")), strict=True):
-                found[key or b""] = None if value is None else read_value(self._decode, value)
-                times += [] if time is None else [time.replace(tzinfo=UTC)]
+            number += len(records)
+            for key, value in zip(*(records[name].to_pylist() for name in ("key", "value")), strict=True):
+                last[key or b""] = value
+                if is_followed:
+                    values[key or b""].append(value)
+            oldest = pc.min(records["timestamp"]).as_py()
+            times += [] if oldest is None else [oldest.replace(tzinfo=UTC)]
         if known.lost_before is not None and not known.of_topic:
             known.lost_before = min([known.lost_before, *times])
-        self._rows.found = found
+        new = {key: None if value is None else read_value(self._decode, value) for key, value in last.items()}
+        self._rows.found = {**self._rows.found, **new}
         known.of_topic |= ends
         known.looked = datetime.now(UTC)
+        return values if is_followed and number == expected else None  # Kafka may have compacted some away
 
     def _recounted(self, prefix: Prefix[Offsets], known: TableProgress) -> _Recounted:
         recount, table, batches = self.store.recount, self._table, prefix.known
@@ -159,6 +175,7 @@ class TableWatch(Watch[TableProgress]):
         recounted: _Recounted,
         known: TableProgress,
         prefix: Prefix[Offsets],
+        values: Values | None,
     ) -> Comparison:
         table, unknown = self._table, frozenset[bytes]()
         if recounted.totals.unknown_rows:
@@ -177,8 +194,13 @@ class TableWatch(Watch[TableProgress]):
             session_gap=timedelta(microseconds=table.session_gap_us) if table.session_gap_us else None,
             kept_for=expired_after(self.settings),
             lost_before=known.lost_before,
+            is_real_time=self._is_real_time,
         )
-        return Comparison(found, expected, under_way(recounted.before, recounted.after), excuses)
+        unwritten = frozenset[bytes]()
+        if self._is_real_time and known.cut_ms == 0 and not unknown:
+            committed = {key: expected[key] for key in recounted.before if key in expected}
+            unwritten = self._at_commits.lacking(prefix.committed, committed, found, values)
+        return Comparison(found, expected, under_way(recounted.before, recounted.after), excuses, unwritten)
 
     def _settle(
         self,

@@ -5,6 +5,7 @@ import random
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import duckdb
 import orjson
@@ -37,7 +38,7 @@ HOUR_MS = 60 * MINUTE_MS
 SOURCE = "nest-logs"
 STATS, STATUS, LETTERS = "nest-camera-stats", "nest-camera-status", "nest-dead-letters"
 MODES = {STATS: "update", STATUS: "update", LETTERS: "append"}
-TOPICS = (STATS, STATUS, "nest-camera-alerts", SOURCE, DEAD_LETTERS.name, VERDICTS.name, ALERTS.name)
+TOPICS = (STATS, STATUS, "nest-camera-alerts", "nest-temperatures", SOURCE, DEAD_LETTERS.name, VERDICTS.name, ALERTS.name)
 STEPS = 14
 
 
@@ -65,12 +66,13 @@ class Pipeline:
     written: dict = field(default_factory=lambda: defaultdict(dict))
     recount: Recount = field(default_factory=Recount)
 
+    queries = tuple(MODES)
+
     def __post_init__(self):
         self.results = [one for one in audited(self.broker.settings) if one.query in MODES]
 
-    def produce(self, number):
-        """Records: sightings, some late or twice, cameras that are offline, and some that nobody can read."""
-        begin, values = self.ends, []
+    def values(self, number):
+        """Values of records: sightings, some late or twice, cameras that are offline, and some that nobody can read."""
         for _ in range(number):
             self.now_ms += self.rng.choice([0, 1000, MINUTE_MS, 9 * MINUTE_MS, 25 * MINUTE_MS])
             at_ms = self.now_ms - self.rng.choice([0, 0, 0, MINUTE_MS, 15 * MINUTE_MS, 90 * MINUTE_MS])
@@ -79,12 +81,17 @@ class Pipeline:
                 time = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
                 camera["last_event"] = {"has_person": True, "start_time": time}
             value = orjson.dumps({"devices": {"cameras": {self.rng.choice("abc"): camera}}})
-            values = [*values, value, value] if self.rng.random() < 0.2 else [*values, value]
-            values += [b"broken"] if self.rng.random() < 0.1 else []
-            for one in values:
-                self.broker.write(SOURCE, one, timestamp_ms=self.now_ms)
-            self.ends += len(values)
-            values = []
+            yield value
+            if self.rng.random() < 0.2:
+                yield value
+            if self.rng.random() < 0.1:
+                yield b"broken"
+
+    def produce(self, number):
+        begin = self.ends
+        for value in self.values(number):
+            self.broker.write(SOURCE, value, timestamp_ms=self.now_ms)
+            self.ends += 1
         records = records_between(self.broker.settings, {(SOURCE, 0): begin}, {(SOURCE, 0): self.ends})
         self.recount.load([one.facts for one in self.results], records)
 
@@ -110,10 +117,10 @@ class Pipeline:
         *_, last = self.batches[query]
         for table in (one for one in self.results if one.query == query):
             if isinstance(table, DeadLetters):
-                self.write_letters(table, last.ends[SOURCE, 0], part)
+                self.write_letters(table, last.ends, part)
                 continue
             recount = self.recount
-            recount.judge(table, stretches({(SOURCE, 0): 0}, self.batches[query], last.number), 0)
+            recount.judge(table, stretches({}, self.batches[query], last.number), 0)
             rows = {key: of[-1] for key, of in recount.written(table, last.watermark_ms).items()}
             own = self.written[table.topic.name]
             for key in sorted(rows.keys() | own.keys()):  # each in its turn, so that a seed gives one history
@@ -124,9 +131,11 @@ class Pipeline:
         self.broker.write(topic, None if row is None else orjson.dumps(row), key=key)
         self.written[topic][key] = row
 
-    def write_letters(self, letters, end, part):
-        sql = f'SELECT topic, partition, "offset", "timestamp", reasons FROM {letters.facts.name} WHERE "offset" < {end}'
+    def write_letters(self, letters, ends, part):
+        sql = f'SELECT topic, partition, "offset", "timestamp", reasons FROM {letters.facts.name} ORDER BY ALL'
         for topic, partition, offset, time, reasons in self.recount.database.execute(sql).fetchall():
+            if offset >= ends[topic, partition]:
+                continue
             key = json.dumps({"offset": offset, "partition": partition, "topic": topic}, separators=(",", ":")).encode()
             if key not in self.written[LETTERS] and self.rng.random() < part:
                 headers = {"topic": topic, "partition": str(partition), "offset": str(offset), "timestamp": time, "reason": reasons[0]}
@@ -147,7 +156,7 @@ class Pipeline:
 
     def damage(self):
         """Makes a row of a table wrong, deletes it, or adds one. `write` of the next batch mends what differs."""
-        topic = self.rng.choice([STATS, STATUS])
+        topic = self.rng.choice([one for one in (STATS, STATUS) if one in self.queries])
         if (own := self.written[topic]) and (keys := sorted(key for key, row in own.items() if row)):
             key = self.rng.choice(keys)
             kind = self.rng.choice(["deleted", "changed", "added"])
@@ -155,6 +164,102 @@ class Pipeline:
                 key = key.replace(b"unknown", b"94301").replace(b'"a"', b'"z"').replace(b'"b"', b'"z"').replace(b'"c"', b'"z"')
             row = None if kind == "deleted" else {**own[self.rng.choice(keys)], **({"count": 99} if topic == STATS else {"state": "gone"})}
             self.put(topic, key, row)
+
+
+@dataclass
+class RealTime(Pipeline):
+    """The same in real-time mode: a row is written as soon as its record is read, and what a batch has is known when it ends.
+
+    Each partition has a watermark, the least of which counts. idle: of them, those without records. read: where each process is; None if it does
+    not run, or catches up.
+    """
+
+    queries = (STATS, LETTERS)
+    idle: int = 0
+    ends: dict = field(default_factory=lambda: dict.fromkeys(range(3), 0))
+    read: dict = field(default_factory=lambda: dict.fromkeys((STATS, LETTERS)))
+
+    def produce(self, number):
+        begin = {(SOURCE, one): end for one, end in self.ends.items()}
+        for value in self.values(number):
+            partition = self.rng.randrange(len(self.ends) - self.idle)
+            self.broker.write(SOURCE, value, partition=partition, timestamp_ms=self.now_ms)
+            self.ends[partition] += 1
+        records = records_between(self.broker.settings, begin, {(SOURCE, one): end for one, end in self.ends.items()})
+        self.recount.load([one.facts for one in self.results], records)
+
+    def advance(self, query):
+        """A step of the query: it starts, reads some records, ends a batch, or is killed."""
+        planned = len(self.batches[query]) - 1
+        if self.read[query] is None and planned > self.committed[query]:
+            self.write(query, part=self.rng.choice([0.5, 1]))
+            if self.rng.random() < 0.7:
+                self.commit(query)
+                self.read[query] = self.read[query] if self.ends == self.last(query) else None
+        elif self.read[query] is None and self.committed[query] >= 0 and self.ends != self.last(query):
+            self.begin(query, self.ends)  # a start catches up
+            self.plan(query)
+        else:
+            self.rng.choice([self.reads, self.reads, self.reads, self.ends_batch, self.is_killed])(query)
+
+    def last(self, query):
+        """Where the committed batches end."""
+        batch = self.batches[query][self.committed[query]] if self.committed[query] >= 0 else None
+        return {one: batch.ends[SOURCE, one] if batch else 0 for one in self.ends}
+
+    def begin(self, query, ends):
+        """The batch after the committed ones has these records."""
+        known = self.batches[query][: self.committed[query] + 1]
+        watermark_ms = max(known[-1].watermark_ms, self.watermark_ms(query, known[-1].ends)) if known else 0
+        self.batches[query] = [*known, Batch(len(known), {(SOURCE, one): end for one, end in ends.items()}, watermark_ms)]
+
+    def watermark_ms(self, query, ends):
+        """The least of the watermarks of all partitions, at these offsets."""
+        table = next(one for one in self.results if one.query == query)
+        if isinstance(table, DeadLetters):
+            return 0
+        sql = f'SELECT epoch_ms(CAST(max({table.event_time}) AS TIMESTAMP)) FROM {table.facts.name} WHERE partition = ? AND "offset" < ?'
+        newest = [self.recount.database.execute(sql, [partition, end]).fetchall()[0][0] or 0 for (_, partition), end in ends.items()]
+        return max(min(newest) - 10 * MINUTE_MS, 0)
+
+    def reads(self, query):
+        """It reads some records, some of the partitions further than others, and writes the rows of most."""
+        self.read[query] = self.read[query] or self.last(query)
+        for _ in range(self.rng.randrange(1, 4)):
+            self.read[query] = {one: self.rng.randint(begin, self.ends[one]) for one, begin in self.read[query].items()}
+            self.begin(query, self.read[query])
+            self.write(query, part=self.rng.choice([0.7, 1]))
+
+    def ends_batch(self, query):
+        if self.read[query] is not None and self.read[query] != self.last(query):
+            self.begin(query, self.read[query])
+            self.write(query)
+            self.plan(query)
+            if self.rng.random() < 0.8:
+                self.commit(query)
+            else:
+                self.read[query] = None  # killed in between
+
+    def is_killed(self, query):
+        """What it has read since the last commit is read again, and written again."""
+        if self.read[query] is not None:
+            del self.batches[query][self.committed[query] + 1 :]
+            self.read[query], last = None, self.last(query)
+            origins = {key: json.loads(key) for key in self.written[LETTERS]} if query == LETTERS else {}
+            for key in [key for key, one in origins.items() if one["offset"] >= last[one["partition"]]]:
+                del self.written[LETTERS][key]
+
+    def plan(self, query):
+        *_, last = self.batches[query]
+        ends = {partition: end for (_, partition), end in last.ends.items()}
+        self.broker.plan(query, "real-time", last.number, ends, last.watermark_ms)
+
+    def commit(self, query):
+        self.write(query)
+        *_, last = self.batches[query]
+        self.broker.commit(query, "real-time", last.number, max(last.watermark_ms, self.watermark_ms(query, last.ends)))
+        self.committed[query] = last.number
+        self.read[query] = self.last(query)
 
 
 @pytest.fixture
@@ -184,13 +289,18 @@ def told(verdict):
     return verdict.verdict, verdict.batch, verdict.records, verdict.rows, shown, verdict.faults, verdict.problem
 
 
-@pytest.mark.parametrize("seed", [0, 4])
-def test_after_each_step_the_audit_finds_what_a_recount_of_all_records_finds(broker, seed):
-    pipeline = Pipeline(broker, random.Random(seed))
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [(Pipeline, 0), (Pipeline, 4), *((RealTime, seed) for seed in range(2)), (partial(RealTime, idle=1), 2)],
+    ids=["micro-batches", "micro-batches again", "real-time mode", "real-time mode again", "an idle partition"],
+)
+def test_after_each_step_the_audit_finds_what_a_recount_of_all_records_finds(broker, kind, seed):
+    broker.settings = replace(broker.settings, real_time="5 seconds")
+    pipeline = kind(broker, random.Random(seed))
     audit, kinds = Audit(broker.settings, print), set()
     for step in range(STEPS):
         pipeline.produce(pipeline.rng.randrange(6))
-        for query in MODES:
+        for query in pipeline.queries:
             for _ in range(pipeline.rng.randrange(3)):
                 pipeline.advance(query)
         if pipeline.rng.random() < 0.4:
@@ -496,6 +606,30 @@ def test_a_step_looks_at_one_result_so_that_a_stop_waits_for_no_more(broker):
         steps.append((are_more, sum(one.verdict is not None for one in audit._results.values())))
     audit.close()
     assert steps == [(True, 1), (False, 2), (False, 2)]
+
+
+def test_in_real_time_mode_a_row_that_is_always_ahead_must_have_been_right_when_each_batch_was_committed(broker):
+    query = "nest-temperatures"
+    broker.settings = replace(broker.settings, real_time="5 seconds")
+    window = {"end": "2026-01-01T11:00:00Z", "start": "2026-01-01T10:00:00Z"}
+    key = json.dumps({"structure_id": "home", "window": window}, separators=(",", ":"))
+    audit, kinds = Audit(broker.settings, print), []
+    for number in range(8):
+        for end in range(4 * number + 1, 4 * number + 5):  # four records, of which the batch has two, and a row tells of three
+            device = {"structure_id": "home", "last_connection": f"2026-01-01T10:{end:02}:00Z", "ambient_temperature_c": 20}
+            broker.write(SOURCE, orjson.dumps({"devices": {"thermostats": {"a": device}}}))
+        for end in range(max(4 * number, 1), 4 * number + 4):
+            least = {"ambient_temperature_c_min": 20.0, "ambient_temperature_c_max": 20.0}
+            average = {"ambient_temperature_c_avg": 20.01 if number in {4, 5} else 20.0}
+            row = {"structure_id": "home", "window": window, "readings": end, **average, **least}
+            broker.write(query, orjson.dumps(row), key=key)
+        broker.plan(query, "real-time", number, 4 * number + 2)
+        broker.commit(query, "real-time", number)
+        for _ in range(2):
+            (verdict,) = looks(audit).values()
+            kinds += [kind for kind in ("ahead", "different") if verdict.rows.by_kind.get(kind)]
+    audit.close()
+    assert kinds == ["ahead"] * 8 + ["different"] * 4 + ["ahead"] * 4
 
 
 class ArchivePipeline:

@@ -13,7 +13,7 @@ import pytest
 from auditing import loaded, prefix, result
 
 from audit.checkpoints import Stretch
-from audit.comparison import Comparison
+from audit.comparison import Comparison, Excuses
 from audit.letters import Letter, Letters, expected_letters, kinds_of_letters
 
 TIMES = int(os.environ.get("INJECTIONS", "25"))
@@ -104,12 +104,18 @@ def test_an_error_in_what_is_counted_is_found(right, kind):
         assert Comparison(found, right.rows).differences(), f"{kind}: trip {place}, {right.trips[place]}"
 
 
+@pytest.mark.parametrize("is_real_time", [False, True], ids=["in micro-batches", "in real-time mode"])
 @pytest.mark.parametrize("kind", OF_ROWS)
-def test_an_error_in_a_row_is_found_and_no_other_row_is_blamed(right, kind):
-    rng = random.Random(kind)
+def test_an_error_in_a_row_is_found_and_no_other_row_is_blamed(right, kind, is_real_time):
+    rng, excuses = random.Random(kind), Excuses(is_real_time=is_real_time, growing=TABLE.growing)
     for key in rng.choices(sorted(right.rows), k=TIMES):
-        (wrong,) = Comparison({**right.rows, key: OF_ROWS[kind](right.rows[key])}, right.rows).differences()
+        row = right.rows[key]
+        (wrong,) = Comparison({**right.rows, key: OF_ROWS[kind](row)}, right.rows, excuses=excuses).differences()
         assert (wrong.kind, wrong.where) == ("different", key.decode())
+        if is_real_time:
+            later = {key: [{**row, "trips": row["trips"] + 1}]}
+            (wrong,) = Comparison({key: OF_ROWS[kind](row)}, {key: row}, later, excuses).differences()
+            assert wrong.kind == "different", "also of a row that a record is to change"
 
 
 def test_a_row_that_is_gone_one_that_should_be_gone_and_a_shifted_window_are_found(right):
