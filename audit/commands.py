@@ -100,11 +100,13 @@ def why(
 
 def audit() -> None:
     """Verify every table without end. What is wrong becomes an alert within seconds, also in what was right before. Ctrl-C ends it."""
-    from audit.continuous.loop import Audit
+    from audit.continuous.loop import begun_when_alone
     from contract.process.stop_signals import stop_requested
 
     stop = stop_requested()
-    auditing = Audit(Settings.from_environment(), say=lambda line: out.print(f"{utc_text(datetime.now(UTC))}  {line}"))
+    auditing = begun_when_alone(Settings.from_environment(), lambda line: out.print(f"{utc_text(datetime.now(UTC))}  {line}"), stop)
+    if auditing is None:
+        return
     try:
         with err.status("") as shown:
             pause_seconds = 1

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Event
 
 import duckdb
 
@@ -22,7 +23,7 @@ from audit.continuous.alerts import alert, alerted, summary
 from audit.continuous.archives import ArchiveWatch
 from audit.continuous.letters import LettersWatch
 from audit.continuous.recent import RecentRecords
-from audit.continuous.store import MEMORY_LIMIT, Store
+from audit.continuous.store import MEMORY_LIMIT, AuditRuns, Store
 from audit.continuous.tables import TableWatch
 from audit.letters import DeadLetters
 from audit.records import RecordReader
@@ -43,6 +44,8 @@ ROUND_SECONDS = 10
 """A result is looked at no more often, and the verdicts are written so often."""
 AGAIN_SECONDS = 3
 """What is not right is told when it is so at two looks: at one, Kafka may have compacted away a record because of a newer one."""
+ALONE_SECONDS = 2
+"""How often an audit that waits for another one to end tries to begin."""
 _WATCHES: Mapping[type, Callable[..., "TableWatch | LettersWatch | ArchiveWatch"]] = {
     Table: TableWatch,
     DeadLetters: LettersWatch,
@@ -66,6 +69,20 @@ class Result:
     @property
     def name(self) -> str:
         return re.sub(r"\W", "_", f"{self.place.name} {self.sink}")
+
+
+def begun_when_alone(settings: Settings, say: Say, stop: Event) -> "Audit | None":
+    """The audit, as soon as no other one runs in the same STREAMGAUGE_HOME, whose process is told once. None if it is to stop before."""
+    is_told = False
+    while True:
+        try:
+            return Audit(settings, say)
+        except AuditRuns as error:
+            if not is_told:
+                say(f"waiting: {error}")
+            is_told = True
+        if stop.wait(ALONE_SECONDS):
+            return None
 
 
 class Audit:

@@ -1,6 +1,7 @@
 """The file in which the continuous audit keeps what it knows. Each look at a result is one transaction, so the file tells of whole looks."""
 
 import hashlib
+import os
 import pickle
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from audit.recount import Recount, opened
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.data_files import data_file
+from contract.storage.paths import text_of
 from contract.storage.temporary import temporary_folder
 
 MEMORY_LIMIT = "100MB"
@@ -28,21 +30,27 @@ _STATES = "states"
 _ORIGIN = pa.schema({"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()})
 
 
+class AuditRuns(StreamgaugeError):  # noqa: N818 - it names what is so
+    """Another audit runs in the same STREAMGAUGE_HOME."""
+
+
 class Store:
     """The file of STREAMGAUGE_HOME. It is made anew when it is damaged, or of other rules: other code, static tables or settings.
 
-    Use it from one thread.
+    Use it from one thread. Raises AuditRuns if another process has it.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.file = settings.home.absolute() / "audit" / "audit.duckdb"
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(self.file.with_name("lock"))
+        self._lock, holder = FileLock(self.file.with_name("lock")), self.file.with_name("pid")
         try:
             self._lock.acquire(timeout=0)
         except Timeout as error:
-            msg = f"an audit already runs in {settings.home}: one is enough; stop that one, or choose another STREAMGAUGE_HOME"
-            raise StreamgaugeError(msg) from error
+            process = (text_of(holder) or "").strip() or "not known"
+            msg = f"an audit already runs in {settings.home} (process {process}): one is enough; stop that one, or choose another STREAMGAUGE_HOME"
+            raise AuditRuns(msg) from error
+        holder.write_text(str(os.getpid()))
         self.database = self._opened(rules(settings), temporary_folder(settings.home))
         self.recount = Recount(self.database)
         if not isinstance(settings.lake, Path):

@@ -1,11 +1,13 @@
 """The continuous audit: after any step of a history, it finds what a recount of all records finds; what is wrong is told once, and taken back."""
 
 import json
+import os
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from threading import Event
 
 import duckdb
 import orjson
@@ -17,6 +19,7 @@ from web_server import webhook
 
 from audit.catalog import audited, placed, places_in
 from audit.checkpoints import stretches
+from audit.continuous import loop
 from audit.continuous.archives import ArchiveWatch
 from audit.continuous.loop import Audit
 from audit.continuous.store import rules
@@ -27,7 +30,6 @@ from audit.recount import Recount
 from audit.result_topic import ends_of
 from audit.verification import verify
 from contract.checkpoints.contents import Batch
-from contract.errors import StreamgaugeError
 from contract.kafka.result_table import read_to_end
 from contract.settings import Settings
 from contract.topics import ALERTS, DEAD_LETTERS, VERDICTS
@@ -542,9 +544,25 @@ def test_a_damaged_file_one_that_is_not_whole_and_one_of_other_rules_are_made_an
         assert [row["verdict"] for row in watched.rows(VERDICTS)] == ["right"], change.__name__
 
 
-def test_a_second_audit_of_a_home_is_refused(watched):
-    with pytest.raises(StreamgaugeError, match="an audit already runs in"):
-        watched.start()
+def test_a_second_audit_of_a_home_says_once_which_process_has_it_and_begins_when_that_one_ends(watched, monkeypatch):
+    monkeypatch.setattr(loop, "ALONE_SECONDS", 0.01)
+    lines, tries = [], []
+
+    class Stop(Event):
+        def wait(self, timeout):
+            tries.append(timeout)
+            if len(tries) == 3:
+                watched.audit.close()
+            return super().wait(timeout)
+
+    second = loop.begun_when_alone(watched.broker.settings, lines.append, Stop())
+    stop = Event()
+    stop.set()
+    assert loop.begun_when_alone(watched.broker.settings, lines.append, stop) is None
+    second.close()
+    home, own = watched.broker.settings.home, f"process {os.getpid()}"
+    assert [line.partition(": one")[0] for line in lines] == [f"waiting: an audit already runs in {home} ({own})"] * 2
+    assert len(tries) == 3
 
 
 def test_a_topic_that_is_not_there_is_told_once_and_waited_for(tmp_path):
