@@ -90,6 +90,11 @@ class TestBatchUnderWay:
             "extra": 1,
         }
 
+    def test_in_real_time_mode_a_row_that_no_record_is_to_change_must_be_right_whether_or_not_a_column_grows(self):
+        for growing in ((), ("count",)):
+            assert kinds(rows(h1=1), rows(h1=2), is_real_time=True, growing=growing) == {"different": 1}
+        assert kinds(rows(h1=1), rows(h1=2), rows(h1=3), is_real_time=True) == {"ahead": 1}, "without such a column, any may be"
+
 
 class TestExpired:
     def test_windows_may_be_gone_that_ended_long_before_the_newest(self):
