@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.spark.session import running_session
-from workshop.examples import aggregates, formats, functions, streams
+from workshop.examples import aggregates, formats, functions, nested, streams
 
 Example = Callable[[SparkSession, Path], DataFrame | None]
 EXAMPLES: dict[str, Example] = {
@@ -24,14 +24,31 @@ EXAMPLES: dict[str, Example] = {
         functions.maps,
         functions.arrays,
         functions.explode,
+        functions.deserializer,
+        nested.dot,
+        nested.star,
+        nested.struct,
+        nested.struct_star,
+        nested.explode_map,
+        nested.array_field,
+        nested.from_json,
+        nested.to_json,
+        nested.json_part,
         aggregates.collect,
         aggregates.pandas_udaf,
         formats.orc,
         formats.csv,
+        formats.avro,
+        formats.xml,
+        formats.text,
         formats.python_data_source,
         streams.memory_sink,
         streams.console_sink,
+        streams.foreach,
         streams.running_aggregation,
+        streams.sql_stream,
+        streams.stream_stream_join,
+        streams.logs,
         streams.cloudtrail,
     )
 }

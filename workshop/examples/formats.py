@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
@@ -22,6 +23,27 @@ def csv(spark: SparkSession, folder: Path) -> DataFrame:
     flat.write.option("header", True).csv(str(folder / "csv"))  # noqa: FBT003
     (file,) = (folder / "csv").glob("*.csv")
     return spark.read.text(str(file))
+
+
+def avro(spark: SparkSession, folder: Path) -> DataFrame:
+    """Avro: whole rows, one after the other, with the schema in the file."""
+    reports(spark).write.format("avro").save(str(folder / "avro"))
+    return spark.read.format("avro").load(str(folder / "avro")).orderBy("device_id")
+
+
+def xml(spark: SparkSession, folder: Path) -> DataFrame:
+    """XML: the element `rowTag` is a row, an attribute a column with an underscore, and an element that repeats an array."""
+    file = folder / "reports.xml"
+    file.write_text(
+        '<reports><report id="cam-1"><battery>81</battery><zone>door</zone><zone>garden</zone></report><report id="cam-2"/></reports>'
+    )
+    return spark.read.xml(str(file), rowTag="report", schema="_id string, battery int, zone array<string>")
+
+
+def text(spark: SparkSession, folder: Path) -> DataFrame:
+    """Text: a line is a row, for a function to take apart. Option wholetext makes a file a row."""
+    (folder / "app.log").write_text("10:00:01 INFO started\n10:00:07 ERROR no route to host\n")
+    return spark.read.text(str(folder / "app.log")).select(F.split("value", " ", 3).alias("parts"))
 
 
 class _SquaresReader(DataSourceReader):

@@ -1,8 +1,9 @@
-"""Functions on one row: text, JSON, CSV, maps and arrays."""
+"""Functions on one row: text, JSON, CSV, maps, arrays, and your own in Python."""
 
+import struct
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 REPORTS = [
@@ -81,3 +82,21 @@ def arrays(spark: SparkSession, _: Path) -> DataFrame:
 def explode(spark: SparkSession, _: Path) -> DataFrame:
     """A row for each element. explode_outer keeps a row, with null, for an array without elements."""
     return reports(spark).select("device_id", F.explode_outer("event.zones").alias("zone"))
+
+
+def deserializer(spark: SparkSession, _: Path) -> DataFrame:
+    """A deserializer of your own: a function in Python, which SQL can call by its name, and the same by native functions, which is faster."""
+    spark.udf.register("reading", _reading, "struct<camera: int, battery: int>")
+    records = spark.createDataFrame([(bytes.fromhex("00010051"),), (bytes.fromhex("00020028"),)], "value binary")
+    native = F.struct(_number(1).alias("camera"), _number(3).alias("battery"))
+    return records.select("value", F.call_udf("reading", "value").alias("in_python"), native.alias("native"))
+
+
+def _reading(value: bytes) -> tuple[int, int]:
+    camera, battery = struct.unpack(">HH", value)
+    return camera, battery
+
+
+def _number(position: int) -> Column:
+    """The two bytes of `value` from `position` on, as a number."""
+    return F.conv(F.hex(F.substring("value", position, 2)), 16, 10).cast("int")
