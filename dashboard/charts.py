@@ -12,7 +12,7 @@ import pandas as pd
 OTHERS = "others"
 MAX_SERIES = 5
 """The number of series shown by name: the theme has so many colours that are easy to tell apart, and one for OTHERS."""
-_HEIGHT, _SMALL_HEIGHT, _LEGEND_HEIGHT, _THUMBNAIL_HEIGHT = 270, 120, 30, 170
+_HEIGHT, _TALL_HEIGHT, _SMALL_HEIGHT, _LEGEND_HEIGHT, _THUMBNAIL_HEIGHT = 270, 390, 120, 30, 170
 _MAX_DOTS, _FEW_DOTS = 300, 20
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 _MOMENT, _SECOND = "%-d %b %H:%M", "%-d %b %H:%M:%S"
@@ -136,7 +136,7 @@ def hours_of_day(trips: pd.DataFrame) -> Spec:
             tooltip=[alt.Tooltip("hour:O", title="hour of the day"), alt.Tooltip("trips:Q", format=",.1f")],
         )
     )
-    return _finished(chart, trips)
+    return _finished(chart, trips, height=_TALL_HEIGHT)
 
 
 def course(points: pd.DataFrame, values: Mapping[str, str], *, title: str, ages: bool) -> Spec:

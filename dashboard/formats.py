@@ -11,8 +11,8 @@ def clock(moment: datetime) -> str:
 
 
 def window(start: datetime, end: datetime) -> str:
-    """A window within one day, with an en dash: "21 Nov, 10:00-11:00 UTC"."""
-    return f"{start.day} {start:%b, %H:%M}\N{EN DASH}{end:%H:%M} UTC"
+    """A window within one day, with an en dash: "21 Nov, 10:00-11:00"."""
+    return f"{start.day} {start:%b, %H:%M}\N{EN DASH}{end:%H:%M}"
 
 
 def hours(start: datetime, end: datetime) -> str:
@@ -21,8 +21,8 @@ def hours(start: datetime, end: datetime) -> str:
 
 
 def seconds_window(start: datetime, end: datetime) -> str:
-    """A window to the second, with an en dash: "10:02:30-10:03:30 UTC"."""
-    return f"{start:%H:%M:%S}\N{EN DASH}{end:%H:%M:%S} UTC"
+    """A window to the second, with an en dash: "10:02:30-10:03:30"."""
+    return f"{start:%H:%M:%S}\N{EN DASH}{end:%H:%M:%S}"
 
 
 def day(moment: datetime) -> str:

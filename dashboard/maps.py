@@ -11,6 +11,7 @@ from contract.storage.data_files import data_file
 from dashboard.charts import Chart, Spec, picking
 
 _HEIGHT = 330
+_LEGEND = alt.Legend(format=",d", orient="bottom", direction="horizontal", gradientLength=180, gradientThickness=10)
 _BORDERS: dict[str, Any] = {"stroke": "#7f8c9d", "strokeWidth": 0.8}
 _GEOMETRY, _COUNTS, _STATE_COUNTS = alt.NamedData("geometry"), alt.NamedData("counts"), alt.NamedData("states")
 
@@ -65,7 +66,7 @@ def _shaded(counts: alt.NamedData, name: str, count: str, count_title: str, larg
         .transform_lookup("name", from_=alt.LookupData(counts, key=name, fields=[count]), default="0")
         .mark_geoshape(**_BORDERS)
         .encode(
-            color=alt.Color(f"{count}:Q", title=count_title, scale=alt.Scale(domain=[0, largest]), legend=alt.Legend(format=",d")),
+            color=alt.Color(f"{count}:Q", title=count_title, scale=alt.Scale(domain=[0, largest]), legend=_LEGEND),
             tooltip=[alt.Tooltip("name:N", title=name), alt.Tooltip(f"{count}:Q", title=count_title, format=",")],
         )
     )

@@ -29,15 +29,15 @@ def show_verdict(kafka: KafkaCluster, topic: str) -> None:
         return
     age = f"{duration(datetime.now(UTC) - row['time'])} ago"
     if row["verdict"] == "right":
-        st.badge(f"right, {age}", icon=":material/verified:", color="green", help=_right(row))
+        st.badge(f"Verified {age}", icon=":material/verified:", color="green", help=_right(row))
     elif row["verdict"] == "wrong":
         wrong = sum(row["rows"][kind] for kind in ("missing", "extra", "different"))
-        label = f"wrong: {formats.several(wrong, 'row', 'rows')}" if wrong else "wrong"
+        label = f"Wrong: {formats.several(wrong, 'row', 'rows')}" if wrong else "Wrong"
         with st.popover(f":red[**{label}**]", icon=":material/dangerous:", key=f"verdict {topic}", width="content"):
             _show_wrong(row, wrong, age)
     else:
-        with st.popover(":orange[not checked]", icon=":material/help:", key=f"verdict {topic}", width="content"):
-            st.markdown(f"**Not checked**, {age}: {formats.plain(row['problem'] or 'no reason is given')}")
+        with st.popover(":orange[Could not be verified]", icon=":material/help:", key=f"verdict {topic}", width="content"):
+            st.markdown(f"**Could not be verified**, {age}: {formats.plain(row['problem'] or 'no reason is given')}")
 
 
 def _right(row: Row) -> str:

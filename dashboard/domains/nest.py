@@ -74,7 +74,7 @@ def _glance_of(snapshot: Snapshot) -> Glance | None:
     return Glance(
         "People seen in the newest hour",
         formats.count(now),
-        formats.window(last["start"], last["end"]),
+        f"{formats.window(last['start'], last['end'])} UTC",
         COUNTED,
         before,
         lambda: charts.thumbnail(_map(frame_of(rows, _COLUMNS), None)[0]),
@@ -191,15 +191,15 @@ def _show_table(sightings: pd.DataFrame) -> None:
     listed = sightings.sort_values(["start", "count", "zip_code"], ascending=[False, False, True])
     shown = listed.head(ROWS_LISTED)
     st.dataframe(
-        shown[["start", "end", "zip_code", "count"]],
+        shown[["start", "zip_code", "count", "end"]],
         hide_index=True,
-        height=330,
+        height=430,
         column_config={
             "start": st.column_config.DatetimeColumn("From (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"),
             "end": st.column_config.DatetimeColumn("To (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC"),
             "zip_code": st.column_config.TextColumn("Zip code"),
             "count": st.column_config.ProgressColumn(
-                "People seen", format="%d", min_value=0, max_value=int(sightings["count"].max()), color="primary"
+                "People seen", format="%,d", min_value=0, max_value=int(sightings["count"].max()), color="primary"
             ),
         },
     )

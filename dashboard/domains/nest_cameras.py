@@ -19,6 +19,7 @@ OFFLINE, ALERTED = (
     Origin(topic, "nest-camera-status", "camera_status", "pipeline/state/cameras.py") for topic in (NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS)
 )
 _TIME = st.column_config.DatetimeColumn("Since (UTC)", format="YYYY-MM-DD HH:mm", timezone="UTC")
+_CAMERA = st.column_config.TextColumn("Camera", width=150)
 _REASONS = {"silent": "silent", "is_online is false": "says so"}
 _ALERTS = ("offline", "flapping", "back")
 
@@ -52,10 +53,10 @@ def _show_offline(cameras: pd.DataFrame) -> None:
     offline = offline_now(cameras)
     st.caption(f"{formats.count(len(offline))} of {formats.several(len(cameras), 'camera', 'cameras')}, up to the newest change.")
     st.dataframe(
-        offline.assign(reason=offline["reason"].map(_REASONS)).head(ROWS_LISTED)[["device_id", "zip_code", "since", "lasts", "reason"]],
+        offline.assign(reason=offline["reason"].map(_REASONS)).head(ROWS_LISTED)[["device_id", "lasts", "reason", "zip_code", "since"]],
         hide_index=True,
         height=260,
-        column_config={"device_id": "Camera", "zip_code": "Zip code", "since": _TIME, "lasts": "For", "reason": "Why"},
+        column_config={"device_id": _CAMERA, "zip_code": "Zip code", "since": _TIME, "lasts": "For", "reason": "Why"},
     )
 
 
@@ -63,8 +64,8 @@ def _show_alerts(alerts: pd.DataFrame) -> None:
     kinds = st.pills("Alerts", _ALERTS, selection_mode="multi", key="nest-alerts", label_visibility="collapsed")
     listed = alerts[alerts["alert"].isin(kinds or _ALERTS)].sort_values("since", ascending=False)
     st.dataframe(
-        listed.head(ROWS_LISTED)[["since", "device_id", "zip_code", "alert"]],
+        listed.head(ROWS_LISTED)[["since", "alert", "device_id", "zip_code"]],
         hide_index=True,
         height=210,
-        column_config={"since": _TIME, "device_id": "Camera", "zip_code": "Zip code", "alert": "Alert"},
+        column_config={"since": _TIME, "device_id": _CAMERA, "zip_code": "Zip code", "alert": "Alert"},
     )

@@ -29,6 +29,8 @@ ZONE = "New York time"
 SUMS = ("trip_distance_sum", "fare_amount_sum", "tip_amount_sum")
 COLUMNS = ("borough", "start", "end", "trips", *SUMS)
 FLOW_COLUMNS = ("pickup_borough", "dropoff_borough", "start", "end", "trips")
+_BOROUGH_PIXELS = 50
+"""The height of a row, with which the table of boroughs is about as high as the map beside it."""
 _EPOCH, _TWO_DAYS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=48)
 _PERIODS = {"24 hours": timedelta(hours=24), "48 hours": _TWO_DAYS, "7 days": timedelta(days=7), "all": None}
 _WAITING = (
@@ -183,10 +185,10 @@ def _show_flows(table: pd.DataFrame) -> None:
     st.caption("Trips by borough of pick-up, in rows, and of drop-off, in columns.")
     largest = int(table.to_numpy().max())
     bars = {
-        name: st.column_config.ProgressColumn(name, format="%d", min_value=0, max_value=largest, color="primary")
+        name: st.column_config.ProgressColumn(name, format="%,d", min_value=0, max_value=largest, color="primary")
         for name in map(str, table)
     }
-    st.dataframe(table, column_config={"pickup": st.column_config.TextColumn("Pick-up", pinned=True), **bars})
+    st.dataframe(table, column_config={"pickup_borough": st.column_config.TextColumn("Pick-up", pinned=True), **bars})
 
 
 def _show_totals(rides: pd.DataFrame, newest: pd.Timestamp) -> None:
@@ -209,10 +211,12 @@ def _show_boroughs(table: pd.DataFrame) -> None:
     st.dataframe(
         table,
         hide_index=True,
+        height="content",
+        row_height=_BOROUGH_PIXELS,
         column_config={
             "borough": st.column_config.TextColumn("Borough"),
             "trips": st.column_config.ProgressColumn(
-                "Trips", format="%d", min_value=0, max_value=int(table["trips"].max()), color="primary"
+                "Trips", format="%,d", min_value=0, max_value=int(table["trips"].max()), color="primary"
             ),
             "fare": st.column_config.NumberColumn("Fare", format="$%.2f"),
             "tip": st.column_config.NumberColumn("Tip", format="$%.2f"),

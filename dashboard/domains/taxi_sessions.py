@@ -73,7 +73,7 @@ def _show_table(sessions: pd.DataFrame) -> None:
     st.dataframe(
         sessions,
         hide_index=True,
-        column_order=COLUMNS[1:],
+        column_order=("zone", "trips", "fare_amount_sum", "borough", "start", "end"),
         column_config={
             "zone": "Zone",
             "borough": "Borough",

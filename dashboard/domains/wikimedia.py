@@ -84,7 +84,7 @@ def _glance_of(snapshot: Snapshot) -> Glance | None:
     return Glance(
         "Edits in the newest minute",
         formats.count(now),
-        formats.window(last["start"], last["end"]),
+        f"{formats.window(last['start'], last['end'])} UTC",
         BY_WIKI,
         before,
         lambda: charts.thumbnail(_ranked(busiest(_wikis(rows), quarter).head(_FEW))),
@@ -193,11 +193,7 @@ def bytes_of(snapshot: Snapshot, period: Period, names: tuple[str, ...]) -> tupl
 
 def _show_totals(edits: pd.DataFrame, settings: Settings) -> None:
     now, last = datetime.now(UTC), edits.iloc[-1]
-    fills = (
-        "Newest window, so far",
-        formats.count(last["edits"]),
-        f"{formats.seconds_window(last['start'], last['end'])}, {_begun(last['start'], now)}",
-    )
+    fills = ("Newest window, so far", formats.count(last["edits"]), _begun(last["start"], now))
     totals = [fills, *_last_whole(whole(edits)), wikimedia_stream.lag(settings, now)]
     page_head.show_totals(totals)
 
@@ -208,17 +204,17 @@ def _last_whole(over: pd.DataFrame) -> list[tuple[str, str, str]]:
     if over.empty:
         return [(label, _NOTHING, "none is over yet"), (share_label, _NOTHING, "none is over yet")]
     window = over.iloc[-1]
-    bots, humans, edits = int(window["bots"]), int(window["humans"]), int(window["edits"])
+    bots, edits = int(window["bots"]), int(window["edits"])
     share = f"{bots / edits:.0%}" if edits else _NOTHING
     return [
         (label, formats.count(edits), formats.seconds_window(window["start"], window["end"])),
-        (share_label, share, f"{formats.count(bots)} by bots, {formats.count(humans)} by humans"),
+        (share_label, share, f"{formats.count(bots)} of {formats.several(edits, 'edit', 'edits')}"),
     ]
 
 
 def _begun(start: datetime, now: datetime) -> str:
     """The age of the newest window. A new window starts every slide, so in a current stream it is never much older than that."""
-    return f"begun {duration(now - start)} ago" if start <= now else f"ahead of the clock by {duration(start - now)}"
+    return f"begun {duration(now - start)} ago" if start <= now else f"begins in {duration(start - now)}"
 
 
 def _show_bots_and_humans(column: DeltaGenerator, snapshot: Snapshot, period: Period) -> None:

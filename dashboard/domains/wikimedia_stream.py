@@ -65,10 +65,10 @@ def lag(settings: Settings, now: datetime) -> tuple[str, str, str]:
 def lag_of(status: QueryStatus | None, now: datetime) -> tuple[str, str, str]:
     """As `lag`, from the query's status."""
     if status is None or status.is_trouble or status.lag is None:
-        return _LAG, _NOTHING, f"{QUERY} {'has not run yet' if status is None else f'is {status.state}'}"
+        return _LAG, _NOTHING, f"the query {'has not run' if status is None else f'is {status.state}'}"
     if status.state == IDLE or status.batch_at is None:
         return _LAG, formats.count(status.lag), "waits for records" if status.state == IDLE else "in its first batch"
-    last = "last checkpoint" if status.batch_ms is None else f"last batch {formats.count(status.batch_ms)} ms,"
+    last = "last checkpoint" if status.batch_ms is None else "last batch"
     return _LAG, formats.count(status.lag), f"{last} {duration(now - status.batch_at)} ago"
 
 

@@ -1,6 +1,7 @@
 """The dead letters on the Health page. Their bytes are untrusted: shown as text or hex, never as markup, and of limited size."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
+from typing import Literal
 
 import pandas as pd
 import streamlit as st
@@ -13,14 +14,14 @@ from contract.rows import Row
 from contract.topics import DEAD_LETTERS
 from dashboard import formats
 from dashboard.origin import Origin
-from dashboard.page_head import dashboard_settings
+from dashboard.page_head import dashboard_settings, panel
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.states import show_problem
 
 TOPIC = DEAD_LETTERS.name
 UNUSABLE = Origin(DEAD_LETTERS, "", "dead_letters", "pipeline/sinks/dead_letters.py")
 NEWEST = Recent(records=500)
-_HELD, _SHOWN_PIXELS = "health-letters", 200
+_HELD, _SHOWN_PIXELS, _SHORT, _ROWS_SHOWN = "health-letters", 200, 400, 8
 
 
 def letters_snapshot(kafka: KafkaCluster) -> Snapshot:
@@ -35,8 +36,7 @@ def dead_letters() -> None:
     snapshot = letters_snapshot(kafka)
     if not snapshot.is_read and not snapshot.error:
         return
-    with st.container(border=True, gap="xsmall"):
-        st.header("Dead letters", anchor=False, help=UNUSABLE.sentence)
+    with panel(st.container(), "Dead letters", origin=UNUSABLE):
         show_problem(snapshot)
         held = _held(snapshot)
         if not held:
@@ -64,8 +64,8 @@ def _show(held: Sequence[Row], kafka: KafkaCluster | None) -> None:
     reasons = by_reason.multiselect("Reasons", sorted({row["reason"] for row in held}), placeholder="all", key="health-reasons")
     sources = by_source.multiselect("Sources", sorted({str(row["topic"]) for row in held}), placeholder="all", key="health-sources")
     listed = [row for row in held if (not reasons or row["reason"] in reasons) and (not sources or str(row["topic"]) in sources)]
-    more = f"the newest {formats.count(NEWEST.records)}" if len(held) == NEWEST.records else f"{formats.count(len(held))}, all there are"
-    st.caption(f"{formats.count(len(listed))} that the filters leave of {more}. Newest first.")
+    of = f"the newest {formats.count(NEWEST.records)}" if len(held) == NEWEST.records else formats.count(len(held))
+    st.caption(f"{formats.count(len(listed))} of {of}, newest first.")
     if not listed:
         return
     left, right = st.columns([3, 2])
@@ -94,7 +94,7 @@ def _show_list(listed: Sequence[Row]) -> None:
         "Source": st.column_config.TextColumn(width=150),
         "Bytes": st.column_config.NumberColumn(format="%,d", width=60),
     }
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height=300, column_config=columns)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height=_height(rows), column_config=columns)
 
 
 def _show_counts(listed: Sequence[Row]) -> None:
@@ -102,7 +102,13 @@ def _show_counts(listed: Sequence[Row]) -> None:
     counts = frame.value_counts().rename("Letters").reset_index()
     largest = int(counts["Letters"].max())
     bar = st.column_config.ProgressColumn(format="%d", min_value=0, max_value=largest, color="primary")
-    st.dataframe(counts, hide_index=True, height=300, column_config={"Letters": bar})
+    st.dataframe(
+        counts, hide_index=True, height=_height(counts), column_order=("Source", "Letters", "Reason"), column_config={"Letters": bar}
+    )
+
+
+def _height(rows: Sized) -> int | Literal["content"]:
+    return "content" if len(rows) < _ROWS_SHOWN else 300
 
 
 def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
@@ -133,7 +139,7 @@ def _show_letter(listed: Sequence[Row], kafka: KafkaCluster | None) -> None:
             st.caption(f"The first {formats.count(MAX_SHOWN_BYTES)} of {formats.count(len(whole))} bytes; the download has all.")
     text = row["text"] if whole is None else readable(whole)
     if text:
-        st.code(text, language=None, wrap_lines=True, height=_SHOWN_PIXELS)
+        st.code(text, language=None, wrap_lines=True, height="content" if len(text) < _SHORT else _SHOWN_PIXELS)
     else:
         st.caption("It is empty.")
 

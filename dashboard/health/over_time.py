@@ -44,7 +44,6 @@ MEASURES = {
 
 def show_history(snapshot: Snapshot, worst_first: Sequence[str]) -> None:
     """Draws the section. snapshot: of the newest events of the queries. worst_first: their names, of which the first few are shown at first."""
-    st.header("Over time", anchor=False, help=MEASURED.sentence)
     show_problem(snapshot)
     history = history_of(snapshot)
     if history.empty:

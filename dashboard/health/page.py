@@ -14,9 +14,9 @@ from contract.topics import ALERTS, QUERY_STATES, STREAMING_METRICS, Alert
 from dashboard import formats
 from dashboard.health.dead_letters import dead_letters, letters_snapshot
 from dashboard.health.history import RECENT, decode_point
-from dashboard.health.over_time import show_history
+from dashboard.health.over_time import MEASURED, show_history
 from dashboard.origin import Origin
-from dashboard.page_head import refreshing, show_totals, snapshot_under
+from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.reading.polls import current_statuses
 from dashboard.reading.reader import Snapshot, follow_recent
 from dashboard.reading.states import show_problem
@@ -37,10 +37,11 @@ _COLOURS = {
     SILENT: "background-color: #dc2626; color: #ffffff; font-weight: 700",
 }
 _LEVELS = {
-    "error": "background-color: #fee2e2; color: #991b1b",
-    "warning": "background-color: #fef3c7; color: #92400e",
-    "resolved": "background-color: #dcfce7; color: #166534",
+    "error": ("background-color: #fee2e2; color: #991b1b", "background-color: #4c1d1d; color: #fecaca"),
+    "warning": ("background-color: #fef3c7; color: #92400e", "background-color: #453009; color: #fde68a"),
+    "resolved": ("background-color: #dcfce7; color: #166534", "background-color: #12351f; color: #bbf7d0"),
 }
+"""Of an alert of each level: light and dark."""
 
 
 decode_alert = of_message(decoder(Alert))
@@ -61,15 +62,15 @@ def _queries() -> None:
     found = current_statuses(snapshot.kafka, snapshot.rows, now)
     alerts = follow_recent(snapshot.kafka, ALERTS_TOPIC, NEWEST_ALERTS, decode_alert).snapshot
     _say_what_is_wrong(found)
-    with st.container(border=True, gap="xsmall"):
+    with panel(st.container(), "Queries", origin=STATES):
         _show_queries(found, now)
     _show_troubles(found, now)
     _show_totals(found, alerts, letters_snapshot(snapshot.kafka), now)
-    with st.container(border=True, gap="xsmall"):
+    with panel(st.container(), "Over time", origin=MEASURED):
         worst_first = sorted(found, key=lambda status: (not status.is_trouble, -(status.lag or 0), status.query))
         history = follow_recent(snapshot.kafka, METRICS_TOPIC, RECENT, decode_point).snapshot
         show_history(history, [status.query for status in worst_first])
-    with st.container(border=True, gap="xsmall"):
+    with panel(st.container(), "Alerts", origin=TOLD):
         _show_alerts(alerts)
 
 
@@ -150,21 +151,20 @@ def _show_totals(found: Sequence[QueryStatus], alerts: Snapshot, letters: Snapsh
 
 
 def _show_queries(found: Sequence[QueryStatus], now: datetime) -> None:
-    st.header("Queries", anchor=False, help=STATES.sentence)
     rows = [
         {
             "Query": status.query,
             "State": status.state,
-            "Since": duration(now - status.since),
+            "Lag": status.lag,
             "Rows/s in": status.input_rows_per_second,
             "Done/s": status.processed_rows_per_second,
             "Batch, ms": status.batch_ms,
-            "Lag": status.lag,
-            "Worst partition": f"{status.worst_partition} ({status.worst_partition_lag:,})" if status.worst_partition_lag else "",
             "Watermark": behind(status.watermark_age_ms),
+            "Too late": status.late_rows,
             "State rows": status.state_rows,
             "State, MB": None if status.state_bytes is None else status.state_bytes / 1e6,
-            "Too late": status.late_rows,
+            "Worst partition": f"{status.worst_partition} ({status.worst_partition_lag:,})" if status.worst_partition_lag else "",
+            "Since": duration(now - status.since),
         }
         for status in found
     ]
@@ -211,14 +211,14 @@ def _show_state(found: Sequence[QueryStatus]) -> None:
 
 
 def _show_alerts(snapshot: Snapshot) -> None:
-    st.header("Alerts", anchor=False, help=TOLD.sentence)
     show_problem(snapshot)
     if not snapshot.rows:
         st.caption("None in the last 30 days." if snapshot.is_read else "Reading them from Kafka.")
         return
     frame = pd.DataFrame(list(reversed(snapshot.rows)), columns=["time", "level", "query", "what", "detail"])
+    is_dark = st.context.theme.type == "dark"
     st.dataframe(
-        frame.style.map(lambda level: _LEVELS.get(level, ""), subset=["level"]),
+        frame.style.map(lambda level: _LEVELS[level][is_dark] if level in _LEVELS else "", subset=["level"]),
         hide_index=True,
         height="content" if len(frame) < 8 else 300,  # noqa: PLR2004 - more would push the rest from the page
         column_config={

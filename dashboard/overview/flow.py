@@ -9,8 +9,8 @@ from contract.topics import DEAD_LETTERS
 from dashboard import formats
 
 FILES = "files"
-_FIGURES = 5
-"""Numbers are at least as wide as this many digits, so that the drawing keeps its size while they change."""
+_WIDTH = 9
+"""Texts on arrows are at least as wide as this many digits, so that the drawing keeps its size while they change."""
 _Colours = tuple[str, str]
 _PLAIN: _Colours = ("#f4f6f8", "#1a222c")
 _GOOD, _WAITS, _WARNING, _BAD = ("#ccebe6", "#134e48"), _PLAIN, ("#fde68a", "#78350f"), ("#fecaca", "#991b1b")
@@ -80,8 +80,12 @@ def drawing(flows: Iterable[Flow], *, prefix: str = "", is_dark: bool) -> str:
 
 
 def _rate(per_second: float | None) -> str:
-    return "" if per_second is None else f"{formats.rate(per_second):\N{FIGURE SPACE}>{_FIGURES}}/s"
+    return "" if per_second is None else _centered(f"{formats.rate(per_second)}/s")
 
 
 def _lag(lag: int | None) -> str:
-    return "" if lag is None else f"lag {lag:\N{FIGURE SPACE}<{_FIGURES},}"
+    return "" if lag is None else _centered(f"lag {lag:,}")
+
+
+def _centered(text: str) -> str:
+    return f"{text:\N{FIGURE SPACE}^{_WIDTH}}"

@@ -155,7 +155,10 @@ def _show_domain(domain: Domain, seen: _Seen, its_page: st.Page | None, look: Lo
         sum(seen.letters[topic.name] for topic in domain.sources),
     )
     out = formats.rate(sum(seen.rows_out.get(query, 0) for query in queries))
-    st.caption(f"{_EVENTS_IN}: {events}, rows out: {out}. Too late: {formats.count(dropped)}. Dead letters: {formats.count(letters)}.")
+    st.caption(
+        f"{events} events in and {out} rows out per second. "
+        f"{formats.several(dropped, 'row', 'rows')} too late, {formats.several(letters, 'dead letter', 'dead letters')}."
+    )
 
 
 def _show_picture(glance: Glance, domain: Domain, its_page: st.Page | None) -> None:

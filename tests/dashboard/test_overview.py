@@ -66,9 +66,9 @@ def test_a_domain_shows_what_went_in_and_out_and_what_could_not_be_used(kafka, p
     kafka.progress("nest-archive", sink_rows=None)
     kafka.letter(b"{", topic="nest-logs")
     kafka.letter(b"{", topic="nyc-taxi")
-    page = page_with(lambda page: "Too late: 4. Dead letters: 1." in texts(page))
+    page = page_with(lambda page: "4 rows too late, 1 dead letter." in texts(page))
     assert [label for label, _ in metrics(page)] == ["Events in, per second"]
-    assert "rows out: 1.5." in texts(page)
+    assert "and 1.5 rows out per second." in texts(page)
     assert r'"archive\nidle"' in drawings(page)
     assert texts(page).count("None of its queries has run yet.") == 2
     assert not page.error

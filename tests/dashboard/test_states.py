@@ -53,6 +53,6 @@ def test_rows_from_before_the_connection_was_lost_are_called_so():
 
 
 def test_windows_clocks_and_counts():
-    assert formats.window(NOON, NOON + timedelta(hours=1)) == "21 Nov, 12:00\N{EN DASH}13:00 UTC"
+    assert formats.window(NOON, NOON + timedelta(hours=1)) == "21 Nov, 12:00\N{EN DASH}13:00"
     assert formats.clock(NOON) == "2026-11-21 12:00:00 UTC"
     assert [formats.several(number, "value", "values") for number in (0, 1, 1_234)] == ["0 values", "1 value", "1,234 values"]

@@ -35,7 +35,7 @@ def found(settings):
 
 def right(page, since):
     """The verdicts that are shown, and right since so long."""
-    return page.get_by_test_id("stMarkdown").filter(has_text=re.compile(rf"right, {since} ago$"))
+    return page.get_by_test_id("stMarkdown").filter(has_text=re.compile(rf"Verified {since} ago$"))
 
 
 def test_what_is_right_says_of_how_many_rows_that_is_known():
@@ -55,7 +55,7 @@ def test_a_wrong_table_opens_to_its_wrong_rows_and_stays_open_while_the_page_is_
     wrong = Difference("different", KEY, {"zip_code": "94107", "count": 11}, {"zip_code": "94107", "count": 12})
     foreign = Difference("extra", "<b>**a key**</b>", None, {"count": 1})
     found(*STATS, rows=RowCounts(equal=8, different=1, extra=11), differences=[wrong, foreign], faults=["a record without a key"])
-    page.get_by_role("button", name="wrong: 12 rows").click(timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Wrong: 12 rows").click(timeout=PATIENCE_MS)
     rows = page.get_by_test_id("stTable").get_by_role("row")
     expect(rows.nth(1).get_by_role("cell")).to_have_text([KEY, '{"count":11}', '{"count":12}'])
     expect(rows.nth(2).get_by_role("cell")).to_have_text(["<b>**a key**</b>", "no such row", '{"count":1}'])
@@ -65,7 +65,7 @@ def test_a_wrong_table_opens_to_its_wrong_rows_and_stays_open_while_the_page_is_
     found(*STATS, rows=RowCounts(equal=8, different=1), differences=[wrong])
     expect(rows, "the page was drawn again").to_have_count(2, timeout=PATIENCE_MS)
     found(*STATS, problem="retention has deleted records that the query needs")
-    expect(page.get_by_role("button", name="not checked")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("button", name="Could not be verified")).to_be_visible(timeout=PATIENCE_MS)
     expect(page.get_by_text("retention has deleted records that the query needs")).to_be_visible(timeout=PATIENCE_MS)
 
 

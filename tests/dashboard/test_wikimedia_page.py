@@ -158,8 +158,8 @@ def test_windows_are_shown_one_by_one_and_the_newest_whole_one_is_told(topics, p
 
     assert page.windows == [("12:01:30", 3, 4), ("12:01:00", 20, 0), ("12:00:30", 1_200, 800), ("12:00:00", 30, 70)]
     assert (page.metrics["Last whole window"], page.metrics["Made by bots"]) == ("2,000", "60%")
-    assert page.meanings["Last whole window"] == "12:00:30\N{EN DASH}12:01:30 UTC"
-    assert page.meanings["Made by bots"] == "1,200 by bots, 800 by humans"
+    assert page.meanings["Last whole window"] == "12:00:30\N{EN DASH}12:01:30"
+    assert page.meanings["Made by bots"] == "1,200 of 2,000 edits"
     assert absent(page.texts, "1.5 kB", "12 bytes", "7 edits", "Live") == []
 
 
