@@ -23,9 +23,11 @@ from streamgauge.dead_letters.commands import dead_letters
 from streamgauge.demo import commands as demo_commands
 from streamgauge.grouped_help import GroupedHelp
 from streamgauge.metrics.commands import metrics
+from streamgauge.notify.commands import notify
 from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
 from streamgauge.records.commands import records
+from streamgauge.submit import submit
 from streamgauge.system_errors import as_line
 from streamgauge.workshop.commands import workshop
 
@@ -59,11 +61,13 @@ _add("Run", demo_commands.demo, local_commands.up, demo_commands.down)
 app.add_typer(produce, name="produce", cls=GroupedHelp, rich_help_panel="Run")
 _add("Run", pipeline_commands.run, short_help="Run queries, continuously or once.")
 _add("Run", pipeline_commands.ingest, short_help="Merge a topic into a Delta table, one row per key.")
+_add("Run", submit, short_help="Run a PySpark program of your own.")
 _add("Run", demo_commands.dashboard)
 _add("See the results", operations.status, operations.report, records, table_commands.query)
 _add("Prove and explain them", audit_commands.verify, audit_commands.why, audit_commands.audit)
 _add("Prove and explain them", pipeline_commands.state, short_help="Show what a query keeps between batches.")
 _add("Keep it running", operations.doctor, operations.settings, operations.logs, metrics)
+_add("Keep it running", notify, short_help="Send alerts on offline cameras, alarms and crowds.")
 app.add_typer(dead_letters, name="dead-letters", cls=GroupedHelp, rich_help_panel="Keep it running")
 _add("Keep it running", pipeline_commands.reset, short_help="Delete the checkpoints and results of a stopped query.")
 _add("Keep it running", table_commands.derive, operations.export, table_commands.maintain, operations.expire, operations.clean)

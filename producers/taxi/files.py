@@ -37,7 +37,7 @@ def file_at(text: str, endpoint_url: str = "") -> StoragePath:
     try:
         file = UPath(text, **({"endpoint_url": endpoint_url} if endpoint_url and text.startswith(("s3:", "s3a:")) else {}))
         _ = file.fs  # imports the package
-    except (ImportError, ValueError) as error:
+    except (ImportError, ValueError, OSError) as error:  # OSError: no libhdfs
         msg = f"--file {_shown(text)}: {_first_line(error)}; expected a path, or a URI that fsspec reads and whose package is installed"
         raise StreamgaugeError(msg) from error
     return file

@@ -1,0 +1,92 @@
+"""`streamgauge notify` as a process, with a real broker and a real webhook: a person is told of an incident once, and once that it is over."""
+
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+
+import orjson
+from plain import write_topic
+from running import environment, eventually
+from web_server import webhook
+
+from contract.domains.nest import NEST_CAMERA_ALERTS
+from contract.topics import ALERTS, QUERY_STATES
+
+
+@contextmanager
+def notifying(settings, url):
+    """The process; killed at the end."""
+    told_to = environment(replace(settings, alert_webhook_url=url))
+    process = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "notify"], env=told_to)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def write(settings, topic, row, **key):
+    write_topic(settings, topic.name, [orjson.dumps(row)], key=orjson.dumps(key, option=orjson.OPT_SORT_KEYS), to=0)
+
+
+def camera(settings, device_id, alert, since="2026-01-01T10:00:00Z"):
+    incident = {"device_id": device_id, "incident": "2026-01-01T10:00:00Z"}
+    write(settings, NEST_CAMERA_ALERTS, {**incident, "zip_code": "94107", "alert": alert, "since": since}, **incident)
+
+
+def alarm(settings, state, hour=10):
+    window = {"start": f"2026-01-01T{hour}:00:00Z", "end": f"2026-01-01T{hour + 1}:00:00Z"}
+    level = "error" if state == "emergency" else "warning"
+    row = {"time": window["start"], "level": level, "query": "nest-alarms", "what": f"smoke: {state}, a1 of s1", "detail": ""}
+    write(settings, ALERTS, row, alarm="smoke", device_id="a1", structure_id="s1", state=state, window=window)
+
+
+def watermark(settings, query, watermark):
+    now = "2026-01-01T12:00:00Z"
+    zeros = dict.fromkeys(("state_rows", "state_bytes", "rows_dropped_by_watermark_total"), 0)
+    rates = dict.fromkeys(("input_rows_per_second", "processed_rows_per_second", "batch_ms"))
+    row = {"query": query, "state": "running", "since": now, "time": now, "started_at": now, "process": {"host": "h", "pid": 1}}
+    row |= {"error": None, "error_detail": None, "error_at": None, "plan": None}
+    row["progress"] = {"time": now, "watermark": watermark, "source_lag": {}, **zeros, **rates}
+    write_topic(settings, QUERY_STATES.name, [orjson.dumps(row)], key=query.encode(), to=0)
+
+
+def told(taken, number):
+    """The texts of the alerts that the webhook got, once there are `number`."""
+    eventually(lambda: len(taken) >= number, f"{number} alerts")
+    return [one["text"] for one in taken]
+
+
+def test_an_offline_camera_is_told_once_also_after_a_kill_and_once_that_it_is_back(fresh):
+    first = "warning: nest-camera-status: camera cam-1 in 94107 is offline since 2026-01-01T10:00:00.000Z"
+    back = "resolved: nest-camera-status: camera cam-1 in 94107 is back since 2026-01-01T10:07:00.000Z"
+    second = "warning: nest-camera-status: camera cam-2 in 94107 is offline since 2026-01-01T10:00:00.000Z"
+    with webhook(200) as (url, taken):
+        with notifying(fresh, url):
+            camera(fresh, "cam-1", "offline")
+            assert told(taken, 1) == [first]
+        camera(fresh, "cam-1", "offline")  # a batch that runs again
+        with notifying(fresh, url) as process:
+            camera(fresh, "cam-1", "back", since="2026-01-01T10:07:00Z")
+            assert told(taken, 2) == [first, back]
+            camera(fresh, "cam-2", "offline")
+            assert told(taken, 3) == [first, back, second]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        with notifying(fresh, url):
+            camera(fresh, "cam-3", "back")  # offline and back while nobody looked
+            camera(fresh, "cam-4", "offline")
+            assert [one["incident"].split()[1] for one in taken if told(taken, 4)] == ["cam-1", "cam-1", "cam-2", "cam-4"]
+
+
+def test_an_alarm_is_told_when_it_begins_gets_worse_and_is_over(fresh):
+    with webhook(503, 200) as (url, taken), notifying(fresh, url):
+        alarm(fresh, "warning")
+        assert told(taken, 2)[1] == "warning: nest-alarms: smoke: warning, a1 of s1, in the hour from 2026-01-01T10:00:00.000Z"
+        alarm(fresh, "warning", hour=11)
+        alarm(fresh, "emergency", hour=11)
+        assert told(taken, 3)[2] == "error: nest-alarms: smoke: emergency, a1 of s1, in the hour from 2026-01-01T11:00:00.000Z"
+        watermark(fresh, "nest-alarms", "2026-01-01T13:00:00Z")
+        assert told(taken, 4)[3].startswith("resolved: nest-alarms: ")
