@@ -249,7 +249,9 @@ def test_a_file_that_an_object_store_does_not_have_is_one_clear_line(store):
         trips(file_at("s3://bucket/none.parquet", store.address))
 
 
-@pytest.mark.parametrize("uri", ["nowhere://bucket/a.parquet", "hdfs://127.0.0.1:9/a.parquet", "https://name:secret@127.0.0.1:9/a.parquet?signature=secret"])
+@pytest.mark.parametrize(
+    "uri", ["nowhere://bucket/a.parquet", "hdfs://127.0.0.1:9/a.parquet", "https://name:secret@127.0.0.1:9/a.parquet?signature=secret"]
+)
 def test_a_uri_that_cannot_be_read_is_one_clear_line_without_its_secrets(uri):
     with refused(uri.partition("://")[0], "a.parquet") as raised:
         trips(file_at(uri))
