@@ -26,7 +26,7 @@ STOP_SECONDS = FINISH_SECONDS + 15
 COMMAND = (sys.executable, "-P", "-m", "streamgauge.cli")
 """-P: not from a package of the same name in the folder that one stands in."""
 NOT_THEIRS = {"ALERT_WEBHOOK_URL": "", "STREAMGAUGE_DATABASE_URL": ""}
-"""Secrets that only the pipeline and the audit need."""
+"""Secrets that the others need."""
 LITTLE_MEMORY = {
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": "131072",
@@ -42,7 +42,8 @@ FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--co
 class Child:
     """A `streamgauge` command as a part of the demo. environment: variables to add to the demo's own.
 
-    command: its arguments. does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is.
+    command: its arguments. does: what the demo prints when it is ready. writes, listens_at: the topics, or the host and port, that show that it is;
+    without either, it is when it runs.
     starts: when. One that waits for Kafka by itself can start with it; one that starts after the first result row does not delay that row.
     """
 
@@ -82,16 +83,18 @@ class Child:
         return None if self.process is None else self.process.exit_code
 
     def measure(self) -> int:
-        """The number of records in its topics. Without topics, whether it listens."""
+        """The number of records in its topics. Without topics, whether it listens, or runs."""
         if self.listens_at is not None:
             return accepts_connections(*self.listens_at)
+        if not self.writes:
+            return self.process is not None and self.exit_code is None
         return sum(self.figures.ends[topic] for topic in self.writes)
 
 
 def children(
     settings: Settings, figures: LiveFigures, *, dashboard: bool, audit: bool = True, domains: Sequence[Domain] = DOMAINS
 ) -> list[Child]:
-    """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit and the dashboard."""
+    """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit, `notify` if alerts have an address, and the dashboard."""
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     # The demo may have chosen other ports than the environment names.
@@ -113,6 +116,9 @@ def children(
                 starts="after the first row",
             )
         )
+    if settings.alert_webhook_url:
+        no_database = own | {"STREAMGAUGE_DATABASE_URL": ""}
+        chosen.append(child("notify", ["notify"], "sends alerts on results", environment=no_database, starts="after the first row"))
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
         chosen.append(child(DASHBOARD, ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))

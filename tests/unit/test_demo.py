@@ -7,7 +7,7 @@ import pytest
 from filelock import FileLock
 from messages import refused
 from rich.console import Console
-from running import one_line_error, settings_on_free_ports, streamgauge
+from running import eventually, one_line_error, settings_on_free_ports, streamgauge
 
 from contract.domains import DOMAINS
 from streamgauge.demo.demo import Demo
@@ -25,8 +25,21 @@ def test_only_those_that_use_them_are_given_the_addresses_with_passwords(tmp_pat
     secrets = {"alert_webhook_url": "http://127.0.0.1:9/a-secret", "database_url": "postgresql://me:a-secret@127.0.0.1:9/results"}
     settings = replace(settings_on_free_ports(tmp_path), **secrets)
     started = children(settings, LiveFigures(settings), dashboard=True)
-    for secret in ("ALERT_WEBHOOK_URL", "STREAMGAUGE_DATABASE_URL"):
-        assert {child.name for child in started if child.environment[secret]} == {"pipeline", "audit"}
+    given = {
+        secret: {child.name for child in started if child.environment[secret]}
+        for secret in ("ALERT_WEBHOOK_URL", "STREAMGAUGE_DATABASE_URL")
+    }
+    assert given == {"ALERT_WEBHOOK_URL": {"pipeline", "audit", "notify"}, "STREAMGAUGE_DATABASE_URL": {"pipeline", "audit"}}
+
+
+def test_a_part_that_writes_only_when_something_happens_is_ready_when_it_runs(tmp_path):
+    settings = replace(settings_on_free_ports(tmp_path), alert_webhook_url="http://127.0.0.1:9/a-secret")
+    (notify,) = [child for child in children(settings, LiveFigures(settings), dashboard=False) if child.name == "notify"]
+    assert not notify.measure()
+    notify.start()
+    assert notify.measure()
+    notify.ask_to_stop()
+    eventually(lambda: not notify.measure(), "its end")
 
 
 def test_the_audit_and_the_dashboard_can_be_left_out(tmp_path):
