@@ -210,7 +210,17 @@ def _colour(names: Sequence[str], field: str = "name", symbol: str = "square", c
     unused = ["\N{ZERO WIDTH SPACE}" * (place + 1) for place in range(MAX_SERIES)]
     named = [name for name in names if name != OTHERS]
     domain = [*named, *unused[len(named) :], OTHERS]
-    legend = alt.Legend(title=None, orient="top", symbolType=symbol, labelFontSize=12, columns=columns, values=list(names), offset=6)
+    legend = alt.Legend(
+        title=None,
+        titleFontSize=0,  # with titlePadding, so that Streamlit's theme leaves no room for a title
+        titlePadding=0,
+        orient="top",
+        symbolType=symbol,
+        labelFontSize=12,
+        columns=columns,
+        values=list(names),
+        offset=6,
+    )
     return alt.Color(f"{field}:N", sort=domain, scale=alt.Scale(domain=domain), legend=legend)
 
 

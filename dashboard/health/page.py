@@ -84,7 +84,7 @@ def _say_what_is_wrong(found: Sequence[QueryStatus]) -> None:
         )
     if stopped:
         st.warning(
-            f"**{formats.several(stopped, 'query is', 'queries are')} stopped,** and without an error. `streamgauge run` starts them. They continue where they stopped.",
+            f"**{formats.several(stopped, 'query is', 'queries are')} stopped,** without an error. `streamgauge run` continues where {'it' if stopped == 1 else 'they'} stopped.",
             icon=":material/stop_circle:",
         )
 
