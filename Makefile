@@ -8,13 +8,17 @@ unexport PYTHONDONTWRITEBYTECODE
 BENCH = PYTHONPATH=tests $(RUN)python -m benchmarks.
 # Two workers, each with a broker, a schema registry and a Spark session that its tests share.
 WORKERS := 2
-PYTEST = $(RUN)python -m pytest --numprocesses $(WORKERS) --no-loadscope-reorder $(SELECTED)
+PYTEST = $(RUN)python $(PYTEST_OPTIONS)
+PYTEST_OF_DELTA = lake/.venv/bin/python $(PYTEST_OPTIONS)
+PYTEST_OPTIONS = -m pytest --numprocesses $(WORKERS) --no-loadscope-reorder $(SELECTED)
 
 # unit: no JVM. spark: transforms and streams, no server. kafka: a real broker. secure: one that requires authentication. dashboard: pages, and a
 # browser. cluster: a Spark Standalone cluster. e2e: whole programs that fail and are killed.
 TIERS := e2e cluster kafka secure dashboard spark unit
+# Those with tests that need Delta.
+TIERS_OF_DELTA := cluster e2e kafka spark
 
-.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) test-realtime demo-realtime compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean clean-data
+.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,12 +53,11 @@ setup: .venv/.dev ## the virtual environment with development tools, from the lo
 demo: .venv/.ready ## Kafka, producers, pipeline and dashboard, all at once; Ctrl-C ends it
 	@$(RUN)streamgauge demo
 
-# Spark's real-time mode needs a newer Spark, and so an environment of its own.
-realtime/.venv/.ready: pyproject.toml realtime/pyproject.toml realtime/uv.lock | .uv/bin/uv
-	$(call sync,--project realtime)
+# Delta has no version for Spark 4.3 yet.
+lake/.venv/.ready: pyproject.toml lake/pyproject.toml lake/uv.lock | .uv/bin/uv
+	$(call sync,--project lake)
 
-demo-realtime: realtime/.venv/.ready ## the demo in Spark's real-time mode; experimental (docs/real-time.md)
-	@STREAMGAUGE_HOME=$${STREAMGAUGE_HOME:-realtime/.streamgauge} STREAMGAUGE_REAL_TIME="$${STREAMGAUGE_REAL_TIME:-10 seconds}" realtime/.venv/bin/streamgauge demo
+lake: lake/.venv/.ready ## what ingest, derive, maintain and Delta archives need, once (docs/lake.md)
 
 check: .venv/.dev ## lint, format, types, imports and prose
 	$(RUN)ruff check .
@@ -75,17 +78,18 @@ format: .venv/.dev ## put the code into its format
 
 # The third worker uses the cores while others wait.
 test: WORKERS := 3
-test: .venv/.dev ## every test but compose-test, chaos and the longest two of a cluster
-	$(PYTEST) -m "not long" $(addprefix tests/,$(TIERS))
+test: .venv/.dev lake/.venv/.ready ## every test but compose-test, chaos and the longest two of a cluster
+	$(PYTEST) -m "not long and not delta" $(addprefix tests/,$(TIERS))
+	$(if $(filter $(TIERS_OF_DELTA),$(TIERS)),$(PYTEST_OF_DELTA) -m "not long and delta" $(addprefix tests/,$(filter $(TIERS_OF_DELTA),$(TIERS))))
 
-test-quick: .venv/.dev ## what needs no server: for each change
-	$(PYTEST) -m "not long" tests/spark tests/unit
+test-quick: .venv/.dev ## what needs neither server nor Delta: for each change
+	$(PYTEST) -m "not long and not delta" tests/spark tests/unit
 
 $(addprefix test-,$(TIERS)): test-%: .venv/.dev
-	$(PYTEST) tests/$*
+	$(PYTEST) -m "not delta" tests/$*
+	$(if $(filter $(TIERS_OF_DELTA),$*),$(PYTEST_OF_DELTA) -m delta tests/$*)
 
-test-realtime: .venv/.dev realtime/.venv/.ready ## the queries in Spark's real-time mode
-	$(PYTEST) tests/realtime
+test-secure $(addprefix test-,$(TIERS_OF_DELTA)): lake/.venv/.ready
 
 compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker; MINUTES=10
 	MINUTES=$(or $(MINUTES),10) $(RUN)python -m pytest tests/compose
@@ -116,10 +120,11 @@ workshop-bundle: .venv/.dev ## the workshop for machines without a network: buil
 	git archive HEAD | tar -x -C $(BUNDLE)
 	cp $(UV) $(BUNDLE)/$(UV)
 	echo 'cache-dir = ".bundle/uv"' >$(BUNDLE)/uv.toml
-	$(MAKE) -C $(BUNDLE) setup workshop-notebooks
+	$(MAKE) -C $(BUNDLE) setup lake workshop-notebooks
 	cd $(BUNDLE) && STREAMGAUGE_CACHE=.bundle/jars $(RUN)streamgauge fetch
+	cd $(BUNDLE) && STREAMGAUGE_CACHE=.bundle/jars lake/.venv/bin/streamgauge fetch
 	echo 'offline = true' >>$(BUNDLE)/uv.toml
-	rm -rf $(BUNDLE)/.venv $(BUNDLE)/my-workshop
+	rm -rf $(BUNDLE)/.venv $(BUNDLE)/lake/.venv $(BUNDLE)/my-workshop
 	@# uv needs what it built, and not what it built it from.
 	find $(BUNDLE)/.bundle/uv/sdists-*/pypi '(' -name src -o -name '*.whl' ')' -prune -exec rm -rf '{}' +
 	tar -czf $(BUNDLE)-workshop.tar.gz -C build streamgauge
@@ -133,5 +138,5 @@ clean-data: .venv/.ready ## all data of the programs, after a question
 	@$(RUN)streamgauge clean
 
 clean: ## environments and what tools have built; data stays
-	rm -rf .venv .uv realtime/.venv build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .uv lake/.venv build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

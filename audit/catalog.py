@@ -1,5 +1,6 @@
 """All that is audited."""
 
+import math
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
@@ -50,7 +51,12 @@ def places_in(settings: Settings) -> list[CheckpointPlace]:
 
 
 def placed(one: Audited, places: Sequence[CheckpointPlace], settings: Settings) -> CheckpointPlace | None:
-    """The checkpoint of a result's query in its mode, or in real-time mode if that is set; of several versions the last. None if it has not run."""
-    modes = (REAL_TIME, one.mode) if settings.real_time else (one.mode,)
-    own = [place for place in places if place.name.query == one.query and place.name.mode in modes]
-    return max(own, key=lambda place: (-modes.index(place.name.mode), place.name.version), default=None)
+    """The checkpoint of a result's query in its mode or in real-time mode: that of the last version, and then of the last batch. None if it has not run."""
+
+    def last_batch(place: CheckpointPlace) -> float:
+        """When it began; in real-time mode, results come before the first batch ends."""
+        begun_ms = Checkpoint(place.folder).last_begun_ms
+        return begun_ms if begun_ms is not None else math.inf if settings.checkpoint_interval else -1
+
+    own = [place for place in places if place.name.query == one.query and place.name.mode in {REAL_TIME, one.mode}]
+    return max(own, key=lambda place: (place.name.version, last_batch(place), place.name.mode == REAL_TIME), default=None)

@@ -46,7 +46,8 @@ def main() -> None:
     say_machine()
     with tempfile.TemporaryDirectory() as home:
         settings = own_settings(Path(home))
-        jars.fetch("spark", settings)
+        for bundle in jars.SPARK:
+            jars.fetch(bundle, settings)
         jars.unpacked("registry", settings)
         started = time.monotonic()
         with subprocess.Popen([*ME, "demo"], env=environment(settings), stderr=subprocess.DEVNULL) as demo:

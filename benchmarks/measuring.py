@@ -50,7 +50,7 @@ def unit_seconds() -> float:
 
 def own_settings(home: Path) -> Settings:
     """Settings of a platform of its own in `home`, with the product's defaults."""
-    return replace(settings_on_free_ports(home), driver_java_options="")
+    return replace(settings_on_free_ports(home), driver_java_options="", real_time=Settings().real_time)
 
 
 def family(pid: int) -> list[psutil.Process]:

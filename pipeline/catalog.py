@@ -8,6 +8,7 @@ from typing import cast
 from contract.domains import NAMES
 from contract.errors import check_names
 from contract.kafka.create_topics import create_topics
+from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from pipeline.database.sink import in_database
 from pipeline.ingest.upsert import UpsertTable, ingests
@@ -97,9 +98,8 @@ def create_own_topics(queries: Iterable[Query], settings: Settings) -> None:
 
 def _of_domains(settings: Settings) -> tuple[Query, ...]:
     of_domains = (query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))
-    return tuple(
-        _in_real_time(query, settings.real_time) if settings.real_time and _fits_real_time(query) else query for query in of_domains
-    )
+    interval = None if HAS_DELTA else settings.checkpoint_interval
+    return tuple(_in_real_time(query, interval) if interval and _fits_real_time(query) else query for query in of_domains)
 
 
 def _in_real_time(query: Query, checkpoint_interval: str) -> Query:

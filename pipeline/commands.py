@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from contract.errors import StreamgaugeError
+from contract.lake_environment import continue_with_delta
 from contract.output_format import FormatOption
 from contract.process.stop_signals import StopRequest, end_at_once, stop_requested
 from contract.settings import Settings
@@ -15,6 +16,8 @@ from contract.terminal import err, out
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
     from pyspark.sql import SparkSession
+
+    from pipeline.query import Query
 
 Mode = Literal["append", "update", "complete"]
 
@@ -58,13 +61,14 @@ def run(
     settings = Settings.from_environment()
     to_run = chosen(named, settings)
     if mode is not None:
-        to_run = [replace(one, mode=mode) if one.name in named else one for one in to_run]
+        to_run = [one.in_mode(mode) if one.name in named else one for one in to_run]
     if topic_pattern or partition:
         to_run = [replace(one, source=one.source.part(topic_pattern, partition or [])) for one in to_run]
     if console or batch:
         to_run = [one for one in to_run if one.name in named]
     if console:
         to_run = [one.on_console() for one in to_run]
+    _continue_for(to_run, settings)
     raise_if_access_denied(settings.kafka)
     if not (console or batch):
         create_own_topics(to_run, settings)
@@ -74,7 +78,8 @@ def run(
             for one in to_run:
                 print_rows(f"{one.name}, as a batch", batch_rows(one, spark, settings, ending_offsets))
         return
-    with _session(settings, once=once) as (spark, stop):
+    in_real_time = not once and any(one.real_time for one in to_run)
+    with _session(settings, once=once, in_real_time=in_real_time) as (spark, stop):
         # The dead letters of a named query may be written by another process.
         letters = [one.name for one in to_run if named and one.name not in named]
         Runner(spark, settings, err.print, stop, once=once).run(to_run, unless_running=letters)
@@ -87,6 +92,7 @@ def ingest(
     debug: Annotated[bool, typer.Option("--debug", help="use a separate table; show columns, rows and Spark's plan first")] = False,  # noqa: FBT002
 ) -> None:
     """Merge a topic into a Delta table: one row per key, the newest record wins, a null value deletes."""
+    continue_with_delta("ingest")
     from pipeline.ingest.inference import infer, introduce, sample
     from pipeline.ingest.location import Location, TableSchema
     from pipeline.ingest.upsert import queries_of
@@ -179,14 +185,19 @@ def state(
     show(found, output_format, limit)
 
 
+def _continue_for(queries: "list[Query]", settings: Settings) -> None:
+    if writer := next((one.name for one in queries if one.sink.delta_table(settings)), None):
+        continue_with_delta(f"query {writer}")
+
+
 @contextlib.contextmanager
-def _session(settings: Settings, *, once: bool) -> Iterator["tuple[SparkSession, StopRequest]"]:
+def _session(settings: Settings, *, once: bool, in_real_time: bool = False) -> Iterator["tuple[SparkSession, StopRequest]"]:
     """A Spark session for queries. A signal ends the program and Spark's JVM while they start, and then requests a stop."""
     from pipeline.spark.session import running_session, ui_address
 
     end_at_once(fails=once)
     stop = StopRequest()
-    with running_session(settings, stop.is_set) as spark:
+    with running_session(settings, stop.is_set, in_real_time=in_real_time) as spark:
         stop_requested(stop)
         if address := ui_address(spark):
             err.print(f"Spark's UI: {address}/StreamingQuery/")

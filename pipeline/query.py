@@ -76,7 +76,12 @@ class Query:
 
     def on_console(self) -> "Query":
         """The query with a console sink. Its own name gives it its own checkpoint, so printing does not affect the original query."""
-        return replace(self, name=f"{self.name}-console", sink=Console(self.name))
+        return replace(self.in_mode(self.mode), name=f"{self.name}-console", sink=Console(self.name))
+
+    def in_mode(self, mode: OutputMode) -> "Query":
+        """The query in micro-batches, in an output mode."""
+        source = replace(self.source, reader=None) if isinstance(self.source, KafkaTopic) else self.source
+        return replace(self, mode=mode, source=source, real_time=None)
 
     def columns(self, spark: SparkSession) -> T.StructType:
         """The columns of the result. Reads nothing."""
@@ -111,6 +116,9 @@ def start_stream(
     """
     folder = query.checkpoint_name.folder(settings)
     checkpoint = Checkpoint(folder)
+    # From a checkpoint of real-time mode, one batch takes all: docs/explained/why-it-holds.md.
+    if once and isinstance(query.source, KafkaTopic) and (query.real_time is None or checkpoint.query_id is None):
+        query = replace(query, source=replace(query.source, reader=None))
     if (topic := sources_of_partitions(query)) and query.watermark:
         streams = topic.streams(spark, settings, shares(partitions, checkpoint.partitions))
         rows = united([query.decoded(records, schemas) for records in streams], query.watermark, settings)
@@ -123,7 +131,7 @@ def start_stream(
     if once:
         writer = writer.trigger(availableNow=True)
     elif query.real_time:
-        writer = writer.trigger(realTime=query.real_time)  # type: ignore[call-overload] # of Spark 4.3
+        writer = writer.trigger(realTime=query.real_time)  # type: ignore[call-overload] # its overloads lack it
     else:
         writer = writer.trigger(processingTime=f"{round(max(query.trigger_seconds, settings.trigger_seconds) * 1000)} milliseconds")
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)

@@ -85,7 +85,7 @@ def forget_surroundings() -> None:
 
 
 def settings_on_free_ports(home: Path) -> Settings:
-    """Settings of a platform of its own, which does not run."""
+    """Settings of a platform of its own, which does not run. Its queries run in micro-batches, unless a test is about Spark's real-time mode."""
     kafka_port, dashboard_port, registry_port = free_ports(3)
     return replace(
         Settings.from_environment({variable: os.environ.get(variable, "") for variable in OF_THIS_MACHINE}),
@@ -93,6 +93,7 @@ def settings_on_free_ports(home: Path) -> Settings:
         kafka_port=kafka_port,
         dashboard_port=dashboard_port,
         registry_port=registry_port,
+        real_time="off",
         driver_java_options=SHORT_LIVED,
     )
 

@@ -215,6 +215,14 @@ class Stream:
         os.utime(path, (self._written, self._written))
 
 
+def write_table(rows: DataFrame, folder: Path) -> None:
+    """Writes `rows` to an archive, by a stream."""
+    source = folder.with_name(f"_{folder.name}")
+    rows.write.parquet(f"{source}/rows")
+    stream = rows.sparkSession.readStream.schema(rows.schema).parquet(f"{source}/rows").writeStream.format("parquet")
+    stream.option("checkpointLocation", f"{source}/checkpoint").trigger(availableNow=True).start(str(folder)).awaitTermination()
+
+
 def plan_of_stream(rows: DataFrame, folder: Path) -> str:
     """The physical plan of a stream of `rows` in update mode, once a batch had records. folder: for its checkpoint."""
     writer = rows.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(folder / "checkpoint"))

@@ -14,7 +14,7 @@ def run_once(settings, *names, mode=None, **changes):
     """Runs these queries alone: without the dead letters that `streamgauge run` adds."""
     settings = replace(settings, **changes)
     queries = [query for query in chosen(names, settings) if not names or query.name in names]
-    Runner(shared_spark(), settings, once=True).run([replace(query, mode=mode or query.mode) for query in queries])
+    Runner(shared_spark(), settings, once=True).run([query.in_mode(mode) if mode else query for query in queries])
 
 
 def verified(settings, *names, mode=None):

@@ -87,6 +87,13 @@ class Checkpoint:
         ends = {partition: end for source in sources if source != "-" for partition, end in offsets_of(_parsed(source, path)).items()}
         return Batch(number, ends, int(_parsed(metadata, path)["batchWatermarkMs"]))
 
+    @property
+    def last_begun_ms(self) -> int | None:
+        """When the last planned batch began, in ms since 1970. None before the first is planned."""
+        path = self.folder / "offsets" / str(self.planned[-1] if self.planned else 0)
+        text = text_of(path)
+        return None if text is None else int(_parsed(_lines(text, path)[1], path).get("batchTimestampMs", 0))
+
     def check(self) -> None:
         """Raises StreamgaugeError for a file that is missing, empty or cut, of those that a start reads.
 

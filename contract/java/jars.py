@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import httpx2
@@ -18,6 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from contract.errors import StreamgaugeError
 from contract.java.coordinates import Coordinate
+from contract.lake_environment import HAS_DELTA
 from contract.process.waiting import Reminder
 from contract.settings import Settings
 from contract.storage.downloads import draft_of, sha256
@@ -25,12 +25,8 @@ from contract.terminal import can_redraw
 from contract.text import size_text
 from contract.web.client import client, reason
 
-HAS_REAL_TIME_MODE = version("pyspark").startswith("4.3.")
-"""Whether the installed Spark is the one of real-time mode."""
-HAS_DELTA = not HAS_REAL_TIME_MODE
-"""Whether Delta has a version for the installed Spark."""
-SPARK = "spark-4.3" if HAS_REAL_TIME_MODE else "spark"
-"""The bundle for the installed Spark."""
+SPARK = ("spark", "delta") if HAS_DELTA else ("spark",)
+"""The bundles that each Spark session has on its class path."""
 LOCK = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 256 * 1024
 _AT_ONCE = 4
@@ -55,8 +51,8 @@ def locked(bundle: str, lock: Path = LOCK) -> list[LockedArtifact]:
 
 
 def spark_bundles(settings: Settings) -> list[str]:
-    """The bundles on Spark's class path. Includes S3 support only if something is stored in S3."""
-    return [SPARK, "s3"] if settings.uses_s3 else [SPARK]
+    """The bundles on Spark's class path. Includes Delta in its environment, and S3 support only if something is stored in S3."""
+    return [*SPARK, "s3"] if settings.uses_s3 else [*SPARK]
 
 
 def bundles(settings: Settings) -> list[str]:

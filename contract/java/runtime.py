@@ -17,7 +17,7 @@ from contract.settings import Settings
 from contract.storage.downloads import draft_of
 
 SUPPORTED_VERSIONS = (17, 21)
-"""The Java versions of Spark 4.1: https://spark.apache.org/docs/4.1.1/#downloading names 17 and 21."""
+"""The Java versions of Spark 4.3: https://spark.apache.org/docs/4.3.0/#downloading names 17 and 21."""
 
 _LAUNCHER = """#!/bin/sh
 # Runs {java} without the one module that it does not have.

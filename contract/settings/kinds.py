@@ -15,6 +15,8 @@ from contract.storage.paths import OBJECT_STORES
 
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _LAST_PORT = 65535
+_LEAST_CHECKPOINT_SECONDS = 5  # Spark takes no shorter interval
+OFF = "off"
 _NOT_IN_PATHS = ("Cc", "Cs")
 """Categories of characters: controls, such as a line break, and halves of surrogate pairs, which stand for bytes that are not UTF-8."""
 
@@ -52,6 +54,14 @@ def _whole_seconds(text: str) -> str:
         durations.seconds(text, "this setting")
     except StreamgaugeError as error:
         raise ValueError(text) from error
+    return text
+
+
+def _checkpoint_interval(text: str) -> str:
+    if text.lower() == OFF:
+        return OFF
+    if durations.seconds(_whole_seconds(text), "this setting") < _LEAST_CHECKPOINT_SECONDS:
+        raise ValueError(text)
     return text
 
 
@@ -124,6 +134,7 @@ COUNT_OR_ZERO = Kind(_number_from(0), "a whole number, 0 or more")
 PORT = Kind(_number_from(1, _LAST_PORT), f"a port, 1 to {_LAST_PORT}")
 SECONDS = Kind(_seconds, "seconds, 0 or more")
 DURATION = Kind(_whole_seconds, 'a duration in whole numbers, from "1 second" on, such as "30 seconds" or "1 hour 30 minutes"')
+CHECKPOINT_INTERVAL = Kind(_checkpoint_interval, 'off, or a duration from "5 seconds" on, such as "10 seconds"')
 WEB_ADDRESS = Kind(_web_address, _AN_ADDRESS)
 ADDRESS_WITHOUT_CREDENTIALS = Kind(_address_without_credentials, f"{_AN_ADDRESS}, without a name and password")
 REGISTRY_ADDRESS = Kind(refuse_user_info, _AN_ADDRESS)

@@ -125,8 +125,8 @@ class Settings:
     """How old a row may be, in event time and compared with the newest window of its table, before `streamgauge expire` deletes it."""
     trigger_seconds: float = _setting("STREAMGAUGE_TRIGGER_SECONDS", 0.0, kinds.SECONDS)
     """Minimum time between the starts of two batches of a query; 0: a batch starts as soon as there is new data. The demo uses 3."""
-    real_time: str = _setting("STREAMGAUGE_REAL_TIME", "", kinds.DURATION)
-    """How often queries in Spark's real-time mode write a checkpoint, such as `10 seconds` (docs/real-time.md); unset: micro-batches."""
+    real_time: str = _setting("STREAMGAUGE_REAL_TIME", "10 seconds", kinds.CHECKPOINT_INTERVAL)
+    """How often queries in Spark's real-time mode write a checkpoint, from 5 seconds on (docs/real-time.md); off: all run in micro-batches."""
     starting_offsets: str = _setting("STREAMGAUGE_STARTING_OFFSETS", "earliest")
     """Where a new query starts: earliest, latest, or JSON of topic, partition and offset."""
     max_offsets_per_trigger: int = _setting("STREAMGAUGE_MAX_OFFSETS_PER_TRIGGER", 100_000, kinds.COUNT)
@@ -267,6 +267,11 @@ class Settings:
         if self.is_lake_remote:
             return remote_folder("LAKE_URI", self.lake_uri, self.aws_endpoint_url)
         return Path(self.lake_uri).absolute() if self.lake_uri else self.home.absolute() / "lake"
+
+    @property
+    def checkpoint_interval(self) -> str | None:
+        """How often queries in Spark's real-time mode write a checkpoint; None if all run in micro-batches."""
+        return None if self.real_time == kinds.OFF else self.real_time
 
     @property
     def uses_s3(self) -> bool:

@@ -18,6 +18,8 @@ _WIDER = ("int", "long", "float", "double")
 _TIMES = {f"{local}timestamp-{unit}" for local in ("", "local-") for unit in ("millis", "micros", "nanos")}
 _LOGICAL = {"date", "time-millis", "time-micros", "decimal", "duration", *_TIMES}
 """The logical types of numbers and bytes. Avro ignores others."""
+_NEW = {"time-millis", "time-micros", *(f"{local}timestamp-nanos" for local in ("", "local-"))}
+"""Logical types for which Spark has a type since 4.2, and Delta none: such a field is a number, as before."""
 _JAVA_STRINGS = "avro.java.string"
 """A property by which Java replaces bytes that are not UTF-8 as it reads."""
 
@@ -39,7 +41,16 @@ def reader_schema(versions: Sequence[str], own: str) -> str:
     reader = _optional_fields(reduce(_merged, reversed(records), _record(own)))
     for problem in (*_twins(reader), *(problem for record in records for problem in _misread(reader, record))):
         raise UnusableSchemaError(problem)
-    return json.dumps(_defined_once(reader, set()))
+    return json.dumps(without_new_types(_defined_once(reader, set())))
+
+
+def without_new_types(schema: Schema) -> Schema:
+    """The schema without the logical types for which Delta has no type."""
+    if isinstance(schema, list):
+        return [without_new_types(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {name: without_new_types(part) for name, part in schema.items() if name != "logicalType" or part not in _NEW}
 
 
 def with_marker(schema: str, name: str) -> str:

@@ -51,4 +51,4 @@ def sample(spark: SparkSession, location: Location, settings: Settings) -> Itera
     yield schema.columns.treeString().rstrip()
     table = table_rows(newest(usable(records_from(spark, settings, {"subscribe": location.topic}))), schema.columns)
     yield table._jdf.queryExecution().executedPlan().toString().rstrip()
-    yield from table.limit(SAMPLE_ROWS).toJSON().collect()
+    yield from map(str, table.limit(SAMPLE_ROWS).toJSON().collect())

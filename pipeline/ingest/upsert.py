@@ -6,13 +6,13 @@ Older records never replace newer ones, and deletions are remembered, so a batch
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contract.errors import StreamgaugeError
+from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from contract.storage.paths import StoragePath
 from pipeline.ingest.json_types import (
@@ -34,6 +34,9 @@ from pipeline.sinks.conflicts import retried
 from pipeline.sinks.dead_letters import DeadLetterTopic
 from pipeline.sinks.sink import Deletion, Sink, deletion_of_table
 from pipeline.sources.kafka import KafkaTopic
+
+if HAS_DELTA:
+    from delta.tables import DeltaTable
 
 _BY_KEY = "target.kafka_key = source.kafka_key"
 _MISFITS = (TypeChanged, TooManyFields, AmbiguousNames)

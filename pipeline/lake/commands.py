@@ -1,10 +1,12 @@
 """The commands for tables: query, derive, maintain."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contract.errors import StreamgaugeError
+from contract.lake_environment import continue_with_delta, is_delta_here
 from contract.output_format import RowFormatOption
 from contract.settings import Settings
 from contract.terminal import out
@@ -30,6 +32,7 @@ def query(
 
     settings = Settings.from_environment()
     known = sql_tables(settings)
+    _continue_for(known)
     with running_session(settings) as spark:
         if sql is None:
             found = Rows(["table", "format", "path", "columns"], [_described(table, spark) for table in known])
@@ -43,6 +46,7 @@ def derive(
     check: Annotated[bool, typer.Option("--check", help="only compare each table with its query")] = False,  # noqa: FBT002 - an option
 ) -> None:
     """Write the tables that SQL files derive from other tables. The files are data/tables/*.sql. Exit code 1 if --check finds a difference."""
+    continue_with_delta("derive")
     from pipeline.lake import derived_tables
     from pipeline.spark.session import running_session
 
@@ -78,6 +82,7 @@ def maintain(
     due, failures = [one for one in chosen if one.format == "delta"], []
     if not due:
         return
+    continue_with_delta("maintain")
     from pipeline.lake.maintenance import maintain_table
     from pipeline.spark.session import running_session
 
@@ -89,6 +94,12 @@ def maintain(
                 failures.append(str(error))
     if failures:
         raise StreamgaugeError("; ".join(failures))
+
+
+def _continue_for(tables: "Sequence[Table]") -> None:
+    """Continues where Delta tables can be read, if there are some; without that environment, the others can be."""
+    if is_delta_here() and any(table.format == "delta" for table in tables):
+        continue_with_delta("a Delta table")
 
 
 def _described(table: "Table", spark: "SparkSession") -> list[str]:

@@ -5,14 +5,17 @@ A table is replaced as a whole, by one commit of Delta: joins, averages and the 
 
 from typing import Literal
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.errors import check_names
+from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from contract.storage.data_files import data_file
 from pipeline.lake.ad_hoc_sql import query_result
 from pipeline.lake.sql_tables import sql_tables
+
+if HAS_DELTA:
+    from delta.tables import DeltaTable
 
 FOLDER = "derived"
 """The folder in the lake, and so the first part of the tables' names."""

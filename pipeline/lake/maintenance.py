@@ -3,12 +3,12 @@
 import contextlib
 import time
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
 from contract.kafka.create_topics import longest_kept_ms
+from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from contract.text import size_text
 from pipeline.catalog import all_queries
@@ -19,6 +19,9 @@ from pipeline.sinks import conflicts
 from pipeline.sinks.conflicts import conflict_in, retried
 from pipeline.spark.errors import SparkFailure, spark_errors
 from pipeline.spark.session import session_config
+
+if HAS_DELTA:
+    from delta.tables import DeltaTable
 
 DELTA_RETENTION_SECONDS = 7 * 86_400
 SHORT_SECONDS = 3600

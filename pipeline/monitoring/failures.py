@@ -24,6 +24,11 @@ _AFTER_A_BATCH_RUN_AGAIN = (
 _KAFKA_UNAVAILABLE = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
 _DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
+TOO_FEW_SLOTS = (
+    "in Spark's real-time mode it needs {needed} task slots at the same time, and {free} are free: give Spark more (SPARK_MASTER=local[128], or "
+    "`streamgauge spark-worker --cores`, also more than the machine has), or run in micro-batches with STREAMGAUGE_REAL_TIME=off "
+    "(docs/real-time.md)"
+)
 _OTHER_STATE = (
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
@@ -39,6 +44,7 @@ _DAMAGED = (
     "CANNOT_LOAD_STATE_STORE",
 )
 _NOT_FOR_THE_TABLE = re.compile(r"\b(?:TypeChanged|TooManyFields|AmbiguousNames|DatabaseRefuses): (.+)")
+_TOO_FEW_SLOTS = re.compile(r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (\d+) .*?only (\d+) ")
 _DATABASE_UNAVAILABLE = re.compile(r"\bDatabaseUnavailable: (.+)")
 _TRACEBACK = "Traceback (most recent call last):"
 _SECRET = re.compile(
@@ -88,6 +94,8 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         return Diagnosis(reasons[-1], Remedy.PERSON)  # earlier matches are the exceptions that the last one was raised from
     if reasons := _DATABASE_UNAVAILABLE.findall(text):
         return Diagnosis(reasons[-1], Remedy.RESTART_AT_ONCE)  # the next start waits for it
+    if slots := _TOO_FEW_SLOTS.search(text):
+        return Diagnosis(TOO_FEW_SLOTS.format(needed=slots[1], free=slots[2]))
     by_sign = {
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.

@@ -185,7 +185,7 @@ class QueryLife:
         if self._run is None or self.state is not State.RUNNING:
             return
         done = self._run.last_batch
-        if self._run.is_in_batch and not self.query.real_time:
+        if self._run.is_in_batch and (self._context.once or not self.query.real_time):
             self._stops_after = done + 1
         else:
             self.stop()

@@ -76,7 +76,7 @@ class Runner:
         in_order = sorted(queries, key=lambda query: query.trigger_seconds)
         with contextlib.ExitStack() as locks:
             mine = [query for query in in_order if self._hold(query, locks, unless_running)]
-            with self._context() as context:
+            with self._context(mine) as context:
                 if mine:
                     self._tell_of_a_kill({query.name for query in mine}, context.alerts)
                 for query in mine:
@@ -114,13 +114,13 @@ class Runner:
                 self._alert(alerts, "warning", PIPELINE, what)
 
     @contextlib.contextmanager
-    def _context(self) -> Iterator[RunContext]:
-        """Creates what the queries share. On exit, stops them and sends the remaining reports, even after an error."""
+    def _context(self, queries: Sequence[Query]) -> Iterator[RunContext]:
+        """Creates what the `queries` share. On exit, stops them and sends the remaining reports, even after an error."""
         with contextlib.ExitStack() as at_end:
             alerts = Alerts(self.settings, self.say)
             at_end.callback(alerts.close)
             look = partial(self._look, QueryWatches(self.settings, partial(self._alert, alerts)), ExecutorWatch(), alerts)
-            consumers = Consumers(self.spark) if self.settings.real_time and not self.once else None
+            consumers = Consumers(self.spark) if any(query.real_time for query in queries) and not self.once else None
             progress = ProgressToKafka(self.settings, self.say, self._on_progress, look, consumers)
             self.spark.streams.addListener(progress)
             at_end.callback(self._unless_jvm_gone, lambda: self.spark.streams.removeListener(progress))

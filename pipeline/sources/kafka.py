@@ -54,7 +54,8 @@ class KafkaTopic:
     """A topic, or all topics that match the regular expression `pattern`, or some partitions of the topic by their `numbers`.
 
     is_table: read the topic from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: the end alone of a compacted topic is no table.
-    reader: the query whose name its consumers carry, so that they can be told apart; None: they have a name of Spark's.
+    reader: the query that reads it in Spark's real-time mode, whose name its consumers carry, so that they can be told apart; None: it is read
+    in micro-batches.
     """
 
     name: str
@@ -74,10 +75,11 @@ class KafkaTopic:
             return {"assign": json.dumps({self.name: self.numbers})}
         return {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.name}
 
-    @property
-    def _consumers(self) -> dict[str, str]:
-        """Spark's option for the name of its consumers."""
-        return {} if self.reader is None else {"groupIdPrefix": self.reader}
+    def _reading(self, settings: Settings) -> dict[str, str]:
+        """Spark's option for the name of its consumers, or for the size of its micro-batches."""
+        if self.reader is None:
+            return {"maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger)}
+        return {"groupIdPrefix": self.reader}
 
     def partitions(self, settings: Settings) -> list[Partition]:
         """The partitions that it reads. Raises StreamgaugeError, too, for a number that the topic does not have."""
@@ -101,7 +103,7 @@ class KafkaTopic:
     def stream(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """A stream of the columns of kafka.RECORD."""
         settings = replace(settings, starting_offsets="earliest") if self.is_table else settings
-        return stream_of_records(spark, settings, {**self._consumers, **self._selection})
+        return stream_of_records(spark, settings, {**self._reading(settings), **self._selection})
 
     def streams(self, spark: SparkSession, settings: Settings, shares: Iterable[Sequence[Partition]]) -> list[DataFrame]:
         """A stream as `stream` for each of `shares`. A partition that is in none of them is not read."""
@@ -112,7 +114,7 @@ class KafkaTopic:
             if starts.startswith("{"):  # Spark takes those of the partitions that it reads, and no others
                 own = nested({partition: offset for partition, offset in offsets_of(json.loads(starts)).items() if partition in share})
                 settings = replace(settings, starting_offsets=json.dumps(own))
-            streams.append(stream_of_records(spark, settings, {**self._consumers, "assign": json.dumps(assigned)}))
+            streams.append(stream_of_records(spark, settings, {**self._reading(settings), "assign": json.dumps(assigned)}))
         return streams
 
     def batch_from(self, spark: SparkSession, settings: Settings, offsets: str, ends: str = "latest") -> DataFrame:
@@ -145,7 +147,6 @@ def stream_of_records(spark: SparkSession, settings: Settings, selection: Mappin
         "kafka.request.timeout.ms": "15000",
         "kafka.default.api.timeout.ms": "20000",
         "fetchOffset.numRetries": "1",
-        **({} if settings.real_time else {"maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger)}),
         **selection,
     }
     return _loaded(spark.readStream, settings, options).select(*RECORD)

@@ -11,7 +11,8 @@ from pathlib import Path
 from pyspark.sql import functions as F  # noqa: N812
 
 from contract.errors import StreamgaugeError
-from contract.java import class_data, jars
+from contract.java import class_data
+from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from contract.storage.temporary import temporary_folder
 from pipeline.spark.jvm import fixed_class_path, java
@@ -38,7 +39,7 @@ def run_stream(folder: Path, java_option: str) -> None:
     """Counts three equal rows of a file by window, without duplicates, and writes and reads a Delta table."""
     spark = spark_session(replace(Settings.from_environment(), home=folder / "home", lake_uri="", driver_java_options=java_option))
     source, table = folder / "source", str(folder / "table")
-    table_format = "delta" if jars.HAS_DELTA else "parquet"
+    table_format = "delta" if HAS_DELTA else "parquet"
     source.mkdir()
     (source / "rows.json").write_text('{"key": "a", "time": "2026-01-01T00:00:00Z"}\n' * 3)
     counts = (

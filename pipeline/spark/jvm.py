@@ -34,14 +34,13 @@ OPENED = (
 OPTIONS = (
     *(f"--add-opens=java.base/{name if name.startswith(('jdk.', 'sun.')) else f'java.{name}'}=ALL-UNNAMED" for name in OPENED),
     "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
-    "-Djdk.reflect.useDirectMethodHandle=false",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
-"""What Spark's launcher adds to the user's options, but for the module jdk.incubator.vector, which not every Java has."""
+"""What Spark's launcher adds to the user's options, but for the module jdk.incubator.vector and what is for Java 23, which not every Java has."""
 
 
 def start_jvm(config: Mapping[str, str | int], settings: Settings) -> None:
@@ -104,7 +103,8 @@ def fixed_class_path(settings: Settings) -> list[Path]:
     For each job, Spark reads the class files of its closures again, and searches for them jar by jar. So its own jars come first.
     """
     own = sorted((SPARK_HOME / "jars").glob("spark-*.jar"))
-    return list(dict.fromkeys([*own, *jars.paths(jars.SPARK, settings), *sorted((SPARK_HOME / "jars").glob("*.jar"))]))
+    locked = [path for bundle in jars.SPARK for path in jars.paths(bundle, settings)]
+    return list(dict.fromkeys([*own, *locked, *sorted((SPARK_HOME / "jars").glob("*.jar"))]))
 
 
 def java(settings: Settings) -> Path:

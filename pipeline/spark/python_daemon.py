@@ -24,7 +24,7 @@ def main() -> None:
     from pyspark.daemon import manager
 
     gc.freeze()
-    manager()  # type: ignore[no-untyped-call]
+    manager()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +20,7 @@ from pyspark.sql import SparkSession
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home, log_options
+from contract.lake_environment import HAS_DELTA
 from contract.process.logs import rotate
 from contract.settings import Settings
 from contract.spark_master import LOOPBACK, is_local, path_with_own_python
@@ -80,12 +80,14 @@ _LATE_SECOND_COMPILER = " ".join(
 _JAVA_OPTIONS = f"-Duser.timezone=UTC -Dorg.apache.avro.fastread=false {_LATE_SECOND_COMPILER} {_AVRO_LIMITS}"
 
 
-def spark_session(settings: Settings) -> SparkSession:
+def spark_session(settings: Settings, *, in_real_time: bool = False) -> SparkSession:
     """Starts Spark on `settings.spark_master` with the locked jars; it logs to a file under settings.logs.
 
     A session that already exists in this process, or that spark-submit started, keeps its master, jars, memory and log, and only gets the
-    settings that queries need. Raises StreamgaugeError when Spark's JVM does not start, and when a cluster is unusable: no master, no
-    executor, or folders that are not shared. Raises OSError when LAKE_URI is a path that cannot be a folder.
+    settings that queries need. in_real_time: for queries in Spark's real-time mode.
+
+    Raises StreamgaugeError when Spark's JVM does not start, and when a cluster is unusable: no master, no executor, or folders that are not
+    shared. Raises OSError when LAKE_URI is a path that cannot be a folder.
     """
     if not settings.is_lake_remote:
         with contextlib.suppress(FileNotFoundError):  # the first table creates it
@@ -93,9 +95,6 @@ def spark_session(settings: Settings) -> SparkSession:
     if _SUBMITTED in os.environ or SparkContext._active_spark_context is not None:
         return _present_session(settings)
     os.environ["JAVA_HOME"] = str(java_home(settings))
-    if settings.real_time and not jars.HAS_REAL_TIME_MODE:
-        msg = f"STREAMGAUGE_REAL_TIME={settings.real_time} needs Spark 4.3, and Spark {version('pyspark')} is installed; start it with `make demo-realtime` (docs/real-time.md), or unset it"
-        raise StreamgaugeError(msg)
     for_master = cluster_config(settings)
     if is_local(settings.spark_master):
         # Spark's Python workers need this interpreter's packages; by default they use the first Python on the PATH.
@@ -107,9 +106,12 @@ def spark_session(settings: Settings) -> SparkSession:
     log = settings.logs.absolute() / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     config = _query_config(settings) | _process_config(settings, log) | for_master
+    if in_real_time:
+        # By default as many as there are slots, each of which would be a task of a micro-batch.
+        config["spark.default.parallelism"] = settings.shuffle_partitions
     try:
         start_jvm(config, settings)
-        spark = _builder(config).master(_master(settings)).getOrCreate()
+        spark = _builder(config).master(_master(settings, in_real_time=in_real_time)).getOrCreate()
     except (PySparkRuntimeError, Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's JVM ended while it started (killed, or without the memory that STREAMGAUGE_DRIVER_MEMORY={settings.driver_memory} asks for: its own messages are above, or in {log}); start again"
         raise StreamgaugeError(msg) from error
@@ -117,9 +119,9 @@ def spark_session(settings: Settings) -> SparkSession:
     return _checked(spark, settings)
 
 
-def _master(settings: Settings) -> str:
+def _master(settings: Settings, *, in_real_time: bool) -> str:
     """In real-time mode, all tasks of all queries run at the same time, most of them waiting, and each needs a slot."""
-    return f"local[{_REAL_TIME_SLOTS}]" if settings.real_time and settings.spark_master == "local[*]" else settings.spark_master
+    return f"local[{_REAL_TIME_SLOTS}]" if in_real_time and settings.spark_master == "local[*]" else settings.spark_master
 
 
 def _print_to(file: Path, spark: SparkSession) -> None:
@@ -171,8 +173,6 @@ def _process_config(settings: Settings, log: Path) -> dict[str, str | int]:
         # The default grows with the memory to 64 MB, and each join and aggregation of each task takes a page.
         "spark.buffer.pageSize": "1m",
         **_ui_config(settings),
-        # By default as many as there are slots, each of which would be a task of a batch.
-        **({"spark.default.parallelism": settings.shuffle_partitions} if settings.real_time else {}),
     }
 
 
@@ -223,7 +223,7 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
         # By default each call that makes a column also tells the JVM its line of Python, which is half of the time to build a plan.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         **_BARE_LOCAL_FILES,
-        **(_DELTA if jars.HAS_DELTA else {}),
+        **(_DELTA if HAS_DELTA else {}),
         **_lake_config(settings),
     }
 
@@ -262,14 +262,16 @@ def is_alive(spark: SparkSession) -> bool:
 
 
 @contextlib.contextmanager
-def running_session(settings: Settings, is_end_wanted: Callable[[], bool] = lambda: False) -> Iterator[SparkSession]:
+def running_session(
+    settings: Settings, is_end_wanted: Callable[[], bool] = lambda: False, *, in_real_time: bool = False
+) -> Iterator[SparkSession]:
     """The session of spark_session. Stops it at the end, unless it existed before.
 
     If `is_end_wanted` returns true, the end of the JVM is not an error: a signal may have reached both processes. Otherwise raises
     StreamgaugeError when the JVM ends. Also raises the errors of spark_session.
     """
     is_shared = SparkContext._active_spark_context is not None
-    spark = spark_session(settings)
+    spark = spark_session(settings, in_real_time=in_real_time)
     # py4j logs a traceback to the root logger when the connection is lost; nothing else uses Python's logging.
     logging.getLogger().addHandler(logging.NullHandler())
     # PySpark prints an error in a query as JSON with a Java traceback, besides raising it.

@@ -33,7 +33,7 @@ def fetch(
     settings = Settings.from_environment()
     java_home(settings)
     if download:
-        for bundle in (jars.SPARK, "s3", "kafka"):
+        for bundle in (*jars.SPARK, "s3", "kafka"):
             jars.fetch(bundle, settings)
         jars.unpacked("registry", settings)
         out.print(f"all that jars.lock names is in {settings.cache}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from contract.errors import StreamgaugeError, check_names
+from contract.lake_environment import continue_with_delta
 from contract.settings import Settings
 from contract.terminal import err, out
 from streamgauge.workshop import labs
@@ -36,6 +37,7 @@ def start(number: Number) -> None:
     from streamgauge.workshop import grader
 
     lab = labs.lab_of(number)
+    _continue_for(lab)
     note = "" if lab.start() else " (started before; your file is as you left it)"
     _fetch_jars()
     grader.ready(Settings.from_environment()).close()  # Spark starts while the learner reads
@@ -54,6 +56,7 @@ def check(
     if not lab.exercise.exists():
         msg = f"{lab.exercise.absolute()} does not exist; `streamgauge workshop start {number}` creates it"
         raise StreamgaugeError(msg)
+    _continue_for(lab)
     _fetch_jars()
     with err.status("checking; the first check starts Spark"):
         verdict = grader.graded(lab, Settings.from_environment(), seconds)
@@ -103,6 +106,11 @@ def break_(
     out.print(f"card {number} is played: something is wrong now. `streamgauge workshop break {number} --answer` says what.")
 
 
+def _continue_for(lab: Lab) -> None:
+    if lab.needs_delta:
+        continue_with_delta(f"lab {lab.number}")
+
+
 def result_lines(lab: Lab, verdict: Verdict) -> list[str]:
     """What `check` prints."""
     failure = verdict.failure
@@ -134,6 +142,6 @@ def _fetch_jars() -> None:
         msg = "the checks need the development tools, which are not installed; run `make setup`"
         raise StreamgaugeError(msg)
     settings = Settings.from_environment()
-    for bundle in (jars.SPARK, "s3"):
+    for bundle in (*jars.SPARK, "s3"):
         if jars.missing(bundle, settings):
             jars.fetch(bundle, settings)

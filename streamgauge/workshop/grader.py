@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from contract.errors import StreamgaugeError
+from contract.lake_environment import HAS_DELTA
 from contract.process.stop_signals import postponed_signals
 from contract.settings import Settings
 from contract.storage.paths import write_whole
@@ -28,6 +29,7 @@ from streamgauge.workshop.grading import OutOfTime, Verdict, grade
 from streamgauge.workshop.labs import ROOT, Lab
 
 IDLE_SECONDS = 1800
+_NAME = "grader-of-delta" if HAS_DELTA else "grader"
 _RETRY_SECONDS = 0.05
 _STOP_SECONDS = 5
 
@@ -45,7 +47,7 @@ def ready(settings: Settings) -> Connection:
     folder = home(settings)
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "grader.lock"):
-        named, pid = folder / "grader", PidFile(folder / "grader.pid")
+        named, pid = folder / _NAME, PidFile(folder / f"{_NAME}.pid")
         if (process := pid.process()) is not None:
             if named.exists() and not _is_older_than_the_project(named):
                 with contextlib.suppress(OSError):  # it is about to end
@@ -54,7 +56,7 @@ def ready(settings: Settings) -> Connection:
         if named.exists():
             shutil.rmtree(Path(named.read_text()).parent, ignore_errors=True)  # a process that was killed leaves it
             named.unlink()
-        log = folder / "grader.log"
+        log = folder / f"{_NAME}.log"
         log.unlink(missing_ok=True)
         command = [sys.executable, "-P", "-m", __spec__.name, str(named)]
         with postponed_signals():
@@ -77,10 +79,10 @@ def graded(lab: Lab, settings: Settings, seconds: int) -> Verdict:
             connection.send((lab, lab.exercise.absolute(), seconds))
             answer: Verdict | StreamgaugeError = connection.recv()
     except (OSError, EOFError) as error:
-        msg = f"the check ended without an answer: does the exercise end Python, or run out of memory? See {home(settings) / 'grader.log'}, and check again"
+        msg = f"the check ended without an answer: does the exercise end Python, or run out of memory? See {home(settings) / f'{_NAME}.log'}, and check again"
         raise StreamgaugeError(msg) from error
     except KeyboardInterrupt:
-        if process := PidFile(home(settings) / "grader.pid").process():
+        if process := PidFile(home(settings) / f"{_NAME}.pid").process():
             stop_process(process, _STOP_SECONDS)
         raise
     if isinstance(answer, StreamgaugeError):

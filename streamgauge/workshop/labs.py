@@ -65,6 +65,11 @@ class Lab:
         self._passed.unlink(missing_ok=True)
         return kept if is_changed else None
 
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the exercise writes Delta tables."""
+        return "from delta" in (self.folder / "exercise.py").read_text()
+
     def mark_passed(self) -> None:
         self._passed.touch()
 

@@ -57,6 +57,7 @@ def verified(settings):
     return found
 
 
+@pytest.mark.delta
 @pytest.mark.long
 def test_with_tables_and_checkpoints_in_an_object_store_no_folder_is_shared(store, cluster):
     settings = replace(

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 from plain import read_topic, results
 from running import alive, below, environment, eventually, few_rows, settings_on_free_ports, start_server, streamgauge_process, verify
 
+from contract.settings import Settings
 from streamgauge.demo.services import STOP_SECONDS
 from streamgauge.platform import server
 from streamgauge.platform.kafka import EmbeddedKafka
@@ -69,7 +70,7 @@ def test_a_taken_port_of_the_dashboard_is_one_line_before_anything_starts(idle):
 
 def test_whatever_is_killed_comes_back_and_a_killed_demo_goes_on_at_its_next_start(tmp_path):
     """In a checkout and a home whose paths have special characters, and a folder whose modules have the names of ours."""
-    own = settings_on_free_ports(tmp_path / awkward.NAME / "home")
+    own = replace(settings_on_free_ports(tmp_path / awkward.NAME / "home"), real_time=Settings().real_time)
     idle = few_rows(replace(own, cache=awkward.cache(tmp_path, own.cache)))
     checkout = awkward.checkout(tmp_path / "checkouts")
     own.home.parent.mkdir()

@@ -18,6 +18,7 @@ from contract.kafka.topic_ends import TopicEnds
 from pipeline.catalog import all_queries
 
 
+@pytest.mark.delta
 def test_killed_in_the_middle_of_a_batch_of_every_sink_each_is_right_after_the_next_run(fresh_registry, postgres):
     fresh_registry = replace(fresh_registry, database_url=postgres.new_database())
     names = [

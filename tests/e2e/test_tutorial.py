@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from running import RETRY_SECONDS, environment, few_rows, settings_on_free_ports, streamgauge
 
+from contract.settings import Settings
+
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 ON_THE_SHARED_SPARK = re.compile(r"streamgauge (run|verify) [^&]*\Z")
@@ -65,7 +67,7 @@ class Shell:
 
 @pytest.fixture
 def settings(tmp_path):
-    return settings_on_free_ports(tmp_path)
+    return replace(settings_on_free_ports(tmp_path), real_time=Settings().real_time)
 
 
 @pytest.fixture

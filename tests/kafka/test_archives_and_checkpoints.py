@@ -13,7 +13,7 @@ from pipeline.catalog import chosen
 from pipeline.running.runner import Runner
 
 
-@pytest.fixture(params=["nest-archive", "nest-archive-delta"])
+@pytest.fixture(params=["nest-archive", pytest.param("nest-archive-delta", marks=pytest.mark.delta)])
 def archive(request, fresh):
     """A query with an archive, and nothing in it yet."""
     return Archived(request.param, replace(fresh, max_offsets_per_trigger=10))

@@ -12,6 +12,8 @@ from plain import one_camera, read_topic, write_topic
 from running import streamgauge
 from verifying import run_once, verified
 
+pytestmark = pytest.mark.delta
+
 BOTH = ("nest-archive", "nest-archive-delta")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

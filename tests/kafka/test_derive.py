@@ -3,13 +3,14 @@
 import json
 
 import pytest
-from delta.tables import DeltaTable
 from messages import refused
 from plain import write_counts
 from running import one_line_error, streamgauge, succeed
 from verifying import run_once
 
 from pipeline.lake.derived_tables import derive
+
+pytestmark = pytest.mark.delta
 
 PEOPLE = ("people", "select hour(window.start) as hour, sum(count) as people from live_nest_camera_stats group by all")
 
@@ -41,6 +42,8 @@ def test_the_example_is_derived_from_an_archive_and_a_topic(fresh):
 
 def test_the_same_rows_are_not_written_again_and_others_replace_them(fresh, spark):
     def versions():
+        from delta.tables import DeltaTable
+
         return DeltaTable.forPath(spark, str(fresh.lake / "derived" / "people")).history().count()
 
     write_counts(fresh, {12: 2})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import orjson
+import pytest
 from plain import one_camera, write_topic
 from running import succeed
 from verifying import run_once, verified
@@ -60,6 +61,7 @@ def test_archive_and_dashboard_differ_by_the_trips_that_came_too_late_and_by_non
     assert in_files(fresh, TRIPS_IN_FILES).aggregate("count(*), sum(total_amount)").fetchall() == [(9, Decimal("79.15"))]
 
 
+@pytest.mark.delta
 def test_sightings_are_those_of_the_dashboard(fresh):
     twice = one_camera("cam-1", at("10:10"))
     write_topic(fresh, "nest-logs", [twice, twice, one_camera("cam-1", at("10:11")), one_camera("cam-2", at("11:00")), twice], partitions=3)

@@ -15,6 +15,8 @@ from contract.kafka.create_topics import create_topics
 from contract.settings import Settings
 from contract.topics import Topic
 
+pytestmark = pytest.mark.delta
+
 TOPIC, PARTITIONS = "orders.v1", 3
 VERIFIED = (f"ingest-{TOPIC}", f"ingest-{TOPIC}-dead-letters")
 

@@ -15,6 +15,8 @@ from contract.checkpoints.contents import Checkpoint
 from contract.settings import Settings
 from pipeline.catalog import queries
 
+pytestmark = pytest.mark.delta
+
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -16,6 +16,7 @@ from plain import write_topic
 from topic_reset import empty_topics
 from verifying import run_once
 
+pytestmark = pytest.mark.delta
 RECIPES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "readers.md").read_text(), re.DOTALL)
 FORMATS = ("trips/*/*.parquet", "trips_delta", "trips/*/*.parquet", "trips_delta", "trips", "trips_delta", "trips")
 

@@ -7,7 +7,7 @@ import pytest
 from avro import V1, change, in_wire_format
 from messages import refused
 from plain import one_camera
-from streaming import at
+from streaming import at, write_table
 
 from contract.settings import Settings
 from pipeline.catalog import all_queries
@@ -120,16 +120,16 @@ class TestTables:
     def settings(self, spark, tmp_path):
         """A lake where the folder of an archive holds something else."""
         chosen = Settings(home=tmp_path)
-        spark.range(1).write.format("delta").save(str(chosen.lake / "nest" / "cameras_delta"))
+        write_table(spark.range(1), chosen.lake / "nest" / "cameras")
         return chosen
 
     def test_another_table_in_the_folder_of_an_archive_is_one_clear_line(self, spark, settings):
         (view,) = (table for table in sql_tables(settings) if table.format == "view")
-        assert view.name == "nest_cameras_delta_distinct"
-        with refused("nest_cameras_delta", "last_event"):
+        assert view.name == "nest_cameras_distinct"
+        with refused("nest_cameras", "last_event"):
             view.rows(spark)
 
     def test_a_folder_of_the_same_name_is_told(self, settings):
-        (settings.lake / "nest" / "cameras_delta_distinct" / "_delta_log").mkdir(parents=True)
-        with refused("cameras_delta_distinct", "table nest_cameras_delta_distinct", "rename the folder"):
+        (settings.lake / "nest" / "cameras_distinct" / "_spark_metadata").mkdir(parents=True)
+        with refused("cameras_distinct", "table nest_cameras_distinct", "rename the folder"):
             sql_tables(settings)

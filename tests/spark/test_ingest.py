@@ -28,6 +28,8 @@ from pipeline.ingest.upsert import learned, merge
 from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
 
+pytestmark = pytest.mark.delta
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 

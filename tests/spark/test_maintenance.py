@@ -18,6 +18,8 @@ from pipeline.lake.maintenance import maintain_delta
 from pipeline.lake.tables import LakeTable
 from pipeline.sinks import conflicts
 
+pytestmark = pytest.mark.delta
+
 DAY = 86_400
 
 

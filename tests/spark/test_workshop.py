@@ -22,7 +22,11 @@ def wrong_answers(lab):
     return tomllib.loads((lab.folder / "wrong.toml").read_text())
 
 
-WRONG = [(lab, name) for lab in LABS_WITHOUT_A_SERVER for name in wrong_answers(lab)]
+def marks(lab):
+    return [pytest.mark.delta] if lab.needs_delta else []
+
+
+WRONG = [pytest.param(lab, name, marks=marks(lab)) for lab in LABS_WITHOUT_A_SERVER for name in wrong_answers(lab)]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +53,7 @@ def test_a_wrong_answer_fails_with_the_message_that_the_learner_must_see(lab, na
     assert not missing, f"`sees` of [{name}] has lines that the learner does not see:\n{missing}\n\nThe learner sees:\n{message}"
 
 
-@pytest.mark.parametrize("lab", LABS_WITHOUT_A_SERVER, ids=name_of)
+@pytest.mark.parametrize("lab", [pytest.param(lab, marks=marks(lab)) for lab in LABS_WITHOUT_A_SERVER], ids=name_of)
 def test_the_commands_of_a_readme_print_what_it_says(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(grader, "ready", lambda _: io.BytesIO())

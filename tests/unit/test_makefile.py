@@ -52,7 +52,7 @@ def test_what_make_runs_keeps_compiled_modules_whatever_the_environment_says(clo
 
 def test_clean_deletes_no_data(clone):
     """Neither that of a demo that runs nor any other: `streamgauge clean` asks first, and refuses while it is in use."""
-    kept = [clone / name / "kafka" for name in (".streamgauge", "realtime/.streamgauge")]
+    kept = [clone / name / "kafka" for name in (".streamgauge", "lake/.streamgauge")]
     for folder in (*kept, clone / "build"):
         folder.mkdir(parents=True)
     subprocess.run(["make", "clean"], cwd=clone, capture_output=True, check=True)
@@ -73,13 +73,13 @@ def test_the_image_gets_every_package_of_the_wheel_and_its_data():
     assert {*wheel["packages"], *wheel["force-include"]} - copied == set()
 
 
-@pytest.mark.parametrize("lock", ["uv.lock", "realtime/uv.lock"])
+@pytest.mark.parametrize("lock", ["uv.lock", "lake/uv.lock"])
 def test_each_lock_is_of_the_dependencies_that_the_project_has(lock):
     """`make` installs from an older lock, too."""
     (locked,) = [one for one in tomllib.loads((ROOT / lock).read_text())["package"] if one["name"] == "streamgauge"]
     of_lock = {one["name"]: Requirement(one["name"] + one.get("specifier", "")).specifier for one in locked["metadata"]["requires-dist"]}
     assert of_lock == {one.name: one.specifier for one in required_packages()}, (
-        "write it anew: .uv/bin/uv lock, with --project realtime for that one"
+        "write it anew: .uv/bin/uv lock, with --project lake for that one"
     )
 
 

@@ -33,7 +33,9 @@ def test_settings_and_programs_have_nothing_of_the_production_that_the_environme
     seen_by_a_program = Settings.from_environment(environment(chosen))
     assert (seen_by_a_program.lake, seen_by_a_program.checkpoints) == (chosen.home / "lake", chosen.home / "checkpoints")
     ports = {"kafka_port": chosen.kafka_port, "registry_port": chosen.registry_port, "dashboard_port": chosen.dashboard_port}
-    own = Settings(home=chosen.home, cache=tmp_path / "cache", driver_java_options=chosen.driver_java_options, **ports)
+    own = Settings(
+        home=chosen.home, cache=tmp_path / "cache", driver_java_options=chosen.driver_java_options, real_time=chosen.real_time, **ports
+    )
     assert seen_by_a_program == own, "only the cache of this machine was to be taken from the environment"
 
 

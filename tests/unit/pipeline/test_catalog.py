@@ -41,7 +41,7 @@ def test_a_query_on_request_runs_by_name_only(tmp_path):
 
 
 def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic_and_the_dead_letters(tmp_path):
-    known_here = all_queries(Settings(home=tmp_path, real_time="10 seconds"))
+    known_here = all_queries(Settings(home=tmp_path))
     assert {query.name for query in known_here if query.real_time and not is_new_version(query)} == {
         "nest-camera-stats",
         "nest-crowds",
@@ -60,4 +60,4 @@ def test_in_real_time_mode_run_the_queries_that_count_into_a_compacted_topic_and
 
 
 def test_without_it_all_run_in_micro_batches(tmp_path):
-    assert not any(query.real_time for query in all_queries(Settings(home=tmp_path)))
+    assert not any(query.real_time for query in all_queries(Settings(home=tmp_path, real_time="off")))

@@ -10,7 +10,7 @@ STATS = "nest-camera-stats"
 
 @pytest.fixture
 def settings(tmp_path):
-    settings = Settings(home=tmp_path)
+    settings = Settings(home=tmp_path, real_time="off")
     for batch in range(4, 8):
         file = settings.checkpoints / f"{STATS}-v1-update" / "commits" / str(batch)
         file.parent.mkdir(parents=True, exist_ok=True)

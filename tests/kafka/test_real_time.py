@@ -1,4 +1,4 @@
-"""Queries in Spark's real-time mode, run by the environment `realtime/`, whose Spark is newer than that of these tests."""
+"""Queries in Spark's real-time mode."""
 
 import json
 import signal
@@ -19,7 +19,7 @@ from running import below, environment, eventually
 from contract.checkpoints.contents import Checkpoint
 from contract.query_status import read_statuses
 
-PROGRAM = str(Path(__file__).parents[2] / "realtime" / ".venv" / "bin" / "streamgauge")
+PROGRAM = (sys.executable, "-m", "streamgauge.cli")
 QUERY, LETTERS = "nest-camera-stats", "nest-dead-letters"
 DOCUMENTS = 6000
 STOP_SECONDS = 5
@@ -30,14 +30,14 @@ def real_time(fresh):
     return replace(fresh, real_time="5 seconds")
 
 
-def run_by_realtime(*arguments, settings):
-    done = subprocess.run([PROGRAM, *arguments], env=environment(settings), capture_output=True, text=True, check=False)
+def said_by(*arguments, settings):
+    done = subprocess.run([*PROGRAM, *arguments], env=environment(settings), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def verified(settings, query=QUERY):
-    (outcome,) = json.loads(run_by_realtime("verify", query, "--format", "json", settings=settings))
+    (outcome,) = json.loads(said_by("verify", query, "--format", "json", settings=settings))
     return outcome
 
 
@@ -45,7 +45,7 @@ def verified(settings, query=QUERY):
 def running(settings, *queries):
     """The queries, or QUERY, and their dead letters in a process of their own, until the end of the block."""
     with subprocess.Popen(
-        [PROGRAM, "run", *(queries or (QUERY,))], env=environment(settings), stderr=subprocess.PIPE, text=True
+        [*PROGRAM, "run", *(queries or (QUERY,))], env=environment(settings), stderr=subprocess.PIPE, text=True
     ) as pipeline:
         try:
             yield pipeline
@@ -104,8 +104,8 @@ def frozen_ahead(pipeline, checkpoint, settings):
 
 def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_and_exact_after_a_restart(real_time):
     checkpoint = checkpoint_of(real_time)
-    produce = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--rate", "200", "--limit", str(DOCUMENTS), "--speed-up", "60"]
-    with subprocess.Popen([PROGRAM, "run", QUERY], env=environment(real_time)) as pipeline:
+    produce = [*PROGRAM, "produce", "nest", "--rate", "200", "--limit", str(DOCUMENTS), "--speed-up", "60"]
+    with subprocess.Popen([*PROGRAM, "run", QUERY], env=environment(real_time)) as pipeline:
         try:
             eventually(lambda: checkpoint.last_committed >= 0, "the first checkpoint")
             with subprocess.Popen(produce, env=environment(real_time)) as producer:
@@ -138,7 +138,7 @@ def test_a_partition_that_is_hours_behind_another_loses_nothing(real_time):
         stopped(pipeline)
     assert dropped(real_time, QUERY) == 0
 
-    run_by_realtime("run", QUERY, "--once", settings=real_time)
+    said_by("run", QUERY, "--once", settings=real_time)
     outcome = verified(real_time)
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", 4, 0)
 

@@ -1,0 +1,43 @@
+"""The checkpoint that a result is compared with, when its query has changed its mode."""
+
+import json
+
+import pytest
+
+from audit.catalog import audited, placed, places_in
+from contract.checkpoints.names import CheckpointName
+from contract.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(home=tmp_path)
+
+
+def has_run(settings, mode, begun_ms=None):
+    """A checkpoint with a batch that began then; without a moment, it has none."""
+    offsets = CheckpointName("nest-camera-stats", 1, mode).folder(settings) / "offsets"
+    offsets.mkdir(parents=True)
+    if begun_ms is not None:
+        (offsets / "0").write_text(f"v1\n{json.dumps({'batchWatermarkMs': 0, 'batchTimestampMs': begun_ms})}\n-")
+
+
+def compared(settings):
+    (stats,) = (one for one in audited(settings) if one.query == "nest-camera-stats" and not hasattr(one, "table"))
+    found = placed(stats, places_in(settings), settings)
+    return found and found.name.mode
+
+
+@pytest.mark.parametrize(("micro", "real"), [(1000, 2000), (2000, 1000)])
+def test_it_is_that_of_the_newest_batch(settings, micro, real):
+    has_run(settings, "update", micro)
+    has_run(settings, "real-time", real)
+    assert compared(settings) == ("real-time" if real > micro else "update")
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("10 seconds", "real-time"), ("off", "update")])
+def test_before_the_first_checkpoint_of_real_time_mode_the_setting_decides(tmp_path, mode, expected):
+    settings = Settings(home=tmp_path, real_time=mode)
+    has_run(settings, "update", 1000)
+    has_run(settings, "real-time")
+    assert compared(settings) == expected
