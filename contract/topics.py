@@ -109,14 +109,6 @@ class Process(Fields):
     pid: Count
 
 
-class Step(Fields):
-    """A step of Spark's plan. inputs: the places in the plan of the steps that give it rows."""
-
-    name: str
-    detail: str
-    inputs: list[Count]
-
-
 class OperatorState(Fields):
     """What a stateful operator keeps. bytes: in memory. timers: those that wait; None if Spark does not say."""
 
@@ -146,7 +138,7 @@ class Progress(Fields):
 
 
 class QueryState(Fields):
-    """The current state of a query. source_offsets: the next to read. progress, plan: None before the first batch with records."""
+    """The current state of a query. source_offsets: the next to read. progress: None before the first batch with records."""
 
     query: str
     state: Literal["running", "idle", "restarting", "stopped", "failed"]
@@ -159,11 +151,10 @@ class QueryState(Fields):
     error_at: Time | None
     progress: Progress | None
     source_offsets: Offsets | None = None
-    plan: list[Step] | None = None
 
 
 QUERY_STATES = compacted_topic("query-states", QueryState)
-"""Key: query name, UTF-8. Value: QueryState, JSON; at least every 5 s while the query runs or restarts. The plan has the result first."""
+"""Key: query name, UTF-8. Value: QueryState, JSON; at least every 5 s while the query runs or restarts."""
 
 
 class VerifiedRows(Fields):

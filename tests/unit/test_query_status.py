@@ -190,7 +190,6 @@ def test_the_partitions_to_ask_for():
         value(progress={}),
         value(source_offsets={"a-0": "ten"}),
         value(source_offsets={"logs": 5}),
-        value(plan=[{"name": "Scan", "detail": "", "inputs": ['0 [URL="https://elsewhere"]; 0']}]),
     ],
 )
 def test_a_value_that_is_no_state_is_refused(spoilt):
