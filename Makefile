@@ -16,7 +16,7 @@ PYTEST_OPTIONS = -m pytest --numprocesses $(WORKERS) --no-loadscope-reorder $(SE
 # browser. cluster: a Spark Standalone cluster. e2e: whole programs that fail and are killed.
 TIERS := e2e cluster kafka secure dashboard spark unit
 # Those with tests that need Delta.
-TIERS_OF_DELTA := cluster e2e kafka spark
+TIERS_OF_DELTA := cluster e2e kafka secure spark
 
 .PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
@@ -89,7 +89,7 @@ $(addprefix test-,$(TIERS)): test-%: .venv/.dev
 	$(PYTEST) -m "not delta" tests/$*
 	$(if $(filter $(TIERS_OF_DELTA),$*),$(PYTEST_OF_DELTA) -m delta tests/$*)
 
-test-secure $(addprefix test-,$(TIERS_OF_DELTA)): lake/.venv/.ready
+$(addprefix test-,$(TIERS_OF_DELTA)): lake/.venv/.ready
 
 compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs Docker; MINUTES=10
 	MINUTES=$(or $(MINUTES),10) $(RUN)python -m pytest tests/compose

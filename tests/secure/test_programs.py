@@ -17,6 +17,7 @@ from topic_reset import empty_topics
 from contract.domains import NAMES
 from streamgauge.platform.registry import EmbeddedRegistry
 
+pytestmark = pytest.mark.delta
 RIGHTS = documented()
 KEY_PASSWORD = "A_KEY_PASSWORD_OF_THE_TESTS"
 START = datetime(2026, 1, 1, tzinfo=UTC)
