@@ -32,6 +32,7 @@ class QueryWatch:
         self._most_lag = settings.alert_lag
         self._read: object = None
         self._watermark: datetime | None = None
+        self._read_when_it_stopped: Mapping[str, int] = {}
         self._since: dict[str, datetime] = {}
         self._warned: set[str] = set()
 
@@ -41,6 +42,10 @@ class QueryWatch:
             return []  # a restart, or being given up, is an alert of its own
         read = offsets or status.batch_at  # files have no offsets
         causes = self._causes(status, has_read=read != self._read)
+        if STANDS_STILL in causes and STANDS_STILL not in self._since:
+            self._read_when_it_stopped = offsets
+        elif STANDS_STILL in causes and (idle := sorted(offsets.items() & self._read_when_it_stopped.items())):
+            causes[STANDS_STILL] += f", and no record comes to {', '.join(name for name, _ in idle)}"
         self._read, self._watermark = read, status.watermark
         self._since = {cause: self._since.get(cause, now) for cause in causes}
         due = {cause for cause, since in self._since.items() if 0 < self._limits[cause] <= (now - since).total_seconds()}

@@ -214,6 +214,8 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": settings.shuffle_partitions,
         "spark.sql.streaming.multipleWatermarkPolicy": "min",
         "spark.sql.streaming.stopTimeout": "10s",
+        # In real-time mode, a kill before the first checkpoint leaves state without offsets, which Spark would take for another query's.
+        "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
         # How long an idle query waits before it asks for new records again. With the default, 10 ms, ten of them cost a fifth of a core.
         "spark.sql.streaming.pollingDelay": "100ms",
         "spark.sql.warehouse.dir": str(settings.home.absolute() / "warehouse"),

@@ -128,6 +128,18 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
     assert (outcome["verdict"], outcome["records"], outcome["rows"]["ahead"]) == ("right", DOCUMENTS, 0)
 
 
+def test_killed_before_its_first_checkpoint_a_query_starts_again_and_counts_all(real_time):
+    with running(replace(real_time, real_time="1 hour")):
+        see(real_time, 1, 0)
+    assert checkpoint_of(real_time).last_committed == -1, "the kill was to come before a checkpoint"
+    with running(real_time) as pipeline:
+        see(real_time, 2, 1)
+        eventually(lambda: records_in(checkpoint_of(real_time)) == 2, "a checkpoint of both documents")
+        stopped(pipeline)
+    outcome = verified(real_time)
+    assert (outcome["verdict"], outcome["records"], sum(results(real_time).values())) == ("right", 2, 2)
+
+
 def test_a_partition_that_is_hours_behind_another_loses_nothing(real_time):
     with running(real_time) as pipeline:
         see(real_time, 1, 0)

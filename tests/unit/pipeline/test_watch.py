@@ -66,6 +66,15 @@ def test_a_watermark_that_stands_still_while_records_arrive_is_an_alert():
     ]
 
 
+def test_the_alert_on_a_watermark_names_the_partitions_to_which_no_record_comes():
+    def look(second):
+        status, offsets, now = seen(second, watermark=START)
+        return status, {**offsets, "nest-logs-1": 7, "nest-logs-2": 0}, now
+
+    text = "the watermark stands still: it is 2026-01-01 12:00:00 UTC, and no record comes to nest-logs-1, nest-logs-2, for 3 min 20 s"
+    assert alerts(look(0), look(10), look(210)) == [(210, "warning", text)]
+
+
 def test_a_watermark_stands_still_when_no_record_moves_it():
     assert alerts(*(seen(second, read=7, watermark=START) for second in (0, 1, 250))) == []
 
