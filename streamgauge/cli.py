@@ -5,6 +5,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from typer.exceptions import TyperException
 
 from audit import commands as audit_commands
 from contract.errors import StreamgaugeError
+from contract.settings import Settings
 from contract.terminal import err, out
 from contract.web.proxies import prepare_proxies
 from pipeline import commands as pipeline_commands
@@ -86,7 +88,7 @@ def main() -> None:
         prepare_proxies()
         code = app(prog_name="streamgauge", standalone_mode=False)
     except (StreamgaugeError, OSError) as error:
-        if os.environ.get("STREAMGAUGE_DEBUG", "").lower() in {"1", "true", "yes"}:
+        if _is_debugging():
             traceback.print_exception(error)
         err.print(f"error: {as_line(error) if isinstance(error, OSError) else error}")
         code = error.exit_code if isinstance(error, StreamgaugeError) else 2
@@ -106,6 +108,12 @@ def main() -> None:
         err.print(f"error: {type(error).__name__} was not expected; this is a fault of Streamgauge: report it with the lines above")
         code = FAULT
     sys.exit(code)
+
+
+def _is_debugging() -> bool:
+    with suppress(StreamgaugeError):
+        return Settings.from_environment().debug
+    return os.environ.get("STREAMGAUGE_DEBUG", "").lower() in {"1", "true", "yes"}  # other settings cannot be read
 
 
 def _refuse_windows() -> None:

@@ -26,6 +26,7 @@ from contract.kafka.create_topics import create_topics
 from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
+from contract.settings.sources import CONFIG
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.registry import EmbeddedRegistry
 from streamgauge.platform.server import EmbeddedServer
@@ -78,10 +79,11 @@ def below(pid: int, name: str | None = None) -> list[psutil.Process]:
 
 
 def forget_surroundings() -> None:
-    """Removes every setting from this process's environment, except those OF_THIS_MACHINE."""
+    """Removes every setting from this process's environment, except those OF_THIS_MACHINE, and leaves it no file."""
     for variable in Settings().environment():
         if variable not in OF_THIS_MACHINE:
             os.environ.pop(variable, None)
+    os.environ[CONFIG] = os.devnull
 
 
 def settings_on_free_ports(home: Path) -> Settings:

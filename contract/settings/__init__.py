@@ -1,4 +1,4 @@
-"""Settings of all programs, read from the environment."""
+"""Settings of all programs, read from the environment and a file."""
 
 from contract.settings.settings import Settings
 

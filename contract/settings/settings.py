@@ -1,8 +1,7 @@
-"""All settings: a frozen dataclass read from the environment. Nothing else reads the environment."""
+"""All settings: a frozen dataclass read from the environment and a file. Nothing else reads them."""
 
 import os
 import platform
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -15,8 +14,9 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.registry.server import RegistryServer
 from contract.security.client_security import ClientSecurity
-from contract.settings import kinds
+from contract.settings import kinds, sources
 from contract.settings.kinds import Kind
+from contract.settings.sources import CONFIG, Given
 from contract.storage.paths import StoragePath, remote_folder
 
 
@@ -26,7 +26,7 @@ def _setting(variable: str, default: Any, kind: Kind = kinds.TEXT, *, is_secret:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all programs. An unset or empty variable means the default."""
+    """The settings of all programs. One that is unset or empty has its default."""
 
     home: Path = _setting("STREAMGAUGE_HOME", Path(".streamgauge"), kinds.PATH)
     """Data of the embedded servers, checkpoints, tables and logs."""
@@ -163,27 +163,26 @@ class Settings:
     """Whether an error is printed with its traceback, too."""
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Reads the settings and the properties files that they name.
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
+        """Reads the settings, from the environment and below it the file of `given`, and the properties files that they name.
 
-        Raises StreamgaugeError with the variable, its value and the expected values.
+        Raises StreamgaugeError with the variable or key, its value and the expected values.
         """
-        given: dict[str, Any] = {}
-        for setting in fields(cls):
-            variable, kind = setting.metadata["variable"], setting.metadata["kind"]
-            if not (text := environment.get(variable)):
-                continue
-            try:
-                given[setting.name] = kind.read(text)
-            except (ValueError, KeyError) as error:
-                # Text before an @ may be a password, even if it is not a valid URL.
-                found = repr(re.sub(r"(?s).*@", "***@", text)) if setting.repr else "something else"
-                msg = f"{variable} is {found}; expected {kind.expected}"
-                raise StreamgaugeError(msg) from error
-        settings = cls(**given)
+        given = cls.given(environment)
+        values = {
+            setting.name: given[variable].read(setting.metadata["kind"], is_secret=not setting.repr)
+            for setting in fields(cls)
+            if (variable := setting.metadata["variable"]) in given
+        }
+        settings = cls(**values)
         settings._refuse_equal_ports()
         _ = settings.kafka, settings.registry  # reports errors in their properties files before anything starts
         return settings
+
+    @classmethod
+    def given(cls, environment: Mapping[str, str] | None = None) -> dict[str, Given]:
+        """What is set, by its variable, as `sources.given`."""
+        return sources.given({setting.metadata["variable"]: not setting.repr for setting in fields(cls)}, environment)
 
     def _refuse_equal_ports(self) -> None:
         """Raises StreamgaugeError if two servers of this machine are to listen on one port."""
@@ -199,9 +198,9 @@ class Settings:
                 by_port[port] = variable
 
     def environment(self) -> dict[str, str]:
-        """All variables, to give another process these settings regardless of its own environment."""
+        """All variables, to give another process these settings regardless of its own environment and any file."""
         values = {f.metadata["variable"]: getattr(self, f.name) for f in fields(self)}
-        return {variable: "" if value is None else str(value) for variable, value in values.items()}
+        return {**{variable: "" if value is None else str(value) for variable, value in values.items()}, CONFIG: os.devnull}
 
     @cached_property
     def kafka(self) -> KafkaCluster:

@@ -231,9 +231,9 @@ def _query_config(settings: Settings) -> dict[str, str | int]:
 
 
 def _lake_config(settings: Settings) -> dict[str, str | int]:
-    """Settings for an S3 store other than Amazon's. Credentials come from the standard AWS locations."""
+    """Settings for S3. Credentials come from the standard AWS locations, and without a region here, so does Amazon's."""
     if not settings.aws_endpoint_url:
-        return {}
+        return {"spark.hadoop.fs.s3a.endpoint.region": settings.aws_region} if settings.aws_region else {}
     return {
         "spark.hadoop.fs.s3a.endpoint": settings.aws_endpoint_url,
         "spark.hadoop.fs.s3a.endpoint.region": settings.aws_region or "us-east-1",

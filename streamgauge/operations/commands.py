@@ -1,7 +1,6 @@
 """The commands status, report, export, doctor, settings, logs, clean and expire."""
 
 import contextlib
-import os
 import sys
 from typing import Annotated
 
@@ -83,13 +82,11 @@ def doctor(output_format: FormatOption = "table") -> None:
 
 
 def settings(output_format: RowFormatOption = "table") -> None:
-    """Print the settings in effect. Each comes from the environment or is the default; docs/settings.md says what it means."""
+    """Print the settings in effect. Each comes from the environment, from a file or is the default; docs/settings.md says what it means."""
     from contract.row_formats import show
     from streamgauge.operations import effective_settings
 
-    show(effective_settings.rows(Settings.from_environment(), os.environ), output_format)
-    for line in effective_settings.unknown(os.environ):
-        warn(line)
+    show(effective_settings.rows(Settings.from_environment(), Settings.given()), output_format)
 
 
 def logs(

@@ -18,7 +18,6 @@ Check = Callable[[], list[Finding]]
 def examine(settings: Settings) -> list[Finding]:
     """All findings, in the order of the checks."""
     checks: dict[str, Check] = {
-        "settings": machine.variables,
         "python": machine.python,
         "java": partial(machine.java, settings),
         "memory": partial(machine.memory, settings),

@@ -1,4 +1,4 @@
-"""Checks the machine: variables, Python, Java, memory, disk, ports, and the cache of jars."""
+"""Checks the machine: Python, Java, memory, disk, ports, and the cache of jars."""
 
 import contextlib
 import os
@@ -14,7 +14,6 @@ from contract.java.runtime import java_home, java_version
 from contract.settings import Settings
 from contract.text import size_text
 from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES
-from streamgauge.operations import effective_settings
 from streamgauge.operations.doctor.findings import Finding
 from streamgauge.platform.kafka import EmbeddedKafka
 from streamgauge.platform.listening import described, is_free, listener
@@ -27,12 +26,6 @@ TOTAL_BYTES = 4e9
 _NEARLY = 0.9
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """The file with a container's memory limit."""
-
-
-def variables() -> list[Finding]:
-    """Finds variables that look like settings and are none, such as misspelt ones."""
-    found = [Finding("settings", "warning", line, "correct or unset it") for line in effective_settings.unknown(os.environ)]
-    return found or [Finding("settings", "ok", "`streamgauge settings` prints them")]
 
 
 def python() -> list[Finding]:
