@@ -31,7 +31,8 @@ def with_known_boroughs(frame: pd.DataFrame) -> pd.DataFrame:
 @per_snapshot
 def chosen_of(snapshot: Snapshot, period: Period, boroughs: tuple[str, ...]) -> pd.DataFrame:
     """The sessions that began in the period in these boroughs, the newest first; none are all."""
-    sessions = with_known_boroughs(frame_of(snapshot.rows, COLUMNS).fillna({"fare_amount_sum": 0.0}))
+    sessions = with_known_boroughs(frame_of(snapshot.rows, COLUMNS))
+    sessions = sessions.assign(fare_amount_sum=sessions["fare_amount_sum"].astype(float).fillna(0.0))
     began = (sessions["start"] >= period.start) & (sessions["start"] < period.end)
     return sessions[began & sessions["borough"].isin(boroughs or sessions["borough"])].sort_values(["end", "zone"], ascending=False)
 
