@@ -126,10 +126,12 @@ class Comparison:
         With all of them as one of the two has them, it counts the same events, and must be that one.
         """
         most, growing = accepted[-1], self.excuses.growing
-        if most is None or found is None or isinstance(found, Unreadable) or found.keys() != most.keys():
+        if most is None or found is None or isinstance(found, Unreadable):
             return False
-        least = accepted[0] or dict.fromkeys(growing, 0)
-        counts_the_same = growing and any(all(is_equal(found[name], one[name]) for name in growing) for one in (least, most))
+        if found.keys() - growing != most.keys() - growing or not found.keys() <= most.keys():
+            return False
+        least = accepted[0] or {}
+        counts_the_same = growing and any(all(_total(found, name) == _total(one, name) for name in growing) for one in (least, most))
         return not counts_the_same and _is_at_least(found, least, growing) and _is_at_least(most, found, growing)
 
     def _may_be_cut(self, key: bytes, found: Found | None, expected: Row | None) -> bool:
@@ -193,4 +195,9 @@ def is_equal(found: Any, expected: Any) -> bool:  # noqa: ANN401 - values of row
 
 
 def _is_at_least(row: Row, least: Row, growing: Collection[str]) -> bool:
-    return all(isinstance(row.get(name), int) and row[name] >= least[name] for name in growing)
+    return all(isinstance(_total(row, name), int | Decimal) and _total(row, name) >= _total(least, name) for name in growing)
+
+
+def _total(row: Row, name: str) -> Any:  # noqa: ANN401 - a value of a row
+    """The value of a growing column. A row lacks it, or has null, until an event has added to it."""
+    return row.get(name) or 0

@@ -90,6 +90,17 @@ class TestBatchUnderWay:
             "extra": 1,
         }
 
+    def test_in_real_time_mode_a_sum_may_lie_between_too_and_appears_with_the_first_event_that_adds_to_it(self):
+        def kind(**found):
+            totals = [{"edits": 1, "added": Decimal(7)}, {"edits": 4, "added": Decimal(9), "removed": Decimal(3)}]
+            comparison = Comparison(
+                {b"": found}, {b"": totals[0]}, {b"": [totals[1]]}, Excuses(is_real_time=True, growing=("edits", "added", "removed"))
+            )
+            return comparison.kinds[b""]
+
+        assert kind(edits=2, added=7) == kind(edits=3, added=8, removed=3) == "ahead"
+        assert kind(edits=2, added=10) == kind(edits=2, removed=3) == "different"
+
     def test_in_real_time_mode_a_row_that_no_record_is_to_change_must_be_right_whether_or_not_a_column_grows(self):
         for growing in ((), ("count",)):
             assert kinds(rows(h1=1), rows(h1=2), is_real_time=True, growing=growing) == {"different": 1}
