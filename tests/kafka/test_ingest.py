@@ -8,7 +8,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from plain import read_topic
+from plain import read_topic, write_topic
 from running import streamgauge, verify
 
 from contract.kafka.create_topics import create_topics
@@ -158,6 +158,17 @@ def test_a_type_that_changes_gives_the_query_up_and_says_what_to_do(topic):
     assert held(topic) == {"a": {"n": "one"}}
     letters = [json.loads(letter.key()) for letter in read_topic(topic, "dead-letters")]
     assert [(letter["reader"], letter["topic"]) for letter in letters] == [(f"ingest-{TOPIC}", TOPIC)]
+
+
+def test_one_run_brings_the_tables_of_several_topics_up_to_date(topic):
+    create_topics(topic.kafka, [Topic("payments", 1)])
+    for name in (TOPIC, "payments"):
+        write_topic(topic, name, [b'{"n": 1}'], key=b"a", to=0)
+        assert streamgauge("ingest", name, "--once", settings=topic).returncode == 0
+        write_topic(topic, name, [b'{"n": 2}'], key=b"a", to=0)
+    done = streamgauge("run", "--once", f"ingest-{TOPIC}", "ingest-payments", settings=topic)
+    assert done.returncode == 0, done.stderr
+    assert [held(topic, name) for name in ("orders_v1", "payments")] == [{"a": {"n": 2}}] * 2
 
 
 def test_debug_shows_schema_plan_and_rows_and_leaves_the_real_table_alone(topic):
