@@ -33,7 +33,7 @@ def _parts() -> list[str]:
 
 NAMES: dict[tuple[str, str], Callable[[], list[str]]] = {
     **{(command, "query"): _queries for command in ("run", "verify", "state", "reset")},
-    **{(command, "topic"): _topics for command in ("records", "ingest", "export", "replay")},
+    **{(command, "topic"): _topics for command in ("records", "ingest", "export", "replay", "clean")},
     ("report", "query"): _results,
     ("why", "table"): _results,
     ("logs", "part"): _parts,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from contract.errors import StreamgaugeError
+from contract.errors import StreamgaugeError, check_names
 from contract.output_format import FormatOption, RowFormatOption
 from contract.settings import Settings
 from contract.terminal import out, warn
@@ -109,6 +109,7 @@ def logs(
 def clean(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002 - an option of the command line
     topics: Annotated[bool, typer.Option("--topics", help="the project's topics in a Kafka of your own too")] = False,  # noqa: FBT002
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="only this topic of the project; can be repeated")] = None,
 ) -> None:
     """Delete all data in STREAMGAUGE_HOME. These are topics, schemas, checkpoints, tables and logs. Stop everything first."""
     from contract.checkpoints.names import checkpoints
@@ -118,6 +119,9 @@ def clean(
     from streamgauge.operations.topic_deletion import delete_topics, own_topics
 
     settings = Settings.from_environment()
+    if topic:
+        _clean_topics(topic, settings, yes=yes)
+        return
     if topics and not settings.kafka_bootstrap_servers:
         msg = "--topics is for a Kafka of your own, which KAFKA_BOOTSTRAP_SERVERS names; the topics of the embedded one are in STREAMGAUGE_HOME, and `streamgauge clean` deletes them"
         raise StreamgaugeError(msg)
@@ -144,6 +148,19 @@ def clean(
     delete_topics(settings.kafka, in_kafka)
     cleaning.delete(found, settings)
     out.print("deleted")
+
+
+def _clean_topics(names: list[str], settings: Settings, *, yes: bool) -> None:
+    from contract.storage.removal import confirm
+    from streamgauge.operations.topic_deletion import delete_topics, own_topics
+
+    existing = own_topics(settings)
+    check_names("topic", names, existing)
+    for name in names:
+        out.print(f"topic {name} in Kafka at {settings.kafka}  {existing[name]:,} records were written to it")
+    confirm("delete this?", yes=yes)
+    delete_topics(settings.kafka, names)
+    out.print("deleted; `streamgauge up` creates it again, empty")
 
 
 def expire(

@@ -33,6 +33,18 @@ def test_the_projects_topics_are_listed_and_deleted_and_no_other(fresh):
     assert "nothing to delete" in clean(fresh, "--yes").stdout
 
 
+def test_one_topic_is_deleted_by_its_name(fresh):
+    write_topic(fresh, "nyc-taxi", [b"{}"] * 3)
+    done = streamgauge("clean", "--topic", "nyc-taxi", "--yes", settings=fresh)
+    assert done.returncode == 0, done.stderr
+    assert "topic nyc-taxi in Kafka" in done.stdout
+    assert "3 records were written to it" in done.stdout
+    eventually(lambda: "nyc-taxi" not in topics_of(fresh), "the topic to be gone")
+    assert {topic.name for topic in TOPICS} - topics_of(fresh) == {"nyc-taxi"}
+    line = one_line_error(streamgauge("clean", "--topic", "of-another-program", "--yes", settings=fresh))
+    assert line.startswith("error: no topic of-another-program; there are ")
+
+
 def test_nothing_is_deleted_without_a_yes(fresh):
     assert "--yes" in clean(fresh).stderr
     assert {topic.name for topic in TOPICS} <= topics_of(fresh)
