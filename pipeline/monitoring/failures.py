@@ -21,6 +21,9 @@ PYTHON_IS_SLOW = ("Python worker failed to connect back",)
 _AFTER_A_BATCH_RUN_AGAIN = (
     'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
 )
+# In real-time mode, the failure of a task may reach Spark as that of a task of the next stage, which reads from it. The next run, which
+# first catches up, meets the cause again.
+_WRITER_FAILED = ("Connection to streaming shuffle writer",)
 _KAFKA_UNAVAILABLE = ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.DisconnectException")
 _DATA_LOSS = ("failOnDataLoss", "KAFKA_DATA_LOSS", "data may have been lost")
 _TOPIC_GONE = ("UnknownTopicOrPartition", "UNKNOWN_TOPIC_OR_PARTITION", "does not host this topic-partition")
@@ -101,6 +104,7 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
         _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
+        _WRITER_FAILED: Diagnosis("a task failed, and Spark does not say why", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
         _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),

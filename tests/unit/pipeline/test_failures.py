@@ -34,6 +34,11 @@ from pipeline.monitoring.failures import Remedy, diagnosis
             Remedy.RESTART_AT_ONCE,
         ),
         ("org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms", "Kafka", Remedy.RESTART_AT_ONCE),
+        (
+            "Connection to streaming shuffle writer 22 closed before termination; the writer task likely failed.",
+            "a task failed",
+            Remedy.RESTART_AT_ONCE,
+        ),
         ("Python worker failed to connect back. SQLSTATE: XXKST", "a Python process", Remedy.RESTART_AT_ONCE),
         ("java.lang.RuntimeException: boom\n\tat org.apache.spark.X", "java.lang.RuntimeException: boom", Remedy.RESTART),
         ("", "", Remedy.RESTART),
