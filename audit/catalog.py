@@ -51,7 +51,7 @@ def places_in(settings: Settings) -> list[CheckpointPlace]:
 
 
 def placed(one: Audited, places: Sequence[CheckpointPlace], settings: Settings) -> CheckpointPlace | None:
-    """The checkpoint of a result's query in its mode or in real-time mode: that of the last version, and then of the last batch. None if it has not run."""
+    """The checkpoint of a result's query in its mode or in real-time mode: that of the last version, and of it the one in use, or else that of the last batch. None if it has not run."""
 
     def last_batch(place: CheckpointPlace) -> float:
         """When it began; in real-time mode, results come before the first batch ends."""
@@ -59,4 +59,6 @@ def placed(one: Audited, places: Sequence[CheckpointPlace], settings: Settings) 
         return begun_ms if begun_ms is not None else math.inf if settings.checkpoint_interval else -1
 
     own = [place for place in places if place.name.query == one.query and place.name.mode in {REAL_TIME, one.mode}]
-    return max(own, key=lambda place: (place.name.version, last_batch(place), place.name.mode == REAL_TIME), default=None)
+    return max(
+        own, key=lambda place: (place.name.version, place.driver is not None, last_batch(place), place.name.mode == REAL_TIME), default=None
+    )

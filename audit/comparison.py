@@ -195,9 +195,11 @@ def is_equal(found: Any, expected: Any) -> bool:  # noqa: ANN401 - values of row
 
 
 def _is_at_least(row: Row, least: Row, growing: Collection[str]) -> bool:
-    return all(isinstance(_total(row, name), int | Decimal) and _total(row, name) >= _total(least, name) for name in growing)
+    totals = {name: _total(row, name) for name in growing}
+    return all(isinstance(total, int | Decimal) and total is not True and total >= _total(least, name) for name, total in totals.items())
 
 
 def _total(row: Row, name: str) -> Any:  # noqa: ANN401 - a value of a row
     """The value of a growing column. A row lacks it, or has null, until an event has added to it."""
-    return row.get(name) or 0
+    value = row.get(name)
+    return 0 if value is None else value

@@ -99,7 +99,9 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
         return f"WRONG: {', '.join(wrong)}: the sink does not hold what the source says."
     if unchecked := by_verdict["not checked"]:
         return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
-    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says."
+    ahead = sum(one.rows.ahead for one in verdicts)
+    which = f", up to their last checkpoints; {ahead:,} rows are ahead of them" if ahead else ""
+    return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{which}."
 
 
 def what_differs(difference: Difference) -> tuple[str, str]:

@@ -6,13 +6,17 @@ the folder `lake/` and its targets in the Makefile.
 
 import os
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 from contract.errors import StreamgaugeError
 
-HAS_DELTA = find_spec("delta") is not None
-"""Whether this is the environment with Delta. Its Spark runs all queries in micro-batches."""
+HAS_DELTA = find_spec("delta") is not None and version("pyspark") < "4.3"
+"""Whether this is the environment with Delta. Its Spark runs all queries in micro-batches.
+
+An environment that was updated from an older version still has Delta, beside a Spark that it is not for.
+"""
 PYTHON = Path(__file__).parents[1] / "lake" / ".venv" / "bin" / "python"
 
 
@@ -23,7 +27,7 @@ def continue_with_delta(what: str) -> None:
     """
     if HAS_DELTA:
         return
-    if not PYTHON.exists():
+    if not PYTHON.exists() or Path(sys.executable) == PYTHON:  # itself, if its installation was interrupted
         msg = f"{what} needs Delta, which there is not for Spark 4.3 yet; install it with its own Spark, once: `make lake`, in a clone of Streamgauge (docs/lake.md)"
         raise StreamgaugeError(msg)
     sys.stdout.flush()

@@ -37,10 +37,12 @@ class Webhook:
     def send(self, alert: Mapping[str, str]) -> None:
         """Sends one alert, a contract.topics.Alert."""
         if self._url:
-            with contextlib.suppress(queue.Full):
-                # Chat programs' webhooks show the field `text`.
-                text = f"{alert['level']}: {alert['query']}: {alert['what']}"
+            # Chat programs' webhooks show the field `text`.
+            text = f"{alert['level']}: {alert['query']}: {alert['what']}"
+            try:
                 self._waiting.put_nowait(orjson.dumps({**alert, "text": text}))
+            except queue.Full:
+                self._say(f"an alert is not sent to ALERT_WEBHOOK_URL, because {MAX_WAITING:,} wait already: {text}")
 
     def close(self) -> None:
         """Sends the pending alerts, for at most LAST_ALERTS_SECONDS."""

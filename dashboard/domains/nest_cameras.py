@@ -31,7 +31,7 @@ def offline_now(cameras: pd.DataFrame) -> pd.DataFrame:
     """
     offline = cameras[cameras["state"] == "offline"].sort_values("since")
     now = cameras[["since", "last_seen"]].max().max()
-    return offline.assign(lasts=[duration((now - since).to_pytimedelta()) for since in offline["since"]])
+    return offline.assign(lasts=[duration(pd.Timedelta(now - since).to_pytimedelta()) for since in offline["since"]])
 
 
 def show_cameras(kafka: KafkaCluster, zip_codes: Collection[str]) -> None:

@@ -104,12 +104,12 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
         _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
-        _WRITER_FAILED: Diagnosis("a task failed, and Spark does not say why", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
         _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
         _DAMAGED: Diagnosis(damaged),
         _DISK_FULL: Diagnosis(f"no space is left under {settings.home.absolute()}; free some, nothing is lost meanwhile"),
+        _WRITER_FAILED: Diagnosis("a task failed, and Spark does not say why", Remedy.RESTART_AT_ONCE),
     }
     return next((case for signs, case in by_sign.items() if any(sign in text for sign in signs)), Diagnosis(error))
 

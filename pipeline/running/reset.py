@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import get_args
 
-from contract.checkpoints.names import CheckpointName, remains_of
+from contract.checkpoints.names import REAL_TIME, CheckpointName, remains_of
 from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.paths import write_whole
@@ -32,7 +32,7 @@ def named(name: str, settings: Settings) -> Query:
 def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
     """Prevents the query from starting, in any mode. Raises StreamgaugeError when it is running."""
     check_owner(settings)
-    any_mode = {replace(query.checkpoint_name, mode=mode) for mode in get_args(OutputMode)}
+    any_mode = {replace(query.checkpoint_name, mode=mode) for mode in (*get_args(OutputMode), REAL_TIME)}
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
         for name in sorted(any_mode | others):

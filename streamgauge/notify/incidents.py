@@ -34,20 +34,20 @@ def cameras(alerts: Iterable[Row]) -> list[Incident]:
     ]
 
 
-def crowds(rows: Iterable[Row], watermark: datetime | None) -> list[Incident]:
+def crowds(rows: Iterable[Row], watermark: datetime) -> list[Incident]:
     """rows: of topic nest-crowds, contract.domains.nest.Crowd. watermark: of its query. A crowd is over when its hour is."""
     return [
         Incident(
             f"crowd {row['zip_code']} {utc_text(row['window']['start'])}",
             CROWDS,
-            "resolved" if watermark is not None and watermark >= row["window"]["end"] else "warning",
+            "resolved" if watermark >= row["window"]["end"] else "warning",
             f"{row['crowd']} people seen in {row['zip_code']} in the hour from {utc_text(row['window']['start'])}",
         )
         for row in rows
     ]
 
 
-def alarms(rows: Mapping[bytes, Row], watermark: datetime | None) -> list[Incident]:
+def alarms(rows: Mapping[bytes, Row], watermark: datetime) -> list[Incident]:
     """An incident for each alarm of a device, by its newest hour.
 
     rows: those of nest-alarms in topic alerts, contract.topics.Alert, by key. watermark: of the query. An alarm that lasts has a row in each
@@ -61,8 +61,8 @@ def alarms(rows: Mapping[bytes, Row], watermark: datetime | None) -> list[Incide
     return [_alarm(name, found, watermark) for name, found in by_alarm.items()]
 
 
-def _alarm(name: str, rows: Sequence[Row], watermark: datetime | None) -> Incident:
+def _alarm(name: str, rows: Sequence[Row], watermark: datetime) -> Incident:
     hour = max(row["time"] for row in rows)
     worst = min((row for row in rows if row["time"] == hour), key=lambda row: row["level"])  # "error" before "warning"
-    is_over = watermark is not None and watermark >= hour + 2 * AN_HOUR
+    is_over = watermark >= hour + 2 * AN_HOUR
     return Incident(name, ALARMS, "resolved" if is_over else worst["level"], f"{worst['what']}, in the hour from {utc_text(hour)}")

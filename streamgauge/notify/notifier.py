@@ -3,7 +3,7 @@
 What has been told is read from topic `alerts`, so a kill does not make it tell anything twice.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ from contract.kafka.result_table import ResultTable, TableReader, left_out
 from contract.kafka.tombstones import write_rows
 from contract.process.stop_signals import StopRequest
 from contract.query_status import decode_state
-from contract.rows import checked, decode_json, decoder
+from contract.rows import Row, checked, decode_json, decoder
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import ALERTS, QUERY_STATES, Alert
@@ -57,6 +57,7 @@ class Notifier:
         self._webhook = Webhook(settings.alert_webhook_url, warn)
         self._said = ""
         self._left_out: set[str] = set()
+        self._watermarks: dict[str, datetime] = {}
 
     def follow(self, stop: StopRequest) -> None:
         """Follows Kafka until the stop is requested. While Kafka does not answer, it waits and tries again."""
@@ -85,23 +86,35 @@ class Notifier:
 
             def incidents() -> Iterator[Incident]:
                 yield from cameras(camera_alerts.table.rows())
-                yield from crowds(crowd_rows.table.rows(), watermarks.get(CROWDS))
-                yield from alarms(dict(zip(alerts.table.keys(), alerts.table.rows(), strict=True)), watermarks.get(ALARMS))
+                # A query that starts has no watermark yet, and then it is not known which of its rows are of incidents that are over.
+                if CROWDS in self._watermarks:
+                    yield from crowds(crowd_rows.table.rows(), self._watermarks[CROWDS])
+                if ALARMS in self._watermarks:
+                    by_key = dict(zip(alerts.table.keys(), alerts.table.rows(), strict=True))
+                    yield from alarms(by_key, self._watermarks[ALARMS])
 
             while not stop.is_set():
                 # These are of before: a watermark is written after the rows of its batch.
-                watermarks = {row["query"]: row["progress"] and row["progress"]["watermark"] for row in states.table.rows()}
+                self._learn_watermarks(states.table.rows())
                 for reader in (states, camera_alerts, crowd_rows, alerts):
                     while reader.poll(0):
                         pass
                     reader.check()
                 self._tell_left_out({NEST_CAMERA_ALERTS.name: camera_alerts.table, NEST_CROWDS.name: crowd_rows.table})
                 for incident in incidents():
-                    if incident.level != alerts.told.get(incident.name, "resolved"):
+                    told = alerts.told.get(incident.name)
+                    is_over = told == "resolved" and incident.query == CROWDS  # for ever: its hour is
+                    if not is_over and incident.level != (told or "resolved"):
                         self._send(incident)
                         alerts.told[incident.name] = incident.level
                 self._said = ""
                 stop.wait(LOOK_SECONDS)
+
+    def _learn_watermarks(self, states: Iterable[Row]) -> None:
+        """Keeps the latest watermark of each query: one that restarts has none for a while."""
+        for state in states:
+            if (watermark := state["progress"] and state["progress"]["watermark"]) is not None:
+                self._watermarks[state["query"]] = max(watermark, self._watermarks.get(state["query"], watermark))
 
     def _tell_left_out(self, tables: Mapping[str, ResultTable]) -> None:
         found = {left_out(topic, table.unreadable) for topic, table in tables.items() if table.unreadable}

@@ -160,7 +160,9 @@ def _clean_topics(names: list[str], settings: Settings, *, yes: bool) -> None:
         out.print(f"topic {name} in Kafka at {settings.kafka}  {existing[name]:,} records were written to it")
     confirm("delete this?", yes=yes)
     delete_topics(settings.kafka, names)
-    out.print("deleted; `streamgauge up` creates it again, empty")
+    out.print(
+        "deleted; `streamgauge up` creates it again, empty. A query that reads it, or has written into it, recounts after `streamgauge reset QUERY`"
+    )
 
 
 def expire(

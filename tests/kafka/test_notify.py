@@ -11,7 +11,7 @@ from plain import write_topic
 from running import environment, eventually
 from web_server import webhook
 
-from contract.domains.nest import NEST_CAMERA_ALERTS
+from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CROWDS
 from contract.topics import ALERTS, QUERY_STATES
 
 
@@ -43,13 +43,20 @@ def alarm(settings, state, hour=10):
     write(settings, ALERTS, row, alarm="smoke", device_id="a1", structure_id="s1", state=state, window=window)
 
 
+def crowd(settings, hour=10):
+    window = {"start": f"2026-01-01T{hour}:00:00Z", "end": f"2026-01-01T{hour + 1}:00:00Z"}
+    row = {"zip_code": "94107", "window": window, "crowd": 30, "reached_at": f"2026-01-01T{hour}:30:00Z"}
+    write(settings, NEST_CROWDS, row, zip_code="94107", window=window)
+
+
 def watermark(settings, query, watermark):
+    """What the query says of itself. watermark: None while it starts."""
     now = "2026-01-01T12:00:00Z"
     zeros = dict.fromkeys(("state_rows", "state_bytes", "rows_dropped_by_watermark_total"), 0)
     rates = dict.fromkeys(("input_rows_per_second", "processed_rows_per_second", "batch_ms"))
     row = {"query": query, "state": "running", "since": now, "time": now, "started_at": now, "process": {"host": "h", "pid": 1}}
     row |= {"error": None, "error_detail": None, "error_at": None, "plan": None}
-    row["progress"] = {"time": now, "watermark": watermark, "source_lag": {}, **zeros, **rates}
+    row["progress"] = watermark and {"time": now, "watermark": watermark, "source_lag": {}, **zeros, **rates}
     write_topic(settings, QUERY_STATES.name, [orjson.dumps(row)], key=query.encode(), to=0)
 
 
@@ -83,6 +90,7 @@ def test_an_offline_camera_is_told_once_also_after_a_kill_and_once_that_it_is_ba
 
 def test_an_alarm_is_told_when_it_begins_gets_worse_and_is_over(fresh):
     with webhook(503, 200) as (url, taken), notifying(fresh, url):
+        watermark(fresh, "nest-alarms", "2026-01-01T09:00:00Z")
         alarm(fresh, "warning")
         assert told(taken, 2)[1] == "warning: nest-alarms: smoke: warning, a1 of s1, in the hour from 2026-01-01T10:00:00.000Z"
         alarm(fresh, "warning", hour=11)
@@ -90,3 +98,20 @@ def test_an_alarm_is_told_when_it_begins_gets_worse_and_is_over(fresh):
         assert told(taken, 3)[2] == "error: nest-alarms: smoke: emergency, a1 of s1, in the hour from 2026-01-01T11:00:00.000Z"
         watermark(fresh, "nest-alarms", "2026-01-01T13:00:00Z")
         assert told(taken, 4)[3].startswith("resolved: nest-alarms: ")
+
+
+def test_a_crowd_is_told_once_and_once_that_it_is_over_whatever_restarts(fresh):
+    with webhook(200) as (url, taken):
+        with notifying(fresh, url):
+            crowd(fresh)
+            watermark(fresh, "nest-crowds", "2026-01-01T10:00:00Z")
+            assert told(taken, 1)[0].startswith("warning: nest-crowds: 30 people")
+            watermark(fresh, "nest-crowds", "2026-01-01T11:00:00Z")
+            assert told(taken, 2)[1].startswith("resolved: nest-crowds: ")
+            watermark(fresh, "nest-crowds", None)
+            camera(fresh, "cam-1", "offline")
+            assert "cam-1" in told(taken, 3)[2]
+        with notifying(fresh, url):
+            watermark(fresh, "nest-crowds", "2026-01-01T10:30:00Z")
+            crowd(fresh, 11)
+            assert "from 2026-01-01T11:00" in told(taken, 4)[3]

@@ -85,7 +85,7 @@ class _FilePerDevice:
         self._folder = folder
 
     def open(self, partition: int, batch: int) -> bool:
-        """Whether to go on with this partition: a sink that knows what it has can skip it."""
+        """Whether to go on with this partition. Do not skip by these numbers: a batch that runs again may divide its rows otherwise."""
         return True
 
     def process(self, row: Row) -> None:

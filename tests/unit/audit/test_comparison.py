@@ -99,7 +99,7 @@ class TestBatchUnderWay:
             return comparison.kinds[b""]
 
         assert kind(edits=2, added=7) == kind(edits=3, added=8, removed=3) == "ahead"
-        assert kind(edits=2, added=10) == kind(edits=2, removed=3) == "different"
+        assert kind(edits=2, added=10) == kind(edits=2, removed=3) == kind(edits=True, added=7) == kind(edits=2, added="") == "different"
 
     def test_in_real_time_mode_a_row_that_no_record_is_to_change_must_be_right_whether_or_not_a_column_grows(self):
         for growing in ((), ("count",)):

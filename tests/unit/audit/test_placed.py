@@ -5,7 +5,7 @@ import json
 import pytest
 
 from audit.catalog import audited, placed, places_in
-from contract.checkpoints.names import CheckpointName
+from contract.checkpoints.names import CheckpointName, CheckpointPlace
 from contract.settings import Settings
 
 
@@ -33,6 +33,13 @@ def test_it_is_that_of_the_newest_batch(settings, micro, real):
     has_run(settings, "update", micro)
     has_run(settings, "real-time", real)
     assert compared(settings) == ("real-time" if real > micro else "update")
+
+
+def test_it_is_that_in_use_whatever_has_run_before(settings, monkeypatch):
+    has_run(settings, "update", 1000)
+    has_run(settings, "real-time")
+    monkeypatch.setattr(CheckpointPlace, "driver", property(lambda place: place.name.mode == "update" or None))
+    assert compared(settings) == "update"
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("10 seconds", "real-time"), ("off", "update")])
