@@ -12,7 +12,7 @@ from pathlib import Path
 
 from contract.errors import StreamgaugeError
 
-HAS_DELTA = find_spec("delta") is not None and version("pyspark") < "4.3"
+HAS_DELTA = find_spec("delta") is not None and version("pyspark").startswith("4.2.")
 """Whether this is the environment with Delta. Its Spark runs all queries in micro-batches.
 
 An environment that was updated from an older version still has Delta, beside a Spark that it is not for.
