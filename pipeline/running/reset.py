@@ -35,8 +35,9 @@ def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
     any_mode = {replace(query.checkpoint_name, mode=mode) for mode in (*get_args(OutputMode), REAL_TIME)}
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
-        for name in sorted(any_mode | others):
-            locks.enter_context(locked(name.place(settings)))
+        # First the one with a Spark driver, which the error then names: a query that runs holds those of its other mode, too.
+        for place in sorted((name.place(settings) for name in any_mode | others), key=lambda place: (place.driver is None, place.name)):
+            locks.enter_context(locked(place))
         yield
 
 
