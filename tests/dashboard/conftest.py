@@ -113,9 +113,15 @@ def taxi_stats(settings):
 
 
 @pytest.fixture
-def camera_topics(settings):
-    """The topics about cameras, status and alerts, which every Nest page reads; they are left as empty as they were."""
-    topics = [ResultTopic(settings.kafka, topic.name) for topic in (NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS)]
+def camera_topics(settings, until):
+    """The topics about cameras, status and alerts, which every Nest page reads, empty: other tests share the broker."""
+    used = [NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS]
+    admin, names = settings.kafka.admin(), {topic.name for topic in used}
+    for deleted in admin.delete_topics(list(names)).values():
+        deleted.result(RETRY_SECONDS)
+    until(lambda: set(admin.list_topics(timeout=RETRY_SECONDS).topics), names.isdisjoint, f"{names} were to be deleted")
+    create_topics(settings.kafka, used)
+    topics = [ResultTopic(settings.kafka, topic.name) for topic in used]
     yield topics
     for topic in topics:
         for key in topic.keys:
