@@ -20,16 +20,25 @@ An environment that was updated from an older version still has Delta, beside a 
 PYTHON = Path(__file__).parents[1] / "lake" / ".venv" / "bin" / "python"
 
 
+class NeedsDelta(StreamgaugeError):  # noqa: N818 - what it needs is the message
+    """Delta is not here, and its environment is not installed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} needs Delta, which has no version for Spark 4.3 yet; install it once, with its own Spark: `make lake`, in a clone of "
+            "Streamgauge (docs/lake.md)"
+        )
+
+
 def continue_with_delta(what: str) -> None:
     """Unless Delta is here, replaces this process by the same command in the environment that has it. Call it before anything is open.
 
-    what: what needs Delta, for the message. Raises StreamgaugeError if that environment is not installed.
+    what: what needs Delta, for the message. Raises NeedsDelta if that environment is not installed.
     """
     if HAS_DELTA:
         return
     if not PYTHON.exists() or Path(sys.executable) == PYTHON:  # itself, if its installation was interrupted
-        msg = f"{what} needs Delta, which there is not for Spark 4.3 yet; install it with its own Spark, once: `make lake`, in a clone of Streamgauge (docs/lake.md)"
-        raise StreamgaugeError(msg)
+        raise NeedsDelta(what)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(PYTHON, [str(PYTHON), "-P", "-m", "streamgauge.cli", *sys.argv[1:]])  # noqa: S606

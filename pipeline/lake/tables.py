@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from contract.errors import StreamgaugeError, check_names
-from contract.lake_environment import HAS_DELTA
+from contract.lake_environment import HAS_DELTA, NeedsDelta
 from contract.settings import Settings
 from contract.storage.paths import StoragePath, folders_in
 from pipeline.sinks.sink import name_in_sql
@@ -55,8 +55,7 @@ class LakeTable(Table):
         with spark_errors(f"table {self.name} in {self.path} cannot be read"):
             if self.format == "delta":
                 if not HAS_DELTA:
-                    msg = f"table {self.name} needs Delta, which there is not for Spark 4.3 yet; install it with its own Spark, once: `make lake` (docs/lake.md)"
-                    raise StreamgaugeError(msg)
+                    raise NeedsDelta("table " + self.name)
                 return spark.read.format("delta").load(str(self.path))
             return spark.read.option("mergeSchema", "true").parquet(str(self.path))
 
