@@ -104,7 +104,7 @@ def test_however_often_it_tries_again_it_holds_no_more_clients(tmp_path, monkeyp
     monkeypatch.setattr("contract.kafka.result_table.ANSWER_SECONDS", 0.1)
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
     Exporter(settings.kafka, lambda _: None).follow(Retries())
-    assert max(threads) == threads[0]
+    assert threads[-1] - threads[0] < len(threads), "a client that is left has three threads; clients of other tests may still come and go"
 
 
 def test_a_taken_port_is_one_line(kafka):
