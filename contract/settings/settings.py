@@ -120,7 +120,7 @@ class Settings:
     crowd: int = _setting("STREAMGAUGE_CROWD", 1000, kinds.COUNT)
     """How many people seen in a zip code and hour are a crowd; reset `nest-crowds` after a change."""
     partition_skew: str = _setting("STREAMGAUGE_PARTITION_SKEW", "7 days")
-    """How far, in event time, an idle partition can hold the watermark back."""
+    """In micro-batches, how far, in event time, an idle partition can hold the watermark back."""
     result_retention: str = _setting("STREAMGAUGE_RESULT_RETENTION", "35 days")
     """How old a row may be, in event time and compared with the newest window of its table, before `streamgauge expire` deletes it."""
     trigger_seconds: float = _setting("STREAMGAUGE_TRIGGER_SECONDS", 0.0, kinds.SECONDS)

@@ -19,9 +19,9 @@ CONFIG = "STREAMGAUGE_CONFIG"
 _PREFIX = "STREAMGAUGE_"
 _FILE = "streamgauge.toml"
 _OTHERS = {CONFIG, "STREAMGAUGE_SPARK_WEB_PORT"}
-"""Variables with the prefix that are no settings: the second is docker-compose.yaml's."""
-_SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_|_PORT=(tcp|udp)://")
-"""Matches NAME=value as Kubernetes sets it in each pod for a Service, such as one named streamgauge."""
+"""Variables with the prefix that are not settings: the second is docker-compose.yaml's."""
+_SERVICE_LINK = re.compile(r"STREAMGAUGE_(.*_)?(SERVICE_HOST|SERVICE_PORT|PORT_\d+_)|STREAMGAUGE_(.*_)?PORT=(tcp|udp|sctp)://")
+"""Matches NAME=value as Kubernetes sets it in each pod for a Service named streamgauge or streamgauge-..."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ def given(is_secret: Mapping[str, bool], environment: Mapping[str, str] | None =
     """What is set, by its variable. An empty value sets nothing.
 
     is_secret: of each setting, by its variable. environment: instead of this process's, and then with a file only if it names one.
-    Raises StreamgaugeError for a name that is no setting, and for a file that cannot be used.
+    Raises StreamgaugeError for a name that is not a setting, and for a file that cannot be used.
     """
-    variables = os.environ if environment is None else environment
+    source = os.environ if environment is None else environment
+    variables = {name: value for name, value in source.items() if value and not _SERVICE_LINK.match(f"{name}={value}")}
     for name in sorted(variables):
-        is_ours = name.startswith(_PREFIX) and name not in _OTHERS and not _SERVICE_LINK.search(f"{name}={variables[name]}")
-        if is_ours and name not in is_secret:
+        if name.startswith(_PREFIX) and name not in _OTHERS and name not in is_secret:
             raise _unknown(name, name, is_secret, "correct or unset it")
     named = variables.get(CONFIG, "")
     in_file = _in_file(is_secret, named) if named or environment is None else {}
-    return in_file | {name: Given(variables[name], name, "environment") for name in is_secret if variables.get(name)}
+    return in_file | {name: Given(variables[name], name, "environment") for name in is_secret if name in variables}
 
 
 def _in_file(is_secret: Mapping[str, bool], named: str) -> dict[str, Given]:
@@ -79,15 +79,19 @@ def _in_file(is_secret: Mapping[str, bool], named: str) -> dict[str, Given]:
             found[variables[key]] = Given(value, name, str(path))
     for variable, one in found.items():
         holds_secret = is_secret[variable] or without_credentials(str(one.value)) != str(one.value)
-        if holds_secret and path.stat().st_mode & stat.S_IROTH:
+        if holds_secret and path.stat().st_mode & stat.S_IROTH and os.access(path, os.W_OK):  # not one that a container mounts, 0444
             msg = f"{one.name} is a secret, and every user of this machine can read the file; run `chmod o-r {path}`, or set {variable} instead"
             raise StreamgaugeError(msg)
     return found
 
 
 def _content(path: Path, named: str) -> bytes:
-    """Empty if the file does not exist and nobody has named it."""
+    """Empty if the file does not exist and nobody has named it. One that nobody has named, such as in /tmp, may be a stranger's."""
     try:
+        about = path.stat()
+        if not named and (about.st_uid not in {0, os.geteuid()} or about.st_mode & stat.S_IWOTH):
+            msg = f"{path.absolute()} can be written by another user; run `chown $USER` and `chmod o-w` on it, or set {CONFIG}"
+            raise StreamgaugeError(msg)
         return path.read_bytes()
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not named:
@@ -121,4 +125,4 @@ def _unknown(name: str, misspelt: str, known: Iterable[str], remedy: str) -> Str
     from difflib import get_close_matches  # only for an error
 
     similar = get_close_matches(misspelt, known, n=1)
-    return StreamgaugeError(f"{name} is no setting{f'; {similar[0]} may be meant' if similar else ''}; {remedy}")
+    return StreamgaugeError(f"{name} is not a setting; {f'did you mean {similar[0]}? ' if similar else ''}{remedy}")

@@ -88,11 +88,11 @@ def test_a_process_that_is_given_settings_reads_no_file(here, tmp_path):
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("kafka_prot = 1", ("kafka_prot", "kafka_port may be meant")),
-        ("STREAMGAUGE_KAFKA_PORT = 1", ("STREAMGAUGE_KAFKA_PORT", "kafka_port may be meant")),
-        ("[kafka]\nport = 1", ("kafka is no setting", "kafka_port may be meant")),
-        ("config = 'other.toml'", ("config is no setting",)),
-        ('"\\u001b[2J" = 1', ("\N{REPLACEMENT CHARACTER}[2J is no setting",)),
+        ("kafka_prot = 1", ("kafka_prot", "did you mean kafka_port?")),
+        ("STREAMGAUGE_KAFKA_PORT = 1", ("STREAMGAUGE_KAFKA_PORT", "did you mean kafka_port?")),
+        ("[kafka]\nport = 1", ("kafka is not a setting", "did you mean kafka_port?")),
+        ("config = 'other.toml'", ("config is not a setting",)),
+        ('"\\u001b[2J" = 1', ("\N{REPLACEMENT CHARACTER}[2J is not a setting",)),
         ("kafka_port = 'kafka'", ("kafka_port is 'kafka'", "expected a port, 1 to 65535")),
         ("kafka_port = 65536", ("kafka_port is 65536", "expected a port")),
         ("kafka_port = 92.5", ("kafka_port is 92.5", "expected a port")),
@@ -130,6 +130,23 @@ def test_a_file_of_the_working_directory_that_cannot_be_read_is_named(here):
         Settings.from_environment()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_file_of_the_working_directory_that_belongs_to_another_user_is_refused_unless_it_is_named(here):
+    here.write_text("crowd = 5")
+    os.chown(here, 4711, -1)
+    with refused("streamgauge.toml can be written by another user", "STREAMGAUGE_CONFIG"):
+        Settings.from_environment()
+    os.environ["STREAMGAUGE_CONFIG"] = str(here)
+    assert Settings.from_environment().crowd == 5
+
+
+def test_a_file_of_the_working_directory_that_everybody_can_write_is_refused(here):
+    here.write_text("crowd = 5")
+    here.chmod(0o666)
+    with refused("streamgauge.toml can be written by another user", "chmod o-w"):
+        Settings.from_environment()
+
+
 @pytest.mark.parametrize(("key", "secret"), SECRETS)
 def test_a_secret_is_in_a_file_that_others_cannot_read(read, key, secret):
     assert getattr(read(f"{key} = '{secret}'", mode=0o640), key) == secret
@@ -139,22 +156,31 @@ def test_a_secret_is_in_a_file_that_others_cannot_read(read, key, secret):
     assert read("crowd = 5", mode=0o644).crowd == 5
 
 
+def test_a_secret_in_a_file_that_a_container_mounts_for_reading_is_taken(read, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    assert read("database_url = 'postgresql://me:s3cret@127.0.0.1/results'", mode=0o444).database_url
+
+
 @pytest.mark.parametrize(
     ("variable", "facts"),
     [
-        ("STREAMGAUGE_KAFKA_PROT", ("STREAMGAUGE_KAFKA_PROT is no setting", "STREAMGAUGE_KAFKA_PORT may be meant")),
-        ("STREAMGAUGE_NOTHING_OF_OURS", ("STREAMGAUGE_NOTHING_OF_OURS is no setting",)),
+        ("STREAMGAUGE_KAFKA_PROT", ("STREAMGAUGE_KAFKA_PROT is not a setting", "did you mean STREAMGAUGE_KAFKA_PORT?")),
+        ("STREAMGAUGE_NOTHING_OF_OURS", ("STREAMGAUGE_NOTHING_OF_OURS is not a setting",)),
     ],
 )
-def test_a_variable_with_the_prefix_that_is_no_setting_is_refused(variable, facts):
+def test_a_variable_with_the_prefix_that_is_not_a_setting_is_refused_unless_it_is_empty(variable, facts):
     with refused(*facts):
         Settings.from_environment({variable: "9093"})
+    assert Settings.from_environment({variable: ""}) == Settings()
 
 
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
         ("STREAMGAUGE_PORT", "tcp://10.0.0.1:8501"),
+        ("STREAMGAUGE_KAFKA_PORT", "tcp://10.0.0.1:9092"),
+        ("STREAMGAUGE_KAFKA_PORT", "sctp://10.0.0.1:9092"),
+        ("STREAMGAUGE_KAFKA_SERVICE_HOST", "10.0.0.1"),
         ("STREAMGAUGE_SERVICE_PORT_HTTP", "8501"),
         ("STREAMGAUGE_PORT_8501_TCP_ADDR", "10.0.0.1"),
         ("STREAMGAUGE_SPARK_WEB_PORT", "8080"),
