@@ -49,6 +49,10 @@ class SchemaBook:
             self._by_subject[subject] = self._fetched(subject, WriterSchemas(subject.schema), ())
         return self._by_subject[subject]
 
+    def forget(self, subject: Subject) -> None:
+        """Ensures that the schemas of `subject` are fetched again."""
+        self._by_subject.pop(subject, None)
+
     def learn(self, subject: Subject, ids: Iterable[int]) -> None:
         """Ensures that each of `ids` is known or a dead letter; queries the registry if necessary. ids: the most important first.
 

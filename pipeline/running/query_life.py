@@ -44,7 +44,7 @@ from pipeline.monitoring.alerts import Alerts
 from pipeline.monitoring.failures import Failure, Remedy, diagnosis, failure_of
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
-from pipeline.running.run import Run, Starter
+from pipeline.running.run import Run, SchemaAwaited, Starter
 
 RETRY_SECONDS = 2
 ALERT_RESTARTS = 4
@@ -59,7 +59,7 @@ class State(Enum):
     """The state of a query in its life cycle."""
 
     DUE = "is to be started when its time has come"
-    WAITING = "is to be started when a server answers that it needs"
+    WAITING = "is to be started when a server answers that it needs, or has a schema"
     RUNNING = "has a run under way"
     ENDED = "has ended without a failure"
     GIVEN_UP = "has failed, and is not restarted"
@@ -129,6 +129,10 @@ class QueryLife:
                 self._wait(KafkaUnavailable(str(missing)))  # topics are created a moment after the broker starts
             else:
                 self._restart(Failure(str(missing), ""))
+        except SchemaAwaited as awaited:
+            if self.state is not State.WAITING:
+                self._context.say(f"{self.name} waits for a schema: {awaited}")
+            self._be_due(RETRY_SECONDS, State.WAITING)
         except StreamgaugeError as error:
             self._give_up(Failure(str(error), ""))
         except Exception as error:

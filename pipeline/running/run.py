@@ -43,6 +43,13 @@ class RecountLosesRows(StreamgaugeError):  # noqa: N818 - it names what would ha
         )
 
 
+class SchemaAwaited(StreamgaugeError):  # noqa: N818
+    """There is nothing to read yet: no record, and no schema to read one by. A run now would fail at the first record, to fetch its schema."""
+
+    def __init__(self, query: Query, subject: str) -> None:
+        super().__init__(f"topic {query.source.name} is empty, and the schema registry has no schema of subject {subject}")
+
+
 class BatchFailed(StreamgaugeError):  # noqa: N818
     """Spark cannot evaluate a query on the batch."""
 
@@ -143,15 +150,19 @@ class Starter:
         earlier one may have written rows of (docs/explained/why-it-holds.md).
 
         Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, TopicMissing when a source or result topic is
-        missing, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
+        missing, SchemaAwaited when there is nothing to read yet, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
         """
-        schemas = None
-        if query.subject is not None:
-            self._schemas.learn(query.subject, unknown_ids)
-            schemas = self._schemas.of(query.subject)
         place, source = query.checkpoint_name.place(self._settings), query.source
         check_reset(query.name, self._settings)
         partitions = self.check_source(query)
+        schemas = None
+        if query.subject is not None:
+            is_empty = self._is_empty(partitions)  # asked first: the schema of a record is registered before the record comes
+            self._schemas.learn(query.subject, unknown_ids)
+            schemas = self._schemas.of(query.subject)
+            if is_empty and not schemas.by_id and not self._once:
+                self._schemas.forget(query.subject)
+                raise SchemaAwaited(query, query.subject.name)
         checkpoint = Checkpoint(place.folder)
         checkpoint.check()
         self._check_sink(query, checkpoint)
@@ -184,6 +195,9 @@ class Starter:
         if isinstance(query.source, KafkaTopic):
             first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
         return partitions
+
+    def _is_empty(self, partitions: Collection[Partition]) -> bool:
+        return not any(end for _, end in first_and_end_offsets(self._settings.kafka, partitions).values())
 
     def _check_sink(self, query: Query, checkpoint: Checkpoint) -> None:
         """Raises StreamgaugeError when the sink does not hold exactly the batches of the checkpoint."""

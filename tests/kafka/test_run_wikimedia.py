@@ -156,6 +156,23 @@ def test_what_cannot_be_read_is_a_dead_letter_and_its_neighbours_count(fresh_reg
     assert len(archived(fresh_registry, "meta.id")) == 60
 
 
+def test_a_query_that_is_earlier_than_the_first_schema_waits_for_it_and_fails_no_batch(fresh_registry):
+    changes = Changes(fresh_registry)
+    with running_queries(EDIT_STATS, settings=fresh_registry) as said:
+        eventually(lambda: any(line.startswith(f"{EDIT_STATS} waits for a schema") for line in said), "the query to say that it waits")
+        changes.write(some_changes(60))
+        until_counted(fresh_registry, changes)
+        assert not any("met an unknown schema" in line for line in said), said
+
+
+def test_a_topic_without_a_schema_that_has_records_is_read_for_its_dead_letters(fresh_registry):
+    changes = Changes(fresh_registry)
+    changes.send(b"{}")
+    changes.flush()
+    with running_queries(EDIT_STATS, settings=fresh_registry):
+        eventually(lambda: letters(fresh_registry) == [("not in the Confluent wire format", b"{}")], "the dead letter")
+
+
 def test_a_schema_that_changes_while_it_runs_is_read_without_a_restart_by_hand(fresh_registry):
     changes = Changes(fresh_registry)
     changes.write(some_changes(60))

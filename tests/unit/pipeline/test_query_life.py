@@ -12,6 +12,7 @@ from contract.settings import Settings
 from contract.storage.paths import StoreUnavailable
 from pipeline.domains.taxi import queries
 from pipeline.running.query_life import QueryLife, RunContext, State
+from pipeline.running.run import SchemaAwaited
 
 AWAY = KafkaUnavailable("no Kafka answers at k:9092")
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata after 60000 ms."
@@ -284,6 +285,19 @@ def test_a_server_that_is_away_is_waited_for_as_long_as_it_takes(tmp_path, away,
     assert sum("waits for" in line for line in world.said) == 2, "once for each query"
     assert len(world.alerts) == 1, "one for the outage"
     assert server in world.alerts[0][2]
+
+
+def test_an_empty_topic_without_a_schema_is_waited_for_and_alarms_nobody(tmp_path):
+    nothing = SchemaAwaited(queries(Settings(home=tmp_path))[0], "s-value")
+    world = World(tmp_path, *[nothing] * 50)
+    life = world.life()
+    for _ in range(50):
+        life.start()
+        assert (life.state, life.due - world.now) == (State.WAITING, 2)
+        world.now = life.due
+    life.start()
+    assert (life.state, world.alerts) == (State.RUNNING, [])
+    assert world.said == [f"{life.name} waits for a schema: {nothing}", f"{life.name} runs"]
 
 
 def test_with_once_a_server_is_waited_for_half_a_minute(tmp_path):
