@@ -112,3 +112,13 @@ class Kafka:
     def verdict(self, query, *span):
         (verdict,) = verdicts_of([query], self.settings, span=TimeRange.of(*span or (None, None)))
         return verdict
+
+
+def looks(audit):
+    """What each check of the continuous audit finds at one look."""
+    audit._find()
+    found = {}
+    for one in audit._results.values():
+        with audit._store.transaction():
+            found[one.query, one.sink] = one.look()
+    return found

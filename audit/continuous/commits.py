@@ -13,13 +13,18 @@ from audit.result_topic import read_value
 
 Values = Mapping[bytes, Sequence[bytes | None]]
 """What each key has got, in order."""
+MOST_BYTES = 16_000_000
+"""Of the values that are kept: a batch that does not end must not fill the memory."""
 
 
 class AtCommits:
-    """The rows that the topic of one table has had. After it was made, it tells of nothing until it has seen two batches."""
+    """The rows that the topic of one table has had. It tells of nothing until it has seen two batches, from the first on or after a gap."""
 
     def __init__(self, decode: Callable[[bytes], Any]) -> None:
         self._decode = decode
+        self._forget()
+
+    def _forget(self) -> None:
         self._number: int | None = None
         self._had: dict[bytes, Row] = {}
         self._lacking: set[bytes] = set()
@@ -31,10 +36,13 @@ class AtCommits:
     ) -> frozenset[bytes]:
         """The keys that have not had their rows of the committed batch `number`, and do not hold them.
 
-        expected: these rows. found: what the keys hold. values: what they have got since the last look; None if it is not known.
+        It has to be called at each look. expected: these rows. found: what the keys hold. values: what they have got since the last look; None if
+        that, or what is expected, is not known: a gap.
         """
-        self._looks = [] if values is None else [*self._looks, values]
-        self._is_whole &= values is not None
+        if values is None or sum(map(_size, (*self._looks, values))) > MOST_BYTES:
+            self._forget()
+            return frozenset()
+        self._looks.append(values)
         if number != self._number:
             changed = {key: row for key, row in expected.items() if not is_same(self._had.get(key), row)}
             self._lacking = {key for key, row in changed.items() if self._is_whole and not self._has_had(key, row)}
@@ -47,3 +55,7 @@ class AtCommits:
     def _has_had(self, key: bytes, row: Row) -> bool:
         values = (value for look in reversed(self._looks) for value in reversed(look.get(key, ())))
         return any(value is not None and is_same(read_value(self._decode, value), row) for value in values)
+
+
+def _size(values: Values) -> int:
+    return sum(len(value or b"") for of_key in values.values() for value in of_key)

@@ -197,9 +197,10 @@ class TableWatch(Watch[TableProgress]):
             is_real_time=self._is_real_time,
         )
         unwritten = frozenset[bytes]()
-        if self._is_real_time and known.cut_ms == 0 and not unknown:
+        if self._is_real_time:
             committed = {key: expected[key] for key in recounted.before if key in expected}
-            unwritten = self._at_commits.lacking(prefix.committed, committed, found, values)
+            is_exact = known.cut_ms == 0 and not unknown
+            unwritten = self._at_commits.lacking(prefix.committed, committed, found, values if is_exact else None)
         return Comparison(found, expected, under_way(recounted.before, recounted.after), excuses, unwritten)
 
     def _settle(

@@ -12,7 +12,7 @@ from threading import Event
 import duckdb
 import orjson
 import pytest
-from auditing import TEN_MS, Kafka, seen
+from auditing import TEN_MS, Kafka, looks, seen
 from pyarrow import parquet
 from running import eventually
 from web_server import webhook
@@ -273,16 +273,6 @@ def audited_here(settings):
     """The results of all queries that have run, each with the checkpoint of its query."""
     places = places_in(settings)
     return [(one, place) for one in audited(settings) if (place := placed(one, places, settings))]
-
-
-def looks(audit):
-    """What each check finds at one look."""
-    audit._find()
-    found = {}
-    for one in audit._results.values():
-        with audit._store.transaction():
-            found[one.query, one.sink] = one.look()
-    return found
 
 
 def told(verdict):
@@ -624,30 +614,6 @@ def test_a_step_looks_at_one_result_so_that_a_stop_waits_for_no_more(broker):
         steps.append((are_more, sum(one.verdict is not None for one in audit._results.values())))
     audit.close()
     assert steps == [(True, 1), (False, 2), (False, 2)]
-
-
-def test_in_real_time_mode_a_row_that_is_always_ahead_must_have_been_right_when_each_batch_was_committed(broker):
-    query = "nest-temperatures"
-    broker.settings = replace(broker.settings, real_time="5 seconds")
-    window = {"end": "2026-01-01T11:00:00Z", "start": "2026-01-01T10:00:00Z"}
-    key = json.dumps({"structure_id": "home", "window": window}, separators=(",", ":"))
-    audit, kinds = Audit(broker.settings, print), []
-    for number in range(8):
-        for end in range(4 * number + 1, 4 * number + 5):  # four records, of which the batch has two, and a row tells of three
-            device = {"structure_id": "home", "last_connection": f"2026-01-01T10:{end:02}:00Z", "ambient_temperature_c": 20}
-            broker.write(SOURCE, orjson.dumps({"devices": {"thermostats": {"a": device}}}))
-        for end in range(max(4 * number, 1), 4 * number + 4):
-            least = {"ambient_temperature_c_min": 20.0, "ambient_temperature_c_max": 20.0}
-            average = {"ambient_temperature_c_avg": 20.01 if number in {4, 5} else 20.0}
-            row = {"structure_id": "home", "window": window, "readings": end, **average, **least}
-            broker.write(query, orjson.dumps(row), key=key)
-        broker.plan(query, "real-time", number, 4 * number + 2)
-        broker.commit(query, "real-time", number)
-        for _ in range(2):
-            (verdict,) = looks(audit).values()
-            kinds += [kind for kind in ("ahead", "different") if verdict.rows.by_kind.get(kind)]
-    audit.close()
-    assert kinds == ["ahead"] * 8 + ["different"] * 4 + ["ahead"] * 4
 
 
 class ArchivePipeline:
