@@ -8,12 +8,13 @@ from threading import Lock
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from contract.kafka.follower import Snapshot, followed, is_reading
 from contract.settings import Settings
 from contract.topics import Topic
 from dashboard import formats
 from dashboard.origin import Origin
 from dashboard.reading import states
-from dashboard.reading.reader import Snapshot, follow, followed, is_reading
+from dashboard.reading.reader import follow
 from dashboard.verdicts import show_verdict
 
 REFRESH_SECONDS = 2

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.nest import DOMAIN, NEST_CAMERA_STATS
+from contract.kafka.follower import Snapshot, per_snapshot
 from dashboard import charts, formats, maps
 from dashboard.domains.nest_cameras import show_cameras
 from dashboard.drill_down import only, show_clickable
@@ -15,7 +16,7 @@ from dashboard.glance import Glance
 from dashboard.origin import Origin
 from dashboard.page_head import dashboard_settings, panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
-from dashboard.reading.reader import Snapshot, follow, per_snapshot
+from dashboard.reading.reader import follow
 from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
 
 TOPIC = NEST_CAMERA_STATS

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from contract.domains.taxi import DOMAIN, TAXI_BOROUGH_STATS, TAXI_FLOWS
+from contract.kafka.follower import Snapshot, per_snapshot
 from contract.rows import Row
 from dashboard import charts, formats, maps
 from dashboard.domains.taxi_sessions import show_sessions, with_known_boroughs
@@ -18,7 +19,7 @@ from dashboard.glance import Glance
 from dashboard.origin import Origin
 from dashboard.page_head import dashboard_settings, panel, refreshing, show_totals, snapshot_under
 from dashboard.periods import Period, choose_hour, choose_period, go_to
-from dashboard.reading.reader import Snapshot, follow, per_snapshot
+from dashboard.reading.reader import follow
 from dashboard.reading.states import show_unreadable
 from dashboard.windows import frame_of, newest, of_hour, over_time, per_window
 

@@ -5,12 +5,13 @@ import streamlit as st
 
 from contract.domains.taxi import TAXI_ZONE_SESSIONS_EARLY
 from contract.kafka.cluster import KafkaCluster
+from contract.kafka.follower import Snapshot, per_snapshot
 from dashboard import charts, formats, maps
 from dashboard.drill_down import only, show_clickable
 from dashboard.origin import Origin
 from dashboard.page_head import panel
 from dashboard.periods import Period
-from dashboard.reading.reader import Snapshot, follow, per_snapshot
+from dashboard.reading.reader import follow
 from dashboard.reading.states import show_unreadable
 from dashboard.windows import frame_of, of_hour
 

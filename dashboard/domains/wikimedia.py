@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contract.domains.wikimedia import DOMAIN, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.kafka.follower import Snapshot, per_snapshot
 from contract.rows import Row
 from contract.settings import Settings
 from contract.text import duration, size_text
@@ -22,7 +23,7 @@ from dashboard.drill_down import only, show_clickable
 from dashboard.glance import Glance
 from dashboard.origin import Origin
 from dashboard.periods import Period, choose_period, go_to
-from dashboard.reading.reader import Snapshot, follow, per_snapshot
+from dashboard.reading.reader import follow
 from dashboard.windows import frame_of, newest, per_window
 
 TOPIC, WIKIS_TOPIC = WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS

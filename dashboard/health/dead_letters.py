@@ -9,13 +9,14 @@ import streamlit as st
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.dead_letters import MAX_SHOWN_BYTES, letter_of, readable, source_of, whole_letter
+from contract.kafka.follower import Snapshot
 from contract.kafka.recent_records import Recent
 from contract.rows import Row
 from contract.topics import DEAD_LETTERS
 from dashboard import formats
 from dashboard.origin import Origin
 from dashboard.page_head import dashboard_settings, panel
-from dashboard.reading.reader import Snapshot, follow_recent
+from dashboard.reading.reader import follow_recent
 from dashboard.reading.states import show_problem
 
 TOPIC = DEAD_LETTERS.name

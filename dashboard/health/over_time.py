@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from contract.kafka.follower import Snapshot
 from contract.text import duration
 from contract.topics import STREAMING_METRICS
 from dashboard import charts
 from dashboard.health.history import HISTORY, history_of
 from dashboard.origin import Origin
-from dashboard.reading.reader import Snapshot
 from dashboard.reading.states import show_problem
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import streamlit as st
 
+from contract.kafka.follower import Snapshot
 from contract.kafka.recent_records import Recent, of_message
 from contract.query_status import FAILED, RESTARTING, SILENT, STARTING, STOPPED, QueryStatus
 from contract.rows import decoder
@@ -18,7 +19,7 @@ from dashboard.health.over_time import MEASURED, show_history
 from dashboard.origin import Origin
 from dashboard.page_head import panel, refreshing, show_totals, snapshot_under
 from dashboard.reading.polls import current_statuses
-from dashboard.reading.reader import Snapshot, follow_recent
+from dashboard.reading.reader import follow_recent
 from dashboard.reading.states import show_problem
 
 TOPIC = QUERY_STATES

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from contract.kafka.follower import Snapshot
 from dashboard.domains import nest, taxi, wikimedia
-from dashboard.reading.reader import Snapshot
 from dashboard.windows import MAX_COURSE
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

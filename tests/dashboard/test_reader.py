@@ -13,8 +13,8 @@ from contract.domains.nest import NEST_CAMERA_STATS
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.create_topics import create_topics
+from contract.kafka.follower import Follower, Snapshot, per_snapshot
 from contract.kafka.result_table import TableReader, read_to_end
-from dashboard.reading.reader import Follower, Snapshot, per_snapshot
 from streamgauge.platform.kafka import EmbeddedKafka
 
 NOBODY_LISTENS = "127.0.0.1:1"

@@ -9,8 +9,8 @@ from plain import read_topic
 from running import eventually, streamgauge, succeed
 
 from contract.kafka import tombstones
+from contract.kafka.follower import Follower
 from contract.kafka.result_table import read_to_end
-from dashboard.reading.reader import Follower
 from streamgauge.operations.expiry import expire
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)

@@ -1,0 +1,140 @@
+"""Follows a topic in a thread, for any number of readers that must not wait for Kafka, such as pages and HTTP requests."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.result_table import TableReader
+from contract.rows import Decode, Row, decode_json
+
+POLL_SECONDS = 0.5
+RETRY_SECONDS = 2
+CHECK_SECONDS = 5
+MAX_CACHED = 200
+"""How many frames and charts of one snapshot are kept: those of the filters that people have chosen."""
+P = ParamSpec("P")
+T = TypeVar("T")
+OpenReader = Callable[[], AbstractContextManager[TableReader]]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A result topic at one moment. Immutable; compared and hashed by identity, so that derived frames can be cached."""
+
+    kafka: KafkaCluster
+    topic: str
+    is_read: bool = False
+    """Whether the topic was read to its end, so that `rows` is a complete table."""
+    rows: tuple[Row, ...] = ()
+    unreadable: Mapping[bytes | None, str] = field(default_factory=dict)
+    """Keys whose value cannot be decoded, and why."""
+    newest_record_at: datetime | None = None
+    """Kafka's timestamp of the newest record, UTC."""
+    error: str | None = None
+    """Why the topic cannot be read at present. The rows are then those of the last read."""
+    failing_since: datetime | None = None
+    """When `error` first occurred, UTC."""
+    made: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """What functions with `per_snapshot` have made from it."""
+
+
+def per_snapshot(make: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
+    """Calls `make(snapshot, *filters)` once for a snapshot and filters, and gives the result to every browser: do not modify it."""
+
+    @wraps(make)
+    def made(snapshot: Snapshot, /, *filters: P.args, **named: P.kwargs) -> T:
+        key = (make, filters, *named.items())
+        try:
+            result: T = snapshot.made[key]
+        except KeyError:
+            if len(snapshot.made) >= MAX_CACHED:
+                snapshot.made.clear()
+            result = snapshot.made[key] = make(snapshot, *filters, **named)
+        return result
+
+    return made
+
+
+class Follower:
+    """Reads one topic in a thread until the process ends: as a table, or with the reader from `open_reader`.
+
+    While Kafka cannot be reached, it keeps the last rows and reports the error. It then recovers automatically and reads the topic from the
+    start.
+    """
+
+    def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json, open_reader: OpenReader | None = None) -> None:
+        self._open_reader = open_reader or (lambda: TableReader(kafka, topic, decode).opened())
+        self._snapshot = Snapshot(kafka, topic)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
+        _running.add(self)
+        self._thread.start()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest state. Replaced as a whole, so any thread can read it without a lock."""
+        return self._snapshot
+
+    def stop(self) -> None:
+        """Stops the thread and its consumer, and waits for both."""
+        _running.discard(self)
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except StreamgaugeError as error:
+                self._fail(str(error))
+            except Exception as error:  # if the thread died, pages would look alive and never change
+                _log.exception("reading %s failed", self._snapshot.topic)
+                self._fail(f"{type(error).__name__}: {error}; the log of this program says more")
+            self._stopping.wait(RETRY_SECONDS)
+
+    def _follow(self) -> None:
+        is_published, checked_at = False, time.monotonic()
+        with self._open_reader() as reader:
+            while not self._stopping.is_set():
+                is_changed = reader.poll(POLL_SECONDS)
+                if reader.is_caught_up and (is_changed or not is_published):
+                    self._publish(reader)
+                    is_published = True
+                if time.monotonic() - checked_at > CHECK_SECONDS:
+                    reader.check()
+                    checked_at = time.monotonic()
+
+    def _publish(self, reader: TableReader) -> None:
+        self._snapshot = Snapshot(
+            self._snapshot.kafka,
+            self._snapshot.topic,
+            is_read=True,
+            rows=tuple(reader.table.rows()),
+            unreadable=reader.table.unreadable,
+            newest_record_at=reader.table.newest_record_at,
+        )
+
+    def _fail(self, error: str) -> None:
+        self._snapshot = replace(self._snapshot, error=error, failing_since=self._snapshot.failing_since or datetime.now(UTC))
+
+
+_running: set[Follower] = set()
+
+
+def followed() -> int:
+    """How many topics are followed."""
+    return len(_running)
+
+
+def is_reading() -> bool:
+    """Whether a topic that some page follows has neither been read nor failed yet."""
+    return any(not follower.snapshot.is_read and follower.snapshot.error is None for follower in tuple(_running))
