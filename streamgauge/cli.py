@@ -65,7 +65,7 @@ _add("Run", pipeline_commands.run, short_help="Run queries, continuously or once
 _add("Run", pipeline_commands.ingest, short_help="Merge a topic into a Delta table, one row per key.")
 _add("Run", submit, short_help="Run a PySpark program of your own.")
 _add("Run", demo_commands.dashboard)
-_add("See the results", operations.status, operations.report, records, table_commands.query)
+_add("See the results", operations.status, operations.report, records, table_commands.query, operations.serve)
 _add("Prove and explain them", audit_commands.verify, audit_commands.why, audit_commands.audit)
 _add("Prove and explain them", pipeline_commands.state, short_help="Show what a query keeps between batches.")
 _add("Keep it running", operations.doctor, operations.settings, operations.logs, metrics)

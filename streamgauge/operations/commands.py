@@ -1,4 +1,4 @@
-"""The commands status, report, export, doctor, settings, logs, clean and expire."""
+"""The commands status, report, export, serve, doctor, settings, logs, clean and expire."""
 
 import contextlib
 import sys
@@ -65,6 +65,24 @@ def export(
         what = "unchanged" if not files else f"{files} {'file' if files == 1 else 'files'} {'differ' if check else 'replaced'}"
         out.print(f"{table.topic}: {table.rows:,} rows, {what}, {table.folder}")
     sys.exit(check and has_differences)
+
+
+def serve(
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="the port to serve at")] = 9465,
+    host: Annotated[str, typer.Option(help="the address to serve at; others than loopback need a network that is closed")] = "127.0.0.1",
+) -> None:
+    """Serve result tables over HTTP at /tables, as JSON and Arrow. They are current and can be read only; it runs until it is stopped."""
+    import uvicorn
+
+    from contract.process.stop_signals import stop_requested
+    from streamgauge.operations.table_server import table_app
+    from streamgauge.platform.listening import refuse_a_taken_port
+
+    refuse_a_taken_port(host, port, "choose another one with --port")
+    stop_requested()  # uvicorn ends at a signal, and then raises it again
+    out.print(f"result tables are at http://{host}:{port}/tables; Ctrl-C ends it")
+    with table_app(Settings.from_environment(), host) as app:
+        uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
 def doctor(output_format: FormatOption = "table") -> None:

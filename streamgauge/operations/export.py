@@ -77,11 +77,15 @@ def _by_day(topic: Topic, rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 def as_parquet(fields: type[Fields], rows: Sequence[Row]) -> bytes:
     """The rows as a file, in an order and with settings that give the same bytes for the same rows."""
-    schema = pa.schema(list(_struct(fields)))
-    table = pa.Table.from_pylist(sorted(rows, key=repr), schema=schema)
+    table = pa.Table.from_pylist(sorted(rows, key=repr), schema=schema_of(fields))
     file = io.BytesIO()
     parquet.write_table(table, file, compression="zstd")
     return file.getvalue()
+
+
+def schema_of(fields: type[Fields]) -> pa.Schema:
+    """The columns of a table whose rows have these fields."""
+    return pa.schema(list(_struct(fields)))
 
 
 def _struct(fields: type[Fields]) -> pa.StructType:
