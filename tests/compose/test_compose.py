@@ -13,7 +13,7 @@ import orjson
 import pytest
 from composed import delays, ended_since, left_over
 from confluent_kafka import KafkaException
-from plain import read_topic
+from plain import folded, read_topic
 from playwright.sync_api import expect
 from running import PATIENCE_MS, eventually
 from sse_server import hold, serving
@@ -28,7 +28,7 @@ from producers.wikimedia.simulation import Simulation, simulate
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
 WATCHED = timedelta(minutes=float(os.environ.get("MINUTES", "10")))
 LONG_RUNNING = ("kafka", "registry", "spark-master", "spark-worker", "pipeline", "produce-nest", "produce-taxi", "produce-wikimedia")
-SERVICES = {*LONG_RUNNING, "dashboard", "upkeep"}
+SERVICES = {*LONG_RUNNING, "audit", "dashboard", "upkeep"}
 EXECUTOR = "[C]oarseGrainedExecutorBackend"
 """Matches the command of an executor, and not that of the search for it."""
 
@@ -88,6 +88,19 @@ def test_for_a_while_nothing_ends_and_queries_keep_up(stack):
     grown = {query: (first[query], second[query]) for query in first if second[query].p50 > 2 * max(first[query].p50, 5)}
     assert grown == {}, "records wait longer and longer"
     assert stack.log("pipeline").count("has ended") == 0
+
+
+def unverified(stack):
+    """The queries that run by default which the audit has not found right within the last minute, with its verdict."""
+    found = folded(stack.settings, "verdicts")
+    recent = utc_text(datetime.now(UTC) - timedelta(minutes=1))
+    verdicts = {query.decode(): row["verdict"] for query, row in found.items() if row["time"] > recent}
+    wanted = {query.name for query in chosen([], stack.settings)}
+    return {query: verdicts.get(query) for query in wanted if verdicts.get(query) != "right"}
+
+
+def test_the_audit_finds_every_table_right(stack):
+    eventually(lambda: unverified(stack) == {}, "the audit to find each table right")
 
 
 def test_pages_show_rows_in_a_browser(stack, browser):

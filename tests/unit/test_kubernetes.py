@@ -57,7 +57,7 @@ def test_variables_are_settings_and_commands_are_commands():
     variables = [one["name"] for document in OBJECTS for container in containers(document) for one in container.get("env", ())]
     assert set(variables) | set(named("ConfigMap", "streamgauge")["data"]) <= known
     commands = {container["args"][0] for document in OBJECTS for container in containers(document)}
-    assert commands == {"up", "run", "dashboard", "expire", "maintain"}
+    assert commands == {"up", "run", "dashboard", "audit", "expire", "maintain"}
     assert all(CliRunner().invoke(app, [command, "--help"]).exit_code == 0 for command in commands)
 
 
@@ -93,6 +93,14 @@ def test_tables_are_maintained_by_one_job_at_a_time_with_a_spark_of_its_own():
     (container,) = containers(job)
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
     assert {"name": "SPARK_MASTER", "value": "local[2]"} in container["env"], "it would wait for executors that the pipeline has"
+
+
+def test_one_audit_at_a_time_has_the_home_of_the_pipeline():
+    audit = named("Deployment", "streamgauge-audit")["spec"]
+    assert (audit["replicas"], audit["strategy"]) == (1, {"type": "Recreate"}), "a second one would wait for the first"
+    home = {"name": "home", "persistentVolumeClaim": {"claimName": "streamgauge-home"}}
+    assert home in PODS["audit"]["volumes"]
+    assert home in PODS["driver"]["volumes"]
 
 
 @pytest.mark.parametrize("pod", PODS)
