@@ -55,6 +55,7 @@ class Stack:
             **os.environ,
             **variables,
             "COMPOSE_PROJECT_NAME": PROJECT,
+            "COMPOSE_PROFILES": "simulated,audit",
             "STREAMGAUGE_KAFKA_PORT": str(self.kafka_port),
             "STREAMGAUGE_DASHBOARD_PORT": str(self.dashboard_port),
             "STREAMGAUGE_REGISTRY_PORT": str(self.registry_port),
