@@ -1,9 +1,11 @@
 """Folders on disk or in an object store, behind one interface."""
 
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 from uuid import uuid4
@@ -18,6 +20,8 @@ StoragePath: TypeAlias = Union[Path, "UPath"]
 
 OBJECT_STORES = ("s3a", "abfss", "gs")
 """URI schemes. universal-pathlib reads them with the packages s3fs, adlfs and gcsfs."""
+_LEFT_SECONDS = 3600
+"""A partial file that is so old belongs to no process that writes it."""
 
 
 class StoreUnavailable(Unavailable):
@@ -113,7 +117,8 @@ def write_new(path: StoragePath, text: str) -> bool:
 def write_whole(path: StoragePath, content: str | bytes) -> None:
     """Writes a file atomically: readers see the old or the new content, never a part. Object stores guarantee this themselves.
 
-    Raises StoreUnavailable when the object store does not answer.
+    What a killed process has left of a write is deleted an hour later, by the next write of the file. Raises StoreUnavailable when the
+    object store does not answer.
     """
     content = content.encode() if isinstance(content, str) else content
     if not isinstance(path, Path):
@@ -121,6 +126,10 @@ def write_whole(path: StoragePath, content: str | bytes) -> None:
             path.write_bytes(content)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{escape(path.name)}.????????.partial"):
+        with suppress(FileNotFoundError):
+            if left.stat().st_mtime < time.time() - _LEFT_SECONDS:
+                left.unlink()
     # Hidden: pandas and Arrow read all other files of a folder. With a name of its own: two programs may write the file at once.
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     try:

@@ -1,5 +1,7 @@
 """Folders on a disk and in an object store, a real server that speaks S3's protocol: both are to answer alike."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,14 @@ def test_who_writes_one_file_at_once_or_reads_it_meanwhile_has_a_whole_one(tmp_p
     monkeypatch.setattr(Path, "replace", meanwhile)
     write_whole(file, "first")
     assert (names_in(tmp_path), file.read_text()) == ([file.name], "first")
+
+
+def test_what_killed_writers_have_left_is_deleted_an_hour_later(tmp_path):
+    for name, age_seconds in {".rows.0a1b2c3d.partial": 3700, ".rows.4a1b2c3d.partial": 3500, ".others.0a1b2c3d.partial": 3700}.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - age_seconds,) * 2)
+    write_whole(tmp_path / "rows", "new")
+    assert names_in(tmp_path) == [".others.0a1b2c3d.partial", ".rows.4a1b2c3d.partial", "rows"]
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path):
