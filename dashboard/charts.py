@@ -16,11 +16,12 @@ _HEIGHT, _TALL_HEIGHT, _SMALL_HEIGHT, _LEGEND_HEIGHT, _THUMBNAIL_HEIGHT = 270, 3
 _MAX_DOTS, _FEW_DOTS = 300, 20
 _PADDING = {"left": 0, "top": 4, "right": 6, "bottom": 0}
 _MOMENT, _SECOND = "%-d %b %H:%M", "%-d %b %H:%M:%S"
-# Midnight shows the day instead of 00:00, and the first day of a year the year, so that charts of any length are readable.
+# Midnight shows the day instead of 00:00, and the first day of a year the year, so that charts of any length are readable. A chart of some minutes
+# has ticks between the minutes, which would repeat a label.
 _UTC_TICK = (
+    "utcseconds(datum.value) ? '' : "
     "utcFormat(datum.value, utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : utcdayofyear(datum.value) > 1 ? '%-d %b' : '%Y')"
 )
-_MINUTE_MS = 60_000
 _AGE_TICKS_SECONDS = (0, 10, 60, 600, 3_600, 36_000, 86_400, 864_000, 8_640_000, 86_400_000, 864_000_000)
 _AGE_LABEL = (
     "datum.value >= 86400 ? format(datum.value / 86400, ',d') + ' d' : datum.value >= 3600 ? format(datum.value / 3600, 'd') + ' h' : "
@@ -197,7 +198,7 @@ def _finished(chart: Chart, rows: pd.DataFrame, height: int = _HEIGHT) -> Spec:
 
 
 def _time(field: str, ticks: int = 8) -> alt.X:
-    axis = alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=ticks, tickMinStep=_MINUTE_MS, labelOverlap=True)
+    axis = alt.Axis(labelExpr=_UTC_TICK, grid=False, tickCount=ticks, labelOverlap=True)
     return alt.X(f"{field}:T", scale=alt.Scale(type="utc"), title=None, axis=axis)
 
 
