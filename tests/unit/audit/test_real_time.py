@@ -1,11 +1,14 @@
 """In real-time mode, rows are ahead of the last committed batch: what the audit finds all the same, and what it must not take for an error."""
 
 import json
+import os
+import random
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
-from auditing import TEN_MS, Kafka, looks
+from auditing import STATS, TEN_MS, Kafka, looks
 
 from audit.continuous import commits
 from audit.continuous.loop import Audit
@@ -99,3 +102,85 @@ def test_of_a_batch_that_does_not_end_it_keeps_what_it_has_memory_for_and_else_b
     assert look(3, 3, has=9) == told
     begin(4)
     assert look(7, 7, has=9) == {b"a"}
+
+
+TIMES = int(os.environ.get("INJECTIONS", "25"))
+"""How many errors of each kind are injected, each into a row of its own."""
+BATCHES, CAMERAS = 10, 3
+HOURS = TIMES // 2 + 1
+"""In each batch."""
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Sightings:
+    """A query that counts sightings by hour, each camera once, and makes a mistake of that kind in the hours `wrong`.
+
+    In each hour, one more sighting comes three batches too late.
+    """
+
+    def __init__(self, home, kind, wrong):
+        self.broker, self.kind, self.wrong, self.end = Kafka(home), kind, wrong, 0
+        self.broker.settings = replace(self.broker.settings, real_time="5 seconds")
+
+    def source(self, hour, camera, minute):
+        event = {"has_person": True, "start_time": (START + timedelta(hours=hour, minutes=minute)).isoformat()}
+        self.broker.write(
+            "nest-logs", orjson.dumps({"devices": {"cameras": {camera: {"last_event": event}}}}), timestamp_ms=self.now_ms(hour)
+        )
+        self.end += 1
+
+    def now_ms(self, hour):
+        return round((START + timedelta(hours=hour + 4 * HOURS)).timestamp() * 1000)
+
+    def row(self, hour, count):
+        window = {name: (START + timedelta(hours=one)).strftime("%Y-%m-%dT%H:%M:%SZ") for name, one in (("end", hour + 1), ("start", hour))}
+        row = {"zip_code": "unknown", "window": window, "count": count}
+        key = orjson.dumps({"window": window, "zip_code": "unknown"})
+        self.broker.write(STATS, orjson.dumps(row), key=key)
+
+    def hour(self, hour):
+        """The sightings of an hour, and its row after each."""
+        kind = self.kind if hour in self.wrong else None
+        for camera in range(CAMERAS):
+            self.source(hour, f"camera {camera}", 10 * camera)
+            count = camera + 1 + {"a lost record": -1, "a doubled one": 1}.get(kind, 0)
+            if count and not (kind == "a stale row" and camera == CAMERAS - 1):
+                self.row(hour, count)
+        if (late := hour - 3 * HOURS) >= 0:
+            self.source(late, "late", 40)
+            if self.kind == "a late one counted" and late in self.wrong:
+                self.row(late, CAMERAS + 1)
+
+    def end_batch(self, number):
+        newest = START + timedelta(hours=(number + 1) * HOURS - 1, minutes=10 * (CAMERAS - 1))
+        before = max(round((newest - timedelta(hours=HOURS, minutes=10)).timestamp() * 1000), 0) if number else 0
+        self.broker.plan(STATS, "real-time", number, self.end, before)
+        self.broker.commit(STATS, "real-time", number, round((newest - timedelta(minutes=10)).timestamp() * 1000))
+
+
+@pytest.mark.parametrize("kind", ["a lost record", "a doubled one", "a late one counted", "a stale row"])
+def test_an_error_is_found_when_its_batch_ends_at_the_latest_and_no_other_row_is_blamed(tmp_path, kind):
+    rng = random.Random(kind)
+    lag = 3 * HOURS if kind == "a late one counted" else 0
+    wrong = {*rng.sample(range(BATCHES * HOURS - lag), TIMES)}
+    sightings = Sightings(tmp_path, kind, wrong)
+    audit, injected = Audit(sightings.broker.settings, print), 0
+    keys = {(START + timedelta(hours=hour)).strftime('"start":"%Y-%m-%dT%H:%M:%SZ"') for hour in wrong}
+
+    def check(verdict):
+        blamed = {one.where for one in verdict.differences}
+        assert all(any(key in one for key in keys) for one in blamed), blamed
+        return verdict.rows.wrong
+
+    for number in range(BATCHES):
+        for hour in range(number * HOURS, (number + 1) * HOURS):
+            sightings.hour(hour)
+            injected += hour - lag in wrong
+            if hour == number * HOURS + HOURS // 2:  # rows are ahead of the last checkpoint
+                check(*looks(audit).values()) if number else None
+        sightings.end_batch(number)
+        assert check(*looks(audit).values()) == injected, f"after batch {number}"
+    sightings.wrong = set()
+    sightings.hour(BATCHES * HOURS)
+    assert check(*looks(audit).values()) == check(sightings.broker.verdict(STATS)) == injected == TIMES
+    audit.close()
