@@ -17,6 +17,7 @@ from running import environment, eventually, succeed, verify
 from contract.process.ports import free_ports
 
 STATS, LETTERS = "nest-camera-stats", "nest-dead-letters"
+BOARD = ROOT / "docs" / "prometheus" / "grafana.json"
 CONFIG = """
 global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: [{rules}]
@@ -53,9 +54,13 @@ class Prometheus:
         except OSError:
             return {}
 
+    def series(self, expression):
+        """What an expression gives. Nothing if there is nothing yet, or if Prometheus refuses it."""
+        return self.asked(f"query?{urllib.parse.urlencode({'query': expression})}").get("result", [])
+
     def figure(self, expression):
         """The one figure that an expression gives. None if there is none yet."""
-        found = self.asked(f"query?{urllib.parse.urlencode({'query': expression})}").get("result", [])
+        found = self.series(expression)
         assert len(found) <= 1, found
         return float(found[0]["value"][1]) if found else None
 
@@ -97,6 +102,11 @@ def test_prometheus_has_the_figures_of_a_run_and_its_alerts(fresh, prometheus):
     write_topic(fresh, "nest-logs", [one_camera("cam-9", START)] * 3, to=0)
     prometheus.becomes(f'streamgauge_query_lag_records{{query="{STATS}", topic="nest-logs", partition="0"}}', 3)
     prometheus.becomes(f'streamgauge_query_end_to_end_delay_seconds{{query="{STATS}"}} > bool 0', 1)
+
+    of_board = [target["expr"] for panel in json.loads(BOARD.read_text())["panels"] for target in panel["targets"]]
+    for expression in of_board:
+        as_asked = expression.replace("$query", ".*").replace("$__rate_interval", "1m")
+        eventually(lambda: prometheus.series(as_asked), f"series of {as_asked}")  # noqa: B023
 
     rules = [rule for group in prometheus.asked("rules")["groups"] for rule in group["rules"]]
     assert {(rule["health"], rule["state"]) for rule in rules} == {("ok", "inactive")}, rules

@@ -1,6 +1,7 @@
 """What Kafka holds and a moment in, figures as Prometheus reads them out."""
 
 import re
+import runpy
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -202,6 +203,13 @@ def test_every_figure_that_an_alert_names_exists():
     named = set(re.findall(r"streamgauge_\w+", (ROOT / "docs/prometheus/alerts.yaml").read_text()))
     assert named
     assert named <= {name for name, _, _ in every_family()}
+
+
+def test_the_board_of_grafana_is_the_one_that_its_script_writes_and_shows_every_figure():
+    script = runpy.run_path(str(ROOT / "docs/prometheus/grafana.py"))
+    assert script["FILE"].read_text() == script["text"](), "write it anew: .venv/bin/python docs/prometheus/grafana.py"
+    shown = [script["figure_of"](panel) for panel in (*script["NUMBERS"], *script["LINES"])]
+    assert set(shown) == script["figures"]().keys()
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool; apt install prometheus")
