@@ -85,12 +85,17 @@ def table_app(settings: Settings, host: str) -> Iterator[Starlette]:
         return _in_arrow(found, about) if path.endswith(ARROW) else _in_json({**about, "rows": found.to_pylist()})
 
     routes = [Route("/tables", lambda _: _in_json(_list())), Route("/tables/{name}", table)]
-    names = ["*"] if host in ALL_ADDRESSES else [*LOOPBACK, host]
+    names = ["*"] if host in ALL_ADDRESSES else [*LOOPBACK, in_url(host)]
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)]
     try:
         yield Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _refusal})
     finally:
         tables.stop()
+
+
+def in_url(host: str) -> str:
+    """The host as it is written in a URL: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _list() -> Row:

@@ -1,5 +1,6 @@
 """`streamgauge serve`: result tables over HTTP, asked by a client, with a broker without Java."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from mock_kafka import MockKafka
 from running import environment, eventually, one_line_error, streamgauge
 
 from contract.process.ports import free_ports
+from streamgauge.platform.listening import is_free
 
 TOPIC = "nest-camera-stats"
 TEN = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}
@@ -21,12 +23,14 @@ ELEVEN = {"start": "2026-01-01T11:00:00Z", "end": "2026-01-01T12:00:00Z"}
 
 
 @contextmanager
-def served(settings):
+def served(settings, host="127.0.0.1"):
     """A client of the command until the end of the block, when Ctrl-C ends it well."""
     (port,) = free_ports(1)
-    process = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "serve", "--port", str(port)], env=environment(settings))
+    command = [sys.executable, "-m", "streamgauge.cli", "serve", "--port", str(port), "--host", host]
+    process = subprocess.Popen(command, env=environment(settings), stdout=subprocess.PIPE, text=True)
     try:
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client:
+        address = re.search(r"http:.*(?=/tables)", process.stdout.readline())[0]
+        with httpx2.Client(base_url=address, trust_env=False, timeout=60) as client:
             eventually(lambda: answers(client), "the server to answer")
             yield client
         process.send_signal(signal.SIGINT)
@@ -132,6 +136,12 @@ def test_an_unknown_name_or_value_is_one_line_that_says_what_there_is(client):
 def test_it_is_read_only_and_answers_under_its_own_name_only(client):
     assert client.post(f"/tables/{TOPIC}").status_code == 405
     assert client.get("/tables", headers={"Host": "rebound.example"}).status_code == 400
+
+
+@pytest.mark.skipif(not is_free(0, "::1"), reason="no IPv6 on this machine")
+def test_it_answers_at_an_address_of_ipv6(kafka):
+    with served(kafka.settings, "::1") as client:
+        assert client.get(f"/tables/{TOPIC}").json()["rows"] == ROWS
 
 
 def test_without_kafka_the_answer_is_that_it_may_come_later(tmp_path, kafka):
