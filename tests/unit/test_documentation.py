@@ -23,6 +23,9 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 LOOKED_UP = [ROOT / "docs" / name for name in ("commands.md", "guarantees.md", "settings.md", "topics.md")]
 """Pages that nobody reads from beginning to end."""
 DEFAULTS_IN_WORDS = {"cache": "the user's cache folder", "shuffle_partitions": "the number of cores, at most 8"}
+LOCKS = (ROOT / "uv.lock").read_text() + (ROOT / "lake" / "uv.lock").read_text()
+TOOLS = ("duckdb", "polars", "pandas", "pyarrow", "deltalake", "jsonschema", "httpx2", "moto", "nbclient")
+"""Python packages in docs/integrations.md."""
 GIGABYTES = {"README.md": 4, "docs/compose.md": 4}
 """What documents ask for."""
 WORDS = {"late": "--late", "too late": "--too-late", "sent twice": "--duplicates", "corrupt": "--corrupt"}
@@ -113,6 +116,14 @@ def test_the_list_of_pages_for_programs_is_that_of_the_map():
     assert llms["FILE"].read_text() == llms["text"](), "write it anew: .venv/bin/python docs/llms.py"
     listed = {(ROOT / link).resolve() for link in links_of(llms["FILE"])}
     assert [named(page) for page in PAGES if page not in listed | {llms["MAP"]}] == []
+
+
+def test_the_tools_of_python_have_the_versions_of_the_lock():
+    locked_versions = {name: set(re.findall(rf'^name = "{name}"\nversion = "(\d+\.\d+)', LOCKS, re.MULTILINE)) for name in TOOLS}
+    named_versions = {
+        name: {version} for tool, version, *_ in rows("docs/integrations.md", r"\| \w") for name in TOOLS if name in tool.lower()
+    }
+    assert named_versions == locked_versions
 
 
 def test_the_rules_for_programs_fit_on_one_page():
