@@ -74,15 +74,16 @@ def maintain(
 
     settings = Settings.from_environment()
     chosen = named_tables(table or [], settings)
+    due, failures = [one for one in chosen if one.format == "delta"], []
+    if due:  # first: the process that goes on there says all lines
+        continue_with_delta("maintain")
     for one in chosen:
         if one.format == "parquet":
             out.print(
                 f"{one.name} (parquet): left alone; only Delta tables are compacted, so run the archive as one: `streamgauge run <archive>-delta`",
             )
-    due, failures = [one for one in chosen if one.format == "delta"], []
     if not due:
         return
-    continue_with_delta("maintain")
     from pipeline.lake.maintenance import maintain_table
     from pipeline.spark.session import running_session
 

@@ -1,7 +1,10 @@
 """`streamgauge query` and `maintain`, as far as they come without Spark."""
 
+import subprocess
+import sys
+
 import pytest
-from running import one_line_error, streamgauge
+from running import environment, one_line_error, streamgauge
 
 from contract.checkpoints.names import CheckpointName
 from contract.settings import Settings
@@ -42,6 +45,26 @@ def test_a_parquet_archive_is_left_alone_and_costs_no_spark(settings):
     assert line.startswith("nest_cameras (parquet)")
     assert "Delta" in line
     assert not (settings.logs / "spark.log").exists()
+
+
+MAINTAIN = """
+import sys
+from pathlib import Path
+from contract import lake_environment
+from pipeline.lake.commands import maintain
+
+lake_environment.PYTHON, lake_environment.HAS_DELTA = Path(sys.argv[1]), False
+maintain()
+"""
+
+
+def test_what_it_says_of_parquet_tables_it_says_where_delta_is(settings, tmp_path):
+    (settings.lake / "nest" / "cameras_delta" / "_delta_log").mkdir(parents=True)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho there\n")
+    python.chmod(0o755)
+    done = subprocess.run([sys.executable, "-c", MAINTAIN, python], check=False, env=environment(settings), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "there\n")
 
 
 def test_a_table_that_a_query_writes_is_skipped_if_files_of_the_batch_under_way_could_be_deleted(tmp_path):
