@@ -16,11 +16,6 @@ MAX_DETAIL_CHARACTERS = 4_000
 # Spark gives a Python process 10 s to start. A query with a stateful processor in Python needs a new one for its first batch.
 PYTHON_IS_SLOW = ("Python worker failed to connect back",)
 
-# Spark 4.1's Kafka source fails this way after it has rerun and committed a batch that an earlier run planned but did not finish. It
-# computes the lag from offsets that it has not fetched yet (KafkaMicroBatchStream.metrics). A restart recovers.
-_AFTER_A_BATCH_RUN_AGAIN = (
-    'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
-)
 # In real-time mode, the failure of a task may reach Spark as that of a task of the next stage, which reads from it. The next run, which
 # first catches up, meets the cause again.
 _WRITER_FAILED = ("Connection to streaming shuffle writer",)
@@ -103,7 +98,6 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
         _TOPIC_GONE: Diagnosis("a topic that it reads or writes is gone from Kafka; `streamgauge up` creates what is missing"),
         # The next start checks whether Kafka and the topics exist. A sink whose topic is missing fails in the same way.
         _KAFKA_UNAVAILABLE: Diagnosis("a request to Kafka was not answered in time", Remedy.RESTART_AT_ONCE),
-        _AFTER_A_BATCH_RUN_AGAIN: Diagnosis("it has finished the batch that an earlier run had left unfinished", Remedy.RESTART_AT_ONCE),
         PYTHON_IS_SLOW: Diagnosis("a Python process took longer to start than the 10 s that Spark waits", Remedy.RESTART_AT_ONCE),
         _DATA_LOSS: Diagnosis(records_gone(checkpoint.name.query, cut), Remedy.PERSON),
         _OTHER_STATE: Diagnosis(other_state, Remedy.PERSON),
@@ -130,11 +124,6 @@ def failure_of(exception: str) -> Failure:
     if error.endswith(_TRACEBACK):
         error = error.removesuffix(_TRACEBACK) + next((line for line in kept[1:] if not line.startswith(" ")), "")
     return Failure(_shortened(error, MAX_ERROR_CHARACTERS), _shortened("\n".join(kept), MAX_DETAIL_CHARACTERS))
-
-
-def needs_no_report(text: str) -> bool:
-    """Whether the failure with Spark's `text` needs no report, because a restart fully recovers."""
-    return any(sign in text for sign in _AFTER_A_BATCH_RUN_AGAIN)
 
 
 def _shortened(text: str, largest: int) -> str:

@@ -31,7 +31,7 @@ from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import QUERY_STATES, STREAMING_METRICS
 from pipeline.monitoring.consumers import Consumers, read_to
-from pipeline.monitoring.failures import Failure, failure_of, needs_no_report
+from pipeline.monitoring.failures import Failure, failure_of
 from pipeline.monitoring.measures import measures
 from pipeline.monitoring.query_states import QueryStates
 
@@ -109,10 +109,9 @@ class ProgressToKafka(JsonListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Publishes that a query has ended, and the error if there was one."""
         failure = failure_of(event.exception) if event.exception else None
-        shown = None if event.exception and needs_no_report(event.exception) else failure
         fields = {"error": failure.error, "error_detail": failure.detail} if failure else {"error": None, "error_detail": None}
         with self._lock:  # `close` must not come between the end and its record
-            self._states.ended(str(event.runId), shown, datetime.now(UTC))
+            self._states.ended(str(event.runId), failure, datetime.now(UTC))
             self._publish("terminated", str(event.runId), fields)
             self._lock.notify_all()
 

@@ -28,11 +28,6 @@ from pipeline.monitoring.failures import Remedy, diagnosis
             Remedy.RESTART,
         ),
         ("Checksum error: file:/home/checkpoints/q-v1-update/offsets/0 at 0", "checkpoint", Remedy.RESTART),
-        (
-            'Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null',
-            "earlier run",
-            Remedy.RESTART_AT_ONCE,
-        ),
         ("org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms", "Kafka", Remedy.RESTART_AT_ONCE),
         (
             "Connection to streaming shuffle writer 22 closed before termination; the writer task likely failed.",
