@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -21,14 +22,24 @@ LAST_ALERTS_SECONDS = 5
 MAX_WAITING = 1000
 
 
+class Form(NamedTuple):
+    """The form in which a webhook takes alerts. body: of an alert, a contract.topics.Alert with its field `text`."""
+
+    content_type: str
+    body: Callable[[Mapping[str, str]], bytes]
+
+
+JSON = Form("application/json", orjson.dumps)
+
+
 class Webhook:
     """Sends alerts to `url` from a thread of its own. Callers never wait, and errors never reach them; `say` gets a line for each alert that is lost.
 
-    Without an address, it does nothing.
+    Without an address, it does nothing. form: of its requests.
     """
 
-    def __init__(self, url: str, say: Callable[[str], None]) -> None:
-        self._url, self._say = url, say
+    def __init__(self, url: str, say: Callable[[str], None], form: Form = JSON) -> None:
+        self._url, self._say, self._form = url, say, form
         self._waiting: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
         self._thread = threading.Thread(target=self._post_all, name="webhook", daemon=True)
         if self._url:
@@ -40,7 +51,7 @@ class Webhook:
             # Chat programs' webhooks show the field `text`.
             text = f"{alert['level']}: {alert['query']}: {alert['what']}"
             try:
-                self._waiting.put_nowait(orjson.dumps({**alert, "text": text}))
+                self._waiting.put_nowait(self._form.body({**alert, "text": text}))
             except queue.Full:
                 self._say(f"an alert is not sent to ALERT_WEBHOOK_URL, because {MAX_WAITING:,} wait already: {text}")
 
@@ -52,7 +63,7 @@ class Webhook:
             self._thread.join(LAST_ALERTS_SECONDS)
 
     def _post_all(self) -> None:
-        with client(connect=ANSWER_SECONDS, silence=ANSWER_SECONDS, headers={"Content-Type": "application/json"}) as web:
+        with client(connect=ANSWER_SECONDS, silence=ANSWER_SECONDS, headers={"Content-Type": self._form.content_type}) as web:
             while (alert := self._waiting.get()) is not None:
                 self._post(web, alert)
 

@@ -6,48 +6,68 @@ from typing import Literal, NamedTuple
 
 from contract.rows import Row, decode_json
 from contract.text import utc_text
+from pipeline.state.offline import FLAPPING_MS
 
 STATUS, CROWDS, ALARMS = "nest-camera-status", "nest-crowds", "nest-alarms"
 AN_HOUR = timedelta(hours=1)
+STEADY = timedelta(milliseconds=FLAPPING_MS)
 _OF_CAMERA = {"offline": "is offline", "flapping": "goes offline again and again", "back": "is back"}
 
 
+Level = Literal["warning", "error", "resolved"]
+
+
 class Incident(NamedTuple):
-    """What lasts, or is over. name: what no other has. query: which found it. level: "resolved" when it is over. what: one line."""
+    """What lasts, or is over. name: what no other has. query: which found it. what: one line.
+
+    level: "resolved" when it is over; None if that is not known, as of a query that starts and has no watermark yet.
+    """
 
     name: str
     query: str
-    level: Literal["warning", "error", "resolved"]
+    level: Level | None
     what: str
 
 
-def cameras(alerts: Iterable[Row]) -> list[Incident]:
-    """alerts: rows of topic nest-camera-alerts, contract.domains.nest.CameraAlert."""
-    return [
-        Incident(
-            f"camera {row['device_id']} {utc_text(row['incident'] or row['since'])}",
-            STATUS,
-            "resolved" if row["alert"] == "back" else "warning",
-            f"camera {row['device_id']} in {row['zip_code']} {_OF_CAMERA[row['alert']]} since {utc_text(row['since'])}",
-        )
-        for row in alerts
-    ]
+def cameras(alerts: Iterable[Row], states: Iterable[Row], watermark: datetime | None) -> list[Incident]:
+    """alerts: rows of topic nest-camera-alerts, contract.domains.nest.CameraAlert. states: of nest-camera-status, CameraStatus.
+
+    watermark: of their query. Of a camera that flaps, the query does not tell each time that it is back: its incident is over when it has been
+    online for STEADY, or has begun another one.
+    """
+    by_camera = {state["device_id"]: state for state in states}
+    return [_camera(row, by_camera.get(row["device_id"]), watermark) for row in alerts]
 
 
-def crowds(rows: Iterable[Row], watermark: datetime) -> list[Incident]:
+def _camera(row: Row, state: Row | None, watermark: datetime | None) -> Incident:
+    alert, since = row["alert"], row["since"]
+    is_known = alert != "flapping" or watermark is not None
+    if alert == "flapping" and state is not None and watermark is not None:
+        is_steady = state["state"] == "online" and watermark > state["since"] + STEADY
+        if is_steady or (state["incident"] or since) > since:
+            alert, since = "back", state["since"] if is_steady else since
+    return Incident(
+        f"camera {row['device_id']} {utc_text(row['incident'] or row['since'])}",
+        STATUS,
+        None if not is_known else "resolved" if alert == "back" else "warning",
+        f"camera {row['device_id']} in {row['zip_code']} {_OF_CAMERA[alert]} since {utc_text(since)}",
+    )
+
+
+def crowds(rows: Iterable[Row], watermark: datetime | None) -> list[Incident]:
     """rows: of topic nest-crowds, contract.domains.nest.Crowd. watermark: of its query. A crowd is over when its hour is."""
     return [
         Incident(
             f"crowd {row['zip_code']} {utc_text(row['window']['start'])}",
             CROWDS,
-            "resolved" if watermark >= row["window"]["end"] else "warning",
+            None if watermark is None else "resolved" if watermark >= row["window"]["end"] else "warning",
             f"{row['crowd']} people seen in {row['zip_code']} in the hour from {utc_text(row['window']['start'])}",
         )
         for row in rows
     ]
 
 
-def alarms(rows: Mapping[bytes, Row], watermark: datetime) -> list[Incident]:
+def alarms(rows: Mapping[bytes, Row], watermark: datetime | None) -> list[Incident]:
     """An incident for each alarm of a device, by its newest hour.
 
     rows: those of nest-alarms in topic alerts, contract.topics.Alert, by key. watermark: of the query. An alarm that lasts has a row in each
@@ -61,8 +81,8 @@ def alarms(rows: Mapping[bytes, Row], watermark: datetime) -> list[Incident]:
     return [_alarm(name, found, watermark) for name, found in by_alarm.items()]
 
 
-def _alarm(name: str, rows: Sequence[Row], watermark: datetime) -> Incident:
+def _alarm(name: str, rows: Sequence[Row], watermark: datetime | None) -> Incident:
     hour = max(row["time"] for row in rows)
     worst = min((row for row in rows if row["time"] == hour), key=lambda row: row["level"])  # "error" before "warning"
-    is_over = watermark >= hour + 2 * AN_HOUR
-    return Incident(name, ALARMS, "resolved" if is_over else worst["level"], f"{worst['what']}, in the hour from {utc_text(hour)}")
+    level: Level | None = None if watermark is None else "resolved" if watermark >= hour + 2 * AN_HOUR else worst["level"]
+    return Incident(name, ALARMS, level, f"{worst['what']}, in the hour from {utc_text(hour)}")

@@ -11,15 +11,16 @@ from plain import write_topic
 from running import environment, eventually
 from web_server import webhook
 
-from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CROWDS
+from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, NEST_CROWDS
+from contract.kafka.result_table import read_to_end
 from contract.topics import ALERTS, QUERY_STATES
 
 
 @contextmanager
-def notifying(settings, url):
+def notifying(settings, url, *options):
     """The process; killed at the end."""
     told_to = environment(replace(settings, alert_webhook_url=url))
-    process = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "notify"], env=told_to)
+    process = subprocess.Popen([sys.executable, "-m", "streamgauge.cli", "notify", *options], env=told_to)
     try:
         yield process
     finally:
@@ -86,6 +87,29 @@ def test_an_offline_camera_is_told_once_also_after_a_kill_and_once_that_it_is_ba
             camera(fresh, "cam-3", "back")  # offline and back while nobody looked
             camera(fresh, "cam-4", "offline")
             assert [one["incident"].split()[1] for one in taken if told(taken, 4)] == ["cam-1", "cam-1", "cam-2", "cam-4"]
+    assert read_to_end(fresh.kafka, ALERTS.name).rows() == [], "they are no alerts of queries"
+
+
+def test_a_camera_that_flapped_is_back_and_the_alert_has_the_form_of_the_template(fresh, tmp_path):
+    (tmp_path / "form").write_text('{"event_action": "$action", "dedup_key": "$incident", "text": "$what"}')
+    with webhook(200) as (url, taken), notifying(fresh, url, "--template", str(tmp_path / "form")):
+        camera(fresh, "cam-1", "flapping")
+        state = {"device_id": "cam-1", "zip_code": "94107", "state": "online", "reason": None}
+        times = dict.fromkeys(("since", "last_seen"), "2026-01-01T10:07:00Z")
+        write(fresh, NEST_CAMERA_STATUS, {**state, **times, "incident": "2026-01-01T10:00:00Z"}, device_id="cam-1")
+        watermark(fresh, "nest-camera-status", "2026-01-01T10:08:00Z")
+        told(taken, 1)
+        watermark(fresh, "nest-camera-status", "2026-01-01T10:18:00Z")
+        told(taken, 2)
+    incident = "camera cam-1 2026-01-01T10:00:00.000Z"
+    assert taken == [
+        {
+            "event_action": "trigger",
+            "dedup_key": incident,
+            "text": "camera cam-1 in 94107 goes offline again and again since 2026-01-01T10:00:00.000Z",
+        },
+        {"event_action": "resolve", "dedup_key": incident, "text": "camera cam-1 in 94107 is back since 2026-01-01T10:07:00.000Z"},
+    ]
 
 
 def test_an_alarm_is_told_when_it_begins_gets_worse_and_is_over(fresh):

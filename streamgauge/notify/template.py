@@ -1,0 +1,55 @@
+"""The form of an alert, by a template of the user's."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import orjson
+
+from contract.errors import StreamgaugeError
+from contract.web.webhook import Form
+
+FIELDS = ("time", "level", "query", "what", "detail", "incident", "text", "action", "severity")
+
+
+def form_of(file: Path) -> Form:
+    """The form of alerts by the text of a file, in which $NAME stands for a field. In JSON, it stands in strings; other text is sent as plain text.
+
+    Raises StreamgaugeError for a file that cannot be read, or names another field.
+    """
+    try:
+        text = file.read_text()
+    except (OSError, ValueError) as error:
+        msg = f"{file} cannot be read: {error}; expected a text file, the template of an alert"
+        raise StreamgaugeError(msg) from error
+    content_type, template, encoded = _parsed(text)
+    try:
+        _filled(template, dict.fromkeys(FIELDS, ""))
+    except (KeyError, ValueError) as error:
+        names = ", ".join(f"${name}" for name in FIELDS)
+        msg = f"{file} has a field that an alert lacks: {error}; expected {names}, and $$ for a dollar sign"
+        raise StreamgaugeError(msg) from error
+
+    def body(alert: Mapping[str, str]) -> bytes:
+        is_over = alert["level"] == "resolved"
+        more = {"action": "resolve" if is_over else "trigger", "severity": "info" if is_over else alert["level"]}
+        return encoded(_filled(template, {**alert, **more}))
+
+    return Form(content_type, body)
+
+
+def _parsed(text: str) -> tuple[str, Any, Callable[[Any], bytes]]:
+    """The content type, the template, and how it is encoded when it is filled."""
+    try:
+        return "application/json", orjson.loads(text), orjson.dumps
+    except ValueError:
+        return "text/plain; charset=utf-8", text, str.encode
+
+
+def _filled(value: Any, fields: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return Template(value).substitute(fields)
+    if isinstance(value, dict):
+        return {name: _filled(one, fields) for name, one in value.items()}
+    return [_filled(one, fields) for one in value] if isinstance(value, list) else value
