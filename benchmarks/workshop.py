@@ -15,7 +15,7 @@ from running import environment
 from benchmarks.measuring import ME, cpu_seconds, own_settings, say, say_machine, unit_seconds
 from contract.settings import Settings
 from streamgauge.platform.processes import PidFile, stop_process
-from streamgauge.workshop import grader
+from streamgauge.workshop import grader, product
 from streamgauge.workshop.labs import Lab, all_labs, lab_of
 
 _STOP_SECONDS = 10
@@ -48,7 +48,8 @@ def check_seconds(lab: Lab, folder: Path, settings: Settings, pid: PidFile) -> f
     """CPU seconds of a check: of the command, and of the process that runs the tests."""
     before = used_seconds(pid)
     command = [*ME, "workshop", "check", str(lab.number)]
-    subprocess.run(command, cwd=folder, env=environment(settings), check=True, stdout=subprocess.DEVNULL)
+    has_no_kafka = product.asks_the_audit(lab)  # so its last check fails
+    subprocess.run(command, cwd=folder, env=environment(settings), check=not has_no_kafka, stdout=subprocess.DEVNULL)
     return used_seconds(pid) - before
 
 

@@ -1,6 +1,5 @@
 """What the tests of labs share. The file that is graded is the solution, or the one that --exercise names."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from running import forget_surroundings, shared_spark
 from streaming import RECORD_SCHEMA, Stream, at
+
+from streamgauge.workshop.labs import loaded
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,13 +23,7 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest) -> ModuleType:
     """The file that is graded, as a module."""
-    path = request.config.getoption("exercise") or request.path.with_name("solution.py")
-    module = ModuleType("exercise")
-    module.__file__ = str(path)
-    sys.modules["exercise"] = module
-    # Compiled here: Python's own cache takes two changes within a second for one.
-    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    return module
+    return loaded(request.config.getoption("exercise") or request.path.with_name("solution.py"))
 
 
 @pytest.fixture(scope="session")

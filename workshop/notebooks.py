@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from streamgauge.workshop.labs import Lab, lab_of
 
-LABS = [lab_of(number) for number in (1, 2, 3, 4, 8, 9)]
+LABS = [lab_of(number) for number in (1, 2, 4, 6, 9, 10)]
 
 
 def main() -> None:

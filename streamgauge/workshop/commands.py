@@ -1,6 +1,5 @@
 """The command `streamgauge workshop`: learn by doing, in labs whose checks say what came and what was expected."""
 
-import random
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -50,21 +49,32 @@ def check(
     number: Number, seconds: Annotated[int, typer.Option(min=1, help="how long your code may compute in Python, in CPU time")] = 30
 ) -> None:
     """Run the checks of a lab on your file. The first that fails says what came and what was expected. Exit code 1 if one fails."""
-    from streamgauge.workshop import grader
+    from streamgauge.workshop import grader, product
 
     lab = labs.lab_of(number)
-    if not lab.exercise.exists():
-        msg = f"{lab.exercise.absolute()} does not exist; `streamgauge workshop start {number}` creates it"
-        raise StreamgaugeError(msg)
+    lab.check_started()
     _continue_for(lab)
     _fetch_jars()
+    settings = Settings.from_environment()
     with err.status("checking; the first check starts Spark"):
-        verdict = grader.graded(lab, Settings.from_environment(), seconds)
+        verdict = grader.graded(lab, settings, seconds)
+    if product.asks_the_audit(lab):
+        verdict = product.with_audit(lab, verdict, settings)
     for line in result_lines(lab, verdict):
         out.print(line)
     if verdict.failure is not None:
         sys.exit(1)
     lab.mark_passed()
+
+
+@workshop.command()
+def run(number: Number, once: Annotated[bool, typer.Option("--once", help="process the available records and end")] = False) -> None:  # noqa: FBT002 - an option
+    """Run your function of lab 2 or 3 in the product. It takes the place of the product's own in query nest-camera-stats."""
+    from streamgauge.workshop import product
+
+    lab = labs.lab_of(number)
+    lab.check_started()
+    product.run(lab, Settings.from_environment(), once=once)
 
 
 @workshop.command()
@@ -87,23 +97,51 @@ def reset(number: Number) -> None:
 
 @workshop.command(name="break")
 def break_(
-    number: Annotated[
-        int | None, typer.Argument(metavar="[N]", help="the number of the card; without it, one at random", show_default=False)
-    ] = None,
-    answer: Annotated[bool, typer.Option("--answer", help="say what card N does, where it shows, and how to repair it")] = False,  # noqa: FBT002 - an option
+    fault: Annotated[str | None, typer.Argument(help="the name of the fault; without it, one at random", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="draw the same fault on each machine")] = None,
 ) -> None:
-    """Play a card: break the Nest part of the system that runs. The learner finds out what is wrong. See workshop/run-it.md."""
-    from streamgauge.workshop.cards import CARDS
+    """Break the Nest part of the system that runs. The learner names and repairs it. See workshop/run-it.md."""
+    from streamgauge.workshop import faults
 
-    if number is None:
-        number = random.choice(list(CARDS))  # noqa: S311 - a game
-    check_names("card", [number], CARDS)
-    card = CARDS[number]
-    if answer:
-        out.print(f"cause: {card.cause}\n\nsigns: {card.signs}\n\nrepair: {card.repair}")
+    name = fault or faults.drawn(seed)
+    check_names("fault", [name], faults.FAULTS)
+    faults.play(name, Settings.from_environment())
+    out.print("something is wrong now. When you know what: `streamgauge workshop diagnose FAULT`, with one of these names")
+    out.print(f"  {', '.join(faults.FAULTS)}")
+
+
+@workshop.command()
+def diagnose(
+    fault: Annotated[str | None, typer.Argument(help="the name of the fault that you have found", show_default=False)] = None,
+    give_up: Annotated[bool, typer.Option("--give-up", help="say what the fault is, where it shows, and how to repair it")] = False,  # noqa: FBT002 - an option
+) -> None:
+    """Name the fault that `break` has drawn. Exit code 1 if it is another, or not repaired yet."""
+    from streamgauge.workshop import faults
+
+    settings = Settings.from_environment()
+    if (played := faults.played(settings)) is None:
+        msg = "nothing is broken; `streamgauge workshop break` breaks something"
+        raise StreamgaugeError(msg)
+    right, at = played
+    name = right if give_up else fault
+    if name is None:
+        out.print(f"since {at:%H:%M} UTC, one of these is the case: {', '.join(faults.FAULTS)}")
         return
-    card.play(Settings.from_environment())
-    out.print(f"card {number} is played: something is wrong now. `streamgauge workshop break {number} --answer` says what.")
+    check_names("fault", [name], faults.FAULTS)
+    if name != right:
+        out.print(f"no. With {name}, this would show: {faults.FAULTS[name].signs}")
+        sys.exit(1)
+    found = faults.FAULTS[right]
+    out.print(f"{'' if give_up else 'right. '}{found.cause}" + (f"\n\nsigns: {found.signs}\n\nrepair: {found.repair}" if give_up else ""))
+    if give_up:
+        return
+    if remaining := list(faults.remains(right, settings)):
+        out.print("It is not repaired yet:")
+        for line in remaining:
+            out.print(f"  {line}")
+        sys.exit(1)
+    faults.forget(settings)
+    out.print("It is repaired: the queries run, and `verify` finds each row right.")
 
 
 def _continue_for(lab: Lab) -> None:
@@ -116,7 +154,12 @@ def result_lines(lab: Lab, verdict: Verdict) -> list[str]:
     failure = verdict.failure
     if failure is None:
         discussion = _shown(lab, "discussion.md")
-        return [f"lab {lab.number}: all {verdict.total} checks pass", f"read {discussion}: why, and what goes wrong in production"]
+        following = next(
+            (f"streamgauge workshop start {later.number}" for later in labs.all_labs() if later.number > lab.number),
+            "read workshop/run-it.md",
+        )
+        passed = f"lab {lab.number}: all {verdict.total} checks pass"
+        return [passed, f"read {discussion}: why, and what goes wrong in production", f"next: {following}"]
     which = f"check {verdict.passed + 1} of {verdict.total} fails" if verdict.total else "cannot be checked"
     lines = [f"lab {lab.number}: {which}", "", f"{failure.what}.", "", failure.text]
     if failure.where:

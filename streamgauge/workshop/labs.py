@@ -5,8 +5,10 @@ always there to compare with.
 """
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from contract.errors import StreamgaugeError, check_names
 
@@ -48,6 +50,12 @@ class Lab:
     def _passed(self) -> Path:
         return self.exercise.with_name(".passed")
 
+    def check_started(self) -> None:
+        """Raises StreamgaugeError unless the learner has a file."""
+        if not self.exercise.exists():
+            msg = f"{self.exercise.absolute()} does not exist; `streamgauge workshop start {self.number}` creates it"
+            raise StreamgaugeError(msg)
+
     def start(self) -> bool:
         """Copies the exercise. Returns whether it did: an exercise that is there stays as it is."""
         if self.exercise.exists():
@@ -88,6 +96,16 @@ def lab_of(number: int) -> Lab:
     labs = {lab.number: lab for lab in all_labs()}
     check_names("lab", [number], labs)
     return labs[number]
+
+
+def loaded(exercise: Path) -> ModuleType:
+    """The file as module `exercise`. Raises what the file raises."""
+    module = ModuleType("exercise")
+    module.__file__ = str(exercise)
+    sys.modules["exercise"] = module
+    # Compiled here: Python's own cache takes two changes within a second for one.
+    exec(compile(exercise.read_bytes(), str(exercise), "exec"), module.__dict__)  # noqa: S102 - the learner's own code
+    return module
 
 
 def _copy(original: Path, copy: Path) -> None:

@@ -20,8 +20,8 @@ LINKS = runpy.run_path(str(ROOT / "docs" / "site_links.py"))
         ("docs/README.md", "[Kafka](https://kafka.apache.org/39/)", "[Kafka](https://kafka.apache.org/39/)"),
         ("README.md", "[verify](docs/verify.md)", "[verify](../verify.md)"),
         ("README.md", '<img src="docs/pictures/pages.png">', '<img src="../pictures/pages.png">'),
-        ("workshop/03-late/README.md", "[lateness](../../docs/explained/lateness.md)", "[lateness](../../../explained/lateness.md)"),
-        ("workshop/03-late/README.md", "[discussion](discussion.md)", "[discussion](discussion.md)"),
+        ("workshop/04-late/README.md", "[lateness](../../docs/explained/lateness.md)", "[lateness](../../../explained/lateness.md)"),
+        ("workshop/04-late/README.md", "[discussion](discussion.md)", "[discussion](discussion.md)"),
     ],
 )
 def test_a_link_leads_to_where_the_site_has_the_file(page, text, on_the_site):

@@ -26,7 +26,7 @@ def camera(device_id, start_time, **event):
 
 
 def test_a_document_with_one_camera_gives_one_row(lab, records):
-    """`value` is binary: cast it to a string, and pass that to F.from_json. F.explode turns a map into rows of a key and a value."""
+    """`value` is binary, and F.from_json takes text. A map becomes rows of a key and a value by another function."""
     expect_rows(
         lab.sightings(records(document(a=camera("cam-1", "2026-01-01T10:10:00.000Z")))),
         """

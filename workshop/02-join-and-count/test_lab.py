@@ -41,7 +41,7 @@ def seen(spark):
 
 
 def test_people_are_counted_per_zip_code_and_hour(lab, seen, locations):
-    """F.window("start_time", "1 hour") is the hour of a time, as a column that you can group by."""
+    """An hour is a window, with a start and an end on a date. You can group by a column that a function makes."""
     expect_rows(lab.camera_stats(seen(SEEN), locations), EXPECTED)
 
 

@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: F401 - you will need it
 
+def put(table: dict[str, int], rows: list[dict[str, Any]]) -> None:
+    """Put the rows of a batch into `table`, which survives a kill: the count of each hour, by the hour's start.
 
-def count_once(seen: DataFrame) -> DataFrame:
-    """People seen per hour, each sighting once however often it is reported.
-
-    seen: device_id, start_time; a stream with a watermark on start_time. Returns window{start, end}, count.
+    rows: such as {"window": {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}, "count": 2}; the whole count of an hour so far.
+    They may come again after a kill, all or some.
     """
-    msg = "remove repeated reports of a sighting, and count per window of one hour"
+    msg = "store the count of each row under the start of its window"
     raise NotImplementedError(msg)
 
 
-def write(table: dict[str, int], rows: list[dict[str, Any]]) -> None:
-    """Put the rows of a batch into `table`, which survives a kill: the count of each hour, by the hour's start.
+def add(table: dict[str, int], notes: dict[str, int], batch: int, rows: list[dict[str, Any]]) -> None:
+    """Add the rows of a batch to the sums of `table`, each batch once.
 
-    rows: such as {"window": {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}, "count": 2}. They may come again after a kill.
+    table, notes: two tables of one database. What you write to them becomes permanent together, when you return; a kill before that undoes both.
+    notes is empty at first, and yours to use. batch: its number. Numbers go up, and a batch that runs again has its old number and its old rows.
+    rows: such as {"hour": "2026-01-01T10:00:00Z", "people": 2}; what the batch adds.
     """
-    msg = "put each row into `table`, so that rows that come again change nothing"
+    msg = "add `people` of each row to the sum of its hour, unless this batch has been added before"
     raise NotImplementedError(msg)

@@ -2,22 +2,26 @@
 
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-
-def count_once(seen: DataFrame) -> DataFrame:
-    """People seen per hour, each sighting once however often it is reported.
-
-    seen: device_id, start_time; a stream with a watermark on start_time. Returns window{start, end}, count.
-    """
-    return seen.dropDuplicates(["device_id", "start_time"]).groupBy(F.window("start_time", "1 hour")).count()
-
-
-def write(table: dict[str, int], rows: list[dict[str, Any]]) -> None:
+def put(table: dict[str, int], rows: list[dict[str, Any]]) -> None:
     """Put the rows of a batch into `table`, which survives a kill: the count of each hour, by the hour's start.
 
-    rows: such as {"window": {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}, "count": 2}. They may come again after a kill.
+    rows: such as {"window": {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}, "count": 2}; the whole count of an hour so far.
+    They may come again after a kill, all or some.
     """
     for row in rows:
         table[row["window"]["start"]] = row["count"]
+
+
+def add(table: dict[str, int], notes: dict[str, int], batch: int, rows: list[dict[str, Any]]) -> None:
+    """Add the rows of a batch to the sums of `table`, each batch once.
+
+    table, notes: two tables of one database. What you write to them becomes permanent together, when you return; a kill before that undoes both.
+    notes is empty at first, and yours to use. batch: its number. Numbers go up, and a batch that runs again has its old number and its old rows.
+    rows: such as {"hour": "2026-01-01T10:00:00Z", "people": 2}; what the batch adds.
+    """
+    if batch <= notes.get("last", -1):
+        return
+    for row in rows:
+        table[row["hour"]] = table.get(row["hour"], 0) + row["people"]
+    notes["last"] = batch

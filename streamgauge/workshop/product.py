@@ -1,0 +1,113 @@
+"""A learner's function in the product: it runs in the product's query, and the audit says whether the table is right."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+
+from contract.errors import StreamgaugeError
+from contract.kafka.recent_records import last_records
+from contract.settings import Settings
+from contract.topics import ALERTS
+from streamgauge.workshop import grader
+from streamgauge.workshop.grading import Failure, Verdict
+from streamgauge.workshop.labs import Lab, loaded
+
+if TYPE_CHECKING:  # importing Spark takes a second or more
+    from pyspark.sql import DataFrame
+
+QUERY, FUNCTION = "nest-camera-stats", "camera_stats"
+STREAM_LAB, KILL_LAB = "03-your-first-stream", "05-twice-is-once"
+"""The labs whose last check asks the audit: of the learner's function, and of a query that was killed."""
+_KILLED = "the previous run did not stop cleanly"
+_NEWEST_ALERTS = 100
+
+
+def run(lab: Lab, settings: Settings, *, once: bool) -> None:
+    """Runs the product's query, with the function of the learner's file in place of its own, as `streamgauge run` does.
+
+    Raises StreamgaugeError if the file has no such function.
+    """
+    from pipeline.commands import run as run_queries
+    from pipeline.domains import nest
+
+    if f"def {FUNCTION}(" not in (lab.folder / "exercise.py").read_text():
+        msg = f"lab {lab.number} has no function that the product runs; labs 2 and 3 have `{FUNCTION}`"
+        raise StreamgaugeError(msg)
+    setattr(nest, FUNCTION, _function(lab))
+    ran = _ran(lab, settings)
+    ran.parent.mkdir(parents=True, exist_ok=True)
+    ran.write_text(_digest(lab))
+    run_queries([QUERY], once=once)
+
+
+def asks_the_audit(lab: Lab) -> bool:
+    """Whether the last check of a lab is what the audit finds."""
+    return lab.folder.name in {STREAM_LAB, KILL_LAB}
+
+
+def with_audit(lab: Lab, verdict: Verdict, settings: Settings) -> Verdict:
+    """The verdict with one more check: the table of QUERY in the learner's Kafka is what a recount says, and the lab's own code, or a kill, was behind it."""
+    if verdict.failure is not None:
+        return Verdict(verdict.passed, verdict.total + 1, verdict.failure)
+    failure = _not_yet(lab, settings) or _audited(settings)
+    return Verdict(verdict.passed + (failure is None), verdict.total + 1, failure)
+
+
+def _not_yet(lab: Lab, settings: Settings) -> Failure | None:
+    """What the learner has not done in the product so far."""
+    if lab.folder.name == STREAM_LAB:
+        ran = _ran(lab, settings)
+        if ran.exists() and ran.read_text() == _digest(lab):
+            return None
+        came = "another version of it has run" if ran.exists() else "it has not run"
+        text = f"came:      {came}\nexpected:  `streamgauge workshop run {lab.number}` with the file as it is now"
+        return Failure(
+            "Your function runs in the product", text, hint="A query that has counted with another function has to recount from the start."
+        )
+    alerts = last_records(settings.kafka, ALERTS.name, _NEWEST_ALERTS)
+    if any(_KILLED in orjson.loads(alert.value())["what"] for alert in alerts):
+        return None
+    text = f"came:      no query that was killed, and started again\nexpected:  a start that says `{_KILLED}`"
+    return Failure(
+        "A query that was killed goes on", text, hint="Ctrl-C asks a query to stop, and it finishes its batch. Only signal 9 kills it."
+    )
+
+
+def _audited(settings: Settings) -> Failure | None:
+    from audit.commands import verdicts_of
+
+    [found] = verdicts_of([QUERY], settings)
+    if found.verdict == "right" and found.rows.by_kind["compared"]:
+        return None
+    rows = found.rows.by_kind["compared"]
+    came = f"{found.rows.wrong} of {rows} rows are wrong" if found.rows.wrong else found.problem or f"{rows} rows"
+    text = f"came:      {came}\nexpected:  {'each row' if rows else 'rows, and each'} as `verify` counts it from the source"
+    return Failure(
+        "The audit finds every row right",
+        text,
+        hint=f"`streamgauge verify {QUERY}` shows the rows, and `streamgauge why` the records behind one.",
+    )
+
+
+def _function(lab: Lab) -> "Callable[[DataFrame, DataFrame], DataFrame]":
+    try:
+        function: Callable[[DataFrame, DataFrame], DataFrame] | None = getattr(loaded(lab.exercise), FUNCTION, None)
+    except Exception as error:
+        msg = f"{lab.exercise} ends with {type(error).__name__}: {error}; `streamgauge workshop check {lab.number}` names the line"
+        raise StreamgaugeError(msg) from error
+    if function is None:
+        msg = f"{lab.exercise} has no `{FUNCTION}`, which the original has"
+        raise StreamgaugeError(msg)
+    return function
+
+
+def _ran(lab: Lab, settings: Settings) -> Path:
+    """A file that tells which version of the exercise the product has run last, with this home."""
+    return grader.home(settings) / f"{lab.folder.name}.ran"
+
+
+def _digest(lab: Lab) -> str:
+    return sha256(lab.exercise.read_bytes()).hexdigest()

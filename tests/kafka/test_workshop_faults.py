@@ -1,0 +1,163 @@
+"""The faults of `streamgauge workshop break`: each breaks what it says, shows where it says, and is repaired when `diagnose` says so."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient
+from messages import absent
+from plain import START, one_camera, read_topic, write_topic
+from running import environment, eventually, one_line_error, running_queries, streamgauge, succeed, verify
+from topic_reset import empty_topics
+
+from contract.kafka.create_topics import create_topics
+from contract.kafka.tombstones import write_rows
+from streamgauge.workshop import faults
+
+QUERIES = ("nest-camera-stats", "nest-dead-letters")
+CAMERAS = 20
+
+
+def play(settings, fault):
+    done = succeed("workshop", "break", fault, settings=settings)
+    assert absent(done.stdout, "something is wrong now", *faults.FAULTS) == []
+
+
+def diagnose(settings, *arguments):
+    return streamgauge("workshop", "diagnose", *arguments, settings=settings)
+
+
+def rows_found(settings):
+    return verify("nest-camera-stats", settings=settings)["nest-camera-stats"]["rows"]
+
+
+@pytest.fixture(scope="module")
+def counted_once(settings, tmp_path_factory):
+    """A home in which each camera's sighting has an hour of its own, and all are counted."""
+    empty_topics(settings.kafka)
+    settings = replace(settings, home=tmp_path_factory.mktemp("home"))
+    hours = [START.replace(hour=number) for number in range(CAMERAS)]
+    write_topic(settings, "nest-logs", [one_camera("cam-1", hour) for hour in hours], key=b"home")
+    succeed("run", *QUERIES, "--once", settings=settings)
+    return settings, {message.key(): message.value() for message in read_topic(settings, "nest-camera-stats")}
+
+
+@pytest.fixture
+def counted(counted_once):
+    """The same home, with the rows as they were counted, and nothing broken: the faults before have changed some."""
+    settings, rows = counted_once
+    write_rows(settings.kafka, "nest-camera-stats", rows)
+    yield settings
+    faults.forget(settings)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("foreign-records", "not JSON"), ("wrong-clock", "start_time is in the future"), ("changed-type", "another type")],
+)
+def test_records_that_cannot_be_used_become_dead_letters_and_no_count_is_wrong(counted, fault, reason):
+    before = len(read_topic(counted, "dead-letters"))
+    play(counted, fault)
+    succeed("run", *QUERIES, "--once", settings=counted)
+    letters = read_topic(counted, "dead-letters")[before:]
+    assert len(letters) == 600
+    assert reason in dict(letters[0].headers())["reason"].decode()
+    assert rows_found(counted)["equal"] == CAMERAS
+
+
+def test_another_name_is_refused_with_what_it_would_show(counted):
+    play(counted, "deleted-rows")
+    told = diagnose(counted, "wrong-clock")
+    assert told.returncode == 1
+    assert told.stdout == f"no. With wrong-clock, this would show: {faults.FAULTS['wrong-clock'].signs}\n"
+    assert "is not repaired yet" in one_line_error(streamgauge("workshop", "break", settings=counted))
+    assert absent(diagnose(counted, "--give-up").stdout, "A third of the rows", "signs: ", "repair: ") == []
+    assert all(fault in diagnose(counted).stdout for fault in faults.FAULTS)
+
+
+def test_a_seed_draws_the_same_fault():
+    assert len({faults.drawn(7) for _ in range(10)}) == 1
+    assert {faults.drawn(seed) for seed in range(100)} == set(faults.FAULTS)
+
+
+def test_verify_names_the_rows_that_are_missing(counted):
+    play(counted, "deleted-rows")
+    rows = rows_found(counted)
+    assert (rows["equal"], rows["missing"]) == (13, 7)
+
+
+def test_verify_names_the_rows_that_are_wrong(counted):
+    play(counted, "changed-rows")
+    rows = rows_found(counted)
+    assert (rows["equal"], rows["different"]) == (16, 4)
+
+
+def test_a_fault_is_over_when_the_query_runs_and_the_audit_finds_its_rows_right(counted):
+    play(counted, "changed-rows")
+    told = diagnose(counted, "changed-rows")
+    assert told.returncode == 1
+    assert absent(told.stdout, "right. Another program", "query nest-camera-stats is stopped", "4 rows are wrong") == []
+    succeed("reset", "nest-camera-stats", "--yes", settings=counted)
+    with running_queries("nest-camera-stats", settings=counted):
+        eventually(lambda: diagnose(counted, "changed-rows").returncode == 0, "the fault to be repaired")
+    assert "nothing is broken" in one_line_error(diagnose(counted, "changed-rows"))
+
+
+def test_the_query_with_a_damaged_file_is_given_up_and_names_its_checkpoint(counted):
+    play(counted, "damaged-checkpoint")
+    write_topic(counted, "nest-logs", [one_camera("cam-2", START)])
+    done = streamgauge("run", *QUERIES, "--once", settings=counted, STREAMGAUGE_RESTART_LIMIT="1")
+    assert absent(done.stderr, "nest-camera-stats given up", "damaged", str(counted.checkpoints), "reset") == []
+
+
+def test_a_producer_that_stands_still_is_repaired_when_it_goes_on(fresh):
+    command = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--rate", "10"]
+    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.DEVNULL) as producer:
+        try:
+            eventually(lambda: read_topic(fresh, "nest-logs"), "the producer's first document")
+            play(fresh, "frozen-producer")
+            eventually(lambda: psutil.Process(producer.pid).status() == psutil.STATUS_STOPPED, "the producer to stand still")
+            told = diagnose(fresh, "frozen-producer").stdout
+            assert absent(told, "right. The Nest producer is stopped", f"process {producer.pid} is still") == []
+            psutil.Process(producer.pid).resume()
+            assert diagnose(fresh, "frozen-producer").stdout.endswith("It is not repaired yet:\n  no query has run\n")
+        finally:
+            producer.kill()
+
+
+def test_a_deleted_topic_the_query_names_the_topic_and_up_creates_it(fresh):
+    try:
+        play(fresh, "deleted-topic")
+        admin = AdminClient({"bootstrap.servers": fresh.bootstrap_servers})
+        eventually(lambda: "nest-camera-status" not in admin.list_topics().topics, "the topic to be gone")
+        done = streamgauge("run", "nest-camera-status", "--once", settings=fresh, STREAMGAUGE_RESTART_LIMIT="0")
+        assert "no topic nest-camera-status" in done.stderr, done.stderr
+    finally:
+        create_topics(fresh.kafka)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("frozen-producer", "no `streamgauge produce nest` runs"),
+        ("frozen-pipeline", "no pipeline runs"),
+        ("changed-rows", "has no rows yet"),
+        ("damaged-checkpoint", "no checkpoint on this machine yet"),
+        ("hot-producer", "no fault hot-producer"),
+    ],
+)
+def test_a_fault_that_cannot_be_played_says_why(fresh, fault, told):
+    assert told in one_line_error(streamgauge("workshop", "break", fault, settings=fresh))
+    assert "nothing is broken" in one_line_error(diagnose(fresh))
+
+
+def test_kafka_that_does_not_answer_is_repaired_when_it_does(own_broker):
+    play(own_broker, "frozen-kafka")
+    [broker] = faults.FAULTS["frozen-kafka"].processes(own_broker)
+    try:
+        assert f"process {broker.pid} is still" in diagnose(own_broker, "frozen-kafka").stdout
+    finally:
+        broker.resume()
+    assert "still" not in diagnose(own_broker, "frozen-kafka").stdout
