@@ -14,17 +14,28 @@ def notify(
     template: Annotated[
         Path | None, typer.Option(help="A file with the body of an alert, in which $text and others stand for its fields.")
     ] = None,
+    mail_to: Annotated[
+        list[str] | None, typer.Option(metavar="ADDRESS", help="Also send alerts by mail. May be repeated.", show_default=False)
+    ] = None,
+    mail_from: Annotated[str, typer.Option(metavar="ADDRESS", help="The sender of mail.")] = "streamgauge@localhost",
+    mail_server: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="An SMTP server that takes mail without a password.")
+    ] = "localhost:25",
 ) -> None:
     """Send alerts on offline cameras, alarms and crowds to ALERT_WEBHOOK_URL, and one when each is over. It runs until it is stopped."""
     from contract.process.stop_signals import stop_requested
-    from contract.web.webhook import JSON
+    from contract.web.webhook import JSON, Webhook
+    from streamgauge.notify.mail import Mail
     from streamgauge.notify.notifier import Notifier
     from streamgauge.notify.template import form_of
 
     settings = Settings.from_environment()
-    if not settings.alert_webhook_url:
-        msg = "ALERT_WEBHOOK_URL is not set; set it to the address that alerts are to be sent to"
+    if not (settings.alert_webhook_url or mail_to):
+        msg = "ALERT_WEBHOOK_URL is not set; set it to the address that alerts are to be sent to, or name one of mail with --mail-to"
         raise StreamgaugeError(msg)
-    notifier, stop = Notifier(settings, warn, form_of(template) if template else JSON), stop_requested()
+    webhook = Webhook(settings.alert_webhook_url, warn, form_of(template) if template else JSON)
+    mails = [Mail(mail_server, mail_from, mail_to, warn)] if mail_to else []
+    notifier, stop = Notifier(settings, [webhook, *mails], warn), stop_requested()
     out.print("sends alerts on offline cameras, alarms and crowds; Ctrl-C ends it")
     notifier.follow(stop)
+    webhook.close()

@@ -3,9 +3,10 @@
 What has been told is in a file of STREAMGAUGE_HOME, so a kill does not make it tell anything twice.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from typing import Protocol
 
 from confluent_kafka import Message
 
@@ -18,7 +19,6 @@ from contract.rows import Row, decode_json, decoder
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import ALERTS, QUERY_STATES, Alert
-from contract.web.webhook import JSON, Form, Webhook
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds
 from streamgauge.notify.told import Told
 
@@ -35,15 +35,21 @@ class _Alarms(TableReader):
                 super()._apply(message)
 
 
-class Notifier:
-    """Sends alerts on incidents. form: in which the webhook takes alerts.
+class Way(Protocol):
+    """A way to a person."""
 
-    warn: gets a line when Kafka cannot be read, on rows that are left out because they cannot, and for each alert that does not reach the webhook.
+    def send(self, alert: Mapping[str, str]) -> None:
+        """Sends one alert, a contract.topics.Alert."""
+
+
+class Notifier:
+    """Sends alerts on incidents, in all `ways`.
+
+    warn: gets a line when Kafka cannot be read, and on rows that are left out because they cannot.
     """
 
-    def __init__(self, settings: Settings, warn: Callable[[str], None], form: Form = JSON) -> None:
-        self._kafka, self._warn = settings.kafka, warn
-        self._webhook = Webhook(settings.alert_webhook_url, warn, form)
+    def __init__(self, settings: Settings, ways: Sequence[Way], warn: Callable[[str], None]) -> None:
+        self._kafka, self._ways, self._warn = settings.kafka, ways, warn
         self._told = Told(settings.home.absolute() / "notify.json")
         self._said = ""
         self._left_out: set[str] = set()
@@ -59,7 +65,6 @@ class Notifier:
                     self._warn(str(error))
                 self._said = str(error)
                 stop.wait(RETRY_SECONDS)
-        self._webhook.close()
 
     def _follow(self, stop: StopRequest) -> None:
         with ExitStack() as opened:
@@ -114,4 +119,5 @@ class Notifier:
     def _send(self, incident: Incident) -> None:
         now = utc_text(datetime.now(UTC))
         row = {"time": now, "level": str(incident.level), "query": incident.query, "what": incident.what, "detail": ""}
-        self._webhook.send({**row, "incident": incident.name})
+        for way in self._ways:
+            way.send({**row, "incident": incident.name})

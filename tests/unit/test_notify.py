@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+from mail_server import mail_server
 from running import one_line_error, streamgauge
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from streamgauge.notify.incidents import CROWDS, STATUS, Incident, alarms, cameras, crowds
+from streamgauge.notify.mail import Mail
 from streamgauge.notify.template import form_of
 from streamgauge.notify.told import Told
 
@@ -67,7 +69,7 @@ def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_pa
 
     assert told(incident(STATUS, "resolved")) == [], "it was over when it was first seen"
     assert told(incident(STATUS, "warning")) == ["warning"]
-    assert told(incident(STATUS, "warning")) == told(incident(STATUS, None)) == []
+    assert told(incident(STATUS, "warning")) == told(incident(STATUS, "warning")) == told(incident(STATUS, None)) == []
     assert told(incident(STATUS, "resolved")) == ["resolved"]
     assert told(incident(STATUS, "warning"), incident(CROWDS, "warning", "b")) == ["warning", "warning"]
     assert told(incident(STATUS, "warning"), incident(CROWDS, "resolved", "b")) == ["resolved"]
@@ -110,6 +112,50 @@ def test_a_template_with_another_field_is_refused(tmp_path, text):
         form_of(tmp_path / "form")
 
 
+ALERT = {
+    "time": "2026-01-01T10:00:00.000Z",
+    "level": "warning",
+    "query": "q",
+    "what": "smöke\n in the hall",
+    "detail": "",
+    "incident": "smoke",
+}
+
+
+def test_an_alert_is_a_mail():
+    lines = []
+    with mail_server() as (address, taken):
+        Mail(address, "me@here", ["a@there", "b@there"], lines.append).send(ALERT)
+    (mail,) = taken
+    assert (mail["Subject"], mail["From"], mail["To"]) == ("warning: smöke in the hall", "me@here", "a@there, b@there")
+    text = ["time: 2026-01-01T10:00:00.000Z", "level: warning", "query: q", "what: smöke", " in the hall", "incident: smoke"]
+    assert mail.get_content().splitlines() == text
+    assert lines == []
+
+
+@pytest.mark.parametrize(
+    ("refused", "number", "line"),
+    [(["a@there"], 1, "did not take an alert for a@there"), (["a@there", "b@there"], 0, "an alert did not reach the mail server")],
+    ids=["some", "all"],
+)
+def test_a_mail_that_the_server_refuses_is_told(refused, number, line):
+    lines = []
+    with mail_server(*refused) as (address, taken):
+        Mail(address, "me@here", ["a@there", "b@there"], lines.append).send(ALERT)
+    assert len(taken) == number
+    assert line in lines[0]
+
+
+def test_a_mail_server_that_does_not_answer_is_told():
+    with mail_server() as (address, _):
+        pass
+    lines = []
+    Mail(address, "me@here", ["a@there"], lines.append).send(ALERT)
+    assert lines == [f"an alert did not reach the mail server {address}: [Errno 111] Connection refused"]
+
+
 def test_without_an_address_it_does_not_start(tmp_path):
     line = one_line_error(streamgauge("notify", settings=Settings(home=tmp_path)), 2)
     assert "ALERT_WEBHOOK_URL is not set" in line
+    line = one_line_error(streamgauge("notify", "--mail-to", "a@there", "--mail-server", "there", settings=Settings(home=tmp_path)), 2)
+    assert "--mail-server is 'there'; expected HOST:PORT" in line
