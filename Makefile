@@ -18,7 +18,7 @@ TIERS := e2e cluster kafka secure dashboard spark unit
 # Those with tests that need Delta.
 TIERS_OF_DELTA := cluster e2e kafka secure spark
 
-.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos bench workshop-notebooks workshop-bundle jars-lock clean clean-data
+.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos crash-points bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ compose-test: .venv/.dev ## docker-compose.yaml, from its build to `down`; needs
 
 chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; ROUNDS=n SEED=s
 	PYTHONPATH=tests $(RUN)python -m chaos --rounds $(or $(ROUNDS),1) --seed $(or $(SEED),0)
+
+crash-points: .venv/.dev lake/.venv/.ready ## kill before each file operation, then verify; CASE=name
+	PYTHONPATH=tests $(RUN)python -m crash_points $(CASE)
 
 bench: .venv/.dev ## figures of this machine; takes an hour
 	$(BENCH)nest

@@ -1,0 +1,37 @@
+"""`make crash-points CASE=...`: kills a program at each point, on a platform of its own."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from running import running_platform
+
+from crash_points.cases import CASES
+from crash_points.enumeration import Enumeration
+from crash_points.page import PAGE, note
+
+
+def main(
+    case: Annotated[list[str] | None, typer.Argument(help="cases by name; all without one", show_default=False)] = None,
+    home: Annotated[Path, typer.Option(help="where the home of each case is")] = Path(".streamgauge/crash-points"),
+    most: Annotated[int | None, typer.Option(help="try so many points of each case, evenly spread")] = None,
+) -> None:
+    """Kill a program before each of its file operations, run it again and verify, and write what was found into the page. Exit code 1 if it is wrong."""
+    is_wrong = False
+    for platform in running_platform(home.absolute() / "platform"):
+        for name in case or CASES:
+            tried, enumeration = [], Enumeration(name, platform, home.absolute() / name)
+            for one in enumeration.tried(most):
+                tried.append(one)
+                left = "not reached" if one.found is None else one.found
+                sys.stdout.write(f"{name}: {one.point.operation} ({one.point.occurrence}): {left}; {'; '.join(one.wrong) or 'right'}\n")
+                sys.stdout.flush()
+            note(name, tried, len(enumeration.points))
+            is_wrong |= any(one.wrong for one in tried)
+    sys.stdout.write(f"the tables are in {PAGE}\n")
+    sys.exit(is_wrong)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,217 @@
+"""A program that the kernel stops before each of its file operations, in all of its threads and processes.
+
+A seccomp filter passes these system calls to this process, which counts them and lets them go on, or kills the program before one. `strace` counts
+the calls of each thread alone, and knows files by whole names only; the JVM has fifty threads and writes files with random names.
+"""
+
+import ctypes
+import fcntl
+import os
+import re
+import select
+import struct
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_SECCOMP, _NEW_LISTENER, _NO_NEW_PRIVILEGES = 317, 8, 38
+_RECEIVE, _SEND, _CONTINUE = 0xC0502100, 0xC0182101, 1
+_ALLOW, _NOTIFY = 0x7FFF0000, 0x7FC00000
+_LOAD, _IF_EQUAL, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
+_ARGUMENTS = 16
+"""Where a system call's arguments begin in what the filter sees."""
+
+# The numbers of Linux on x86_64. By number: the name, and the arguments that are paths, each after that of its folder, if there is one.
+_OF_PATHS = {
+    82: ("rename", ((None, 0), (None, 1))),
+    264: ("rename", ((0, 1), (2, 3))),
+    316: ("rename", ((0, 1), (2, 3))),
+    87: ("delete", ((None, 0),)),
+    263: ("delete", ((0, 1),)),
+    84: ("delete", ((None, 0),)),
+    83: ("create folder", ((None, 0),)),
+    258: ("create folder", ((0, 1),)),
+    76: ("cut", ((None, 0),)),
+}
+_OPENS = {2: ("open", ((None, 0),)), 257: ("open", ((0, 1),))}
+"""Only those for writing."""
+_OF_FILES = {74: "synchronize", 75: "synchronize", 77: "cut", 1: "write", 18: "write", 20: "write", 46: "write"}
+"""The file is the first argument."""
+_ONE_BUFFER, _VECTOR = (1, 18), 20
+
+_CHANGES = {0: "Produce", 8: "OffsetCommit", 19: "CreateTopics", 20: "DeleteTopics", 21: "DeleteRecords", 22: "InitProducerId"}
+"""Requests that change something in Kafka, by their number in its protocol."""
+
+
+class Point(NamedTuple):
+    """The n-th occurrence, from 1, of an operation in a run."""
+
+    operation: str
+    occurrence: int
+
+
+def points_of(operations: Sequence[str]) -> list[Point]:
+    """Each point of a run with these operations, in order."""
+    seen: Counter[str] = Counter()
+    seen_at = []
+    for operation in operations:
+        seen[operation] += 1
+        seen_at.append(Point(operation, seen[operation]))
+    return seen_at
+
+
+class Watched:
+    """A program with pipes. operations: what it has done since the last `arm`; killed_at: the point before which it was killed.
+
+    folder: whose files are watched, except those below `but`. port: of the broker whose requests are watched.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path, port: int, but: Sequence[str] = ()) -> None:
+        self._is_watched = re.compile(f"{re.escape(str(folder))}/(?!({'|'.join(but)})(/|$))(.+)").fullmatch
+        self._port = port
+        self.arm(None)
+        # A filter belongs to a thread and what that starts.
+        start = threading.Thread(target=self._start, args=(command, environment))
+        self._is_filtered = threading.Event()
+        start.start()
+        self._is_filtered.wait()
+        self._answers = threading.Thread(target=self._answer, daemon=True)
+        self._answers.start()
+        start.join()
+
+    def arm(self, point: Point | None) -> None:
+        """Forgets all operations; kills the program before this one."""
+        self._point, self.killed_at, self.operations = point, None, list[str]()
+
+    def end(self) -> None:
+        """Kills the program, and everything that it has started."""
+        self._kill()
+        self.popen.communicate()
+        self._answers.join()
+
+    def _kill(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            program = psutil.Process(self.popen.pid)
+            for process in (program, *program.children(recursive=True)):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+
+    def _start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        program = _program()
+        code = ctypes.create_string_buffer(program, len(program))
+        header = struct.pack("H6xQ", len(program) // 8, ctypes.addressof(code))
+        _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        self._listener = _LIBC.syscall(_SECCOMP, 1, _NEW_LISTENER, header)
+        error = OSError(ctypes.get_errno(), "the kernel does not pass system calls to another process")
+        self._is_filtered.set()
+        if self._listener < 0:
+            raise error
+        self.popen = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def _answer(self) -> None:
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, -10)  # of this thread, for which each write of the program waits
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        while not poll.poll()[0][1] & select.POLLHUP:
+            with suppress(OSError):  # the caller has ended meanwhile
+                called = bytearray(80)
+                fcntl.ioctl(self._listener, _RECEIVE, called)
+                number, thread, _, call, _, _, *arguments = struct.unpack("QIIiIQ6Q", called)
+                if self._goes_on(thread, call, arguments):
+                    fcntl.ioctl(self._listener, _SEND, struct.pack("QqiI", number, 0, 0, _CONTINUE))
+        os.close(self._listener)
+
+    def _goes_on(self, thread: int, call: int, arguments: Sequence[int]) -> bool:
+        if self.killed_at is not None:
+            return False
+        operation = None
+        with suppress(OSError):  # such as a file that is closed: the call will fail
+            operation = self._operation(_Caller(thread), call, arguments)
+        if operation is None:
+            return True
+        self.operations.append(operation)
+        if self._point != (operation, self.operations.count(operation)):
+            return True
+        self.killed_at = self._point
+        self._kill()  # meanwhile, each other operation waits
+        return False
+
+    def _operation(self, caller: "_Caller", call: int, arguments: Sequence[int]) -> str | None:
+        if call in _OF_FILES:
+            file = caller.file(arguments[0])
+            if file.startswith("socket:") and _OF_FILES[call] == "write":
+                request = caller.request(call, arguments) if _is_to(file, self._port) else None
+                return f"send {_CHANGES[request]} to Kafka" if request in _CHANGES else None
+            name, paths = _OF_FILES[call], [file]
+        else:
+            name, places = (_OF_PATHS | _OPENS)[call]
+            paths = [caller.path(folder if folder is None else arguments[folder], arguments[path]) for folder, path in places]
+        if (name == "create folder" and os.path.lexists(paths[0])) or (name == "delete" and not os.path.lexists(paths[0])):
+            return None  # it changes nothing
+        found = [self._is_watched(path) for path in paths]
+        return f"{name} {' to '.join(_plain(path[3]) for path in found if path)}" if any(found) else None
+
+
+class _Caller:
+    """The thread that calls, which waits."""
+
+    def __init__(self, thread: int) -> None:
+        self._of = f"/proc/{thread}"
+
+    def file(self, number: int) -> str:
+        return str(Path(f"{self._of}/fd/{number}").readlink())
+
+    def path(self, folder: int | None, address: int) -> str:
+        path = self._memory(address, 4096).partition(b"\0")[0].decode()
+        is_at_work = folder is None or folder & 0xFFFFFFFF == 0xFFFFFF9C
+        return os.path.normpath(Path(Path(f"{self._of}/cwd").readlink() if is_at_work else self.file(folder or 0), path))
+
+    def request(self, call: int, arguments: Sequence[int]) -> int:
+        """The number of a request in Kafka's protocol, which stands behind its length."""
+        if call in _ONE_BUFFER:
+            start = self._memory(arguments[1], 6)
+        else:
+            vector = arguments[1] if call == _VECTOR else struct.unpack("Q", self._memory(arguments[1] + 16, 8))[0]
+            first, length, second = struct.unpack("QQQ", self._memory(vector, 24))
+            start = self._memory(first, min(length, 6))
+            start += self._memory(second, 6 - len(start)) if len(start) < 6 else b""
+        return int.from_bytes(start[4:6], "big")
+
+    def _memory(self, address: int, length: int) -> bytes:
+        with open(f"{self._of}/mem", "rb", buffering=0) as memory:  # noqa: PTH123 - Path.open costs a second of a run
+            memory.seek(address)
+            return memory.read(length)
+
+
+@cache
+def _is_to(socket: str, port: int) -> bool:
+    """Whether a socket, named as in /proc, is a connection to this port."""
+    lines = (line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:])
+    return any(f"socket:[{fields[9]}]" == socket and int(fields[2].rpartition(":")[2], 16) == port for fields in lines)
+
+
+def _plain(path: str) -> str:
+    """A path without what is random or a number in it."""
+    random = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]+(?=\.partial)"
+    return re.sub(r"(?<![A-Za-z])\d+", "N", re.sub(random, "*", re.sub(r"\.TID\d+", "", path)))
+
+
+def _program() -> bytes:
+    """The filter: which system calls are passed on."""
+    lines = [(_LOAD, 0, 0, 0)]
+    for call in (*_OF_PATHS, *_OF_FILES):
+        lines += [(_IF_EQUAL, 0, 1, call), (_RETURN, 0, 0, _NOTIFY)]
+    for call, (_, ((_, path),)) in _OPENS.items():
+        flags = _ARGUMENTS + 8 * (path + 1)
+        lines += [(_IF_EQUAL, 0, 4, call), (_LOAD, 0, 0, flags), (_IF_ANY_BIT, 0, 1, os.O_WRONLY | os.O_RDWR)]
+        lines += [(_RETURN, 0, 0, _NOTIFY), (_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("HBBI", *line) for line in (*lines, (_RETURN, 0, 0, _ALLOW)))

@@ -1,0 +1,22 @@
+"""`python -m crash_points.worker CASE`: does the work of a case for each line that it reads, in one Spark session."""
+
+import sys
+from contextlib import nullcontext
+
+from contract.settings import Settings
+from crash_points.cases import CASES
+
+
+def main() -> None:
+    from pipeline.spark.session import running_session
+
+    case, settings = CASES[sys.argv[1]], Settings.from_environment()
+    with running_session(settings, in_real_time=case.spark == "in real time") if case.spark else nullcontext():
+        for _ in sys.stdin:
+            case.work(settings)
+            sys.stdout.write("done\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

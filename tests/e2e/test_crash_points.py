@@ -1,0 +1,12 @@
+"""A few of the crash points of docs/crash-points.md: killed before an operation, a program that runs again gives the right result."""
+
+import pytest
+from crash_points.enumeration import Enumeration
+
+
+@pytest.mark.parametrize(("case", "most"), [("compacted-topic", 3), ("export", 3)])
+def test_killed_before_an_operation_it_is_right_after_the_next_run(fresh, tmp_path, case, most):
+    tried = list(Enumeration(case, fresh, tmp_path / case).tried(most))
+    assert len(tried) >= most
+    assert any(one.found for one in tried), "no point was reached"
+    assert [one for one in tried if one.wrong] == []

@@ -1,0 +1,62 @@
+"""A program that the kernel stops before each of its file operations: what the enumeration of crash points rests on."""
+
+import os
+import sys
+
+import pytest
+from crash_points.watched import Point, Watched, points_of
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.uname().machine != "x86_64", reason="knows the system calls of Linux on x86_64"
+)
+
+PROGRAM = """
+import subprocess, sys
+from pathlib import Path
+from threading import Thread
+
+home = Path(sys.argv[1])
+for line in sys.stdin:
+    Thread(target=(home / "logs" / "log").write_text, args=["..."]).start()
+    for number in range(2):
+        writer = Thread(target=(home / f"{number}.tmp").write_text, args=["rows"])
+        writer.start()
+        writer.join()
+        subprocess.run(["mv", home / f"{number}.tmp", home / str(number)])
+    print("done", flush=True)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "logs").mkdir()
+    watched = Watched([sys.executable, "-c", PROGRAM, str(tmp_path)], dict(os.environ), tmp_path, port=9092, but=["logs"])
+    yield watched
+    watched.end()
+
+
+def answer_of(program):
+    program.popen.stdin.write("\n")
+    program.popen.stdin.flush()
+    return program.popen.stdout.readline()
+
+
+def test_operations_of_all_threads_and_processes_are_found_in_order(program):
+    assert answer_of(program) == "done\n"
+    assert program.operations == ["open N.tmp", "write N.tmp", "rename N.tmp to N"] * 2
+    assert points_of(program.operations)[2:4] == [Point("rename N.tmp to N", 1), Point("open N.tmp", 2)]
+
+
+def test_it_is_killed_before_the_operation(program, tmp_path):
+    point = Point("rename N.tmp to N", 2)
+    program.arm(point)
+    assert answer_of(program) == ""
+    program.end()
+    assert program.killed_at == point
+    assert {path.name for path in tmp_path.iterdir()} == {"logs", "0", "1.tmp"}
+
+
+def test_a_point_that_it_does_not_come_to_kills_nothing(program):
+    program.arm(Point("rename N.tmp to N", 3))
+    assert answer_of(program) == "done\n"
+    assert program.killed_at is None
