@@ -62,10 +62,10 @@ def of_query(name: str, work: Callable[[str, Settings], None], feed: Callable[[S
     """A query on Nest documents. All that have come must then be read, and the result must be as a recount has it."""
 
     def found(settings: Settings) -> str:
-        (place,) = (one for one in checkpoints(settings) if one.name.query == name)
-        checkpoint = Checkpoint(place.folder)
-        planned, committed = checkpoint.planned, checkpoint.last_committed
-        return "no checkpoint" if not planned else "a batch to repeat" if planned[-1] > committed else "no batch to repeat"
+        for place in checkpoints(settings):
+            if place.name.query == name and (planned := Checkpoint(place.folder).planned):
+                return "a batch to repeat" if planned[-1] > Checkpoint(place.folder).last_committed else "no batch to repeat"
+        return "no checkpoint"
 
     def wrong(settings: Settings) -> list[str]:
         found, expected = verify(name, settings=settings)[name], ("right", len(read_topic(settings, "nest-logs")))
@@ -135,7 +135,7 @@ def counts(settings: Settings, number: int) -> None:
 
 def differing_files(settings: Settings) -> str:
     done = streamgauge("export", "nest-camera-stats", "--check", settings=settings)
-    return "files of another time" if done.returncode else "files of the topic as it is"
+    return "files that differ from the topic" if done.returncode else "files as the topic"
 
 
 def exported(settings: Settings) -> list[str]:
@@ -187,13 +187,19 @@ CASES = {
     "compacted-topic": of_query("nest-camera-stats", run),
     "archive": of_query("nest-archive", run),
     "dead-letters": of_query("nest-dead-letters", run),
-    "real-time": of_query("nest-camera-stats", run_in_real_time, variables={"STREAMGAUGE_REAL_TIME": "2 seconds"}, spark="in real time"),
+    "real-time": of_query("nest-camera-stats", run_in_real_time, variables={"STREAMGAUGE_REAL_TIME": "5 seconds"}, spark="in real time"),
     "database": of_query("nest-camera-stats-database", run, variables={"STREAMGAUGE_DATABASE_URL": "sqlite:///HOME/results.db"}),
     "timers": of_query("nest-camera-status", run),
     "delta": of_query("nest-archive-delta", run_and_maintain, spark="with Delta"),
     "merge": of_query("ingest-nest-logs", ingest, changes, spark="with Delta"),
     "reset": of_query("nest-archive", reset_and_run),
-    "audit": Case(a_row_of_nobody, audit, lambda settings: f"last told: {(audits(settings) or ['nothing'])[-1]}", wrongly_told, spark=None),
+    "audit": Case(
+        a_row_of_nobody,
+        audit,
+        lambda settings: "a change not told" if wrongly_told(settings) else "the change told",
+        wrongly_told,
+        spark=None,
+    ),
     "export": Case(
         counts, lambda settings: command("export", "nest-camera-stats", settings=settings), differing_files, exported, spark=None
     ),
