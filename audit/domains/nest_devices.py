@@ -65,21 +65,20 @@ TEMPERATURES = """
 """
 
 ALARMS = f"""
-    SELECT topic, partition, "offset", device_id, structure_id, last_connection, alarm, state
-    FROM (
-        SELECT
-            *, unnest([{", ".join(f"'{alarm}'" for alarm in _ALARMS)}]) AS alarm,
-            unnest([{", ".join(f"as_text(read.{name})" for name in _ALARMS.values())}]) AS state
-        FROM ({_CONNECTED}) WHERE device_type = 'smoke_co_alarms')
-    WHERE state <> 'ok' AND is_identifier(state)
+    SELECT
+        topic, partition, "offset", device_id, structure_id, last_connection,
+        [{", ".join(f"{{{{'alarm': '{alarm}', 'state': as_text(read.{name})}}}}" for alarm, name in _ALARMS.items())}] AS states
+    FROM ({_CONNECTED}) WHERE device_type = 'smoke_co_alarms'
 """
+"""Reports, also of those that are ok: they move the watermark."""
 
 ALARM_ALERTS = """
     SELECT
         device_id, structure_id, alarm, state, hour_of(last_connection) AS "window", hour_of(last_connection).start AS time,
         CASE WHEN state = 'emergency' THEN 'error' ELSE 'warning' END AS level, 'nest-alarms' AS query,
         format('{{}}: {{}}, {{}} of {{}}', alarm, state, device_id, structure_id) AS what, '' AS detail{facts}
-    FROM counted
+    FROM (SELECT *, unnest(states, recursive := true) FROM counted)
+    WHERE state <> 'ok' AND is_identifier(state)
     GROUP BY ALL
 """
 
@@ -111,15 +110,14 @@ REASONS = f"""
 def audited(settings: Settings) -> tuple[Table | Archive, ...]:
     facts = partial(Facts, source=NEST_LOGS, parameters={"future": settings.future}, steps=STEPS)
     connected = partial(Table, event_time="last_connection", watermark=settings.watermark)
-    alarm = ("device_id", "structure_id", "alarm", "state")
     return (
         connected(
             "nest-alarms",
             ALERTS,
             facts("alarms", sql=ALARMS),
-            event_key=("device_id", "last_connection", "alarm", "state"),
-            distinct=(*alarm, "last_connection"),
-            key=(*alarm, "window"),
+            event_key=("device_id", "last_connection"),
+            distinct=("device_id", "structure_id", "last_connection", "states"),
+            key=("device_id", "structure_id", "alarm", "state", "window"),
             sql=ALARM_ALERTS,
             value=("time", "level", "query", "what", "detail"),
         ),

@@ -104,26 +104,29 @@ def temperatures(read: DataFrame) -> DataFrame:
 
 
 def alarms(records: DataFrame, future: str) -> DataFrame:
-    """The alarms that smoke alarms raise, one row per report and alarm: a state other than ok.
+    """What smoke alarms report, one row per report, also of those that are ok: they show how far the time is.
 
     records, future: as for `readings`.
-    Returns topic, partition, offset, device_id, structure_id ("unknown" without one), last_connection, alarm (smoke, co, battery), state.
+    Returns topic, partition, offset, device_id, structure_id ("unknown" without one), last_connection, states (by alarm: smoke, co, battery).
     """
     read = _of_type(records, "smoke_co_alarms", [f"{field} string" for field in _ALARMS.values()], future)
     states = F.create_map(*(column for alarm, field in _ALARMS.items() for column in (F.lit(alarm), F.col(f"device.{field}"))))
-    return read.select(*_READ, F.explode(states).alias("alarm", "state")).where((F.col("state") != "ok") & is_identifier(F.col("state")))
+    return read.select(*_READ, states.alias("states"))
 
 
-def alarm_alerts(raised: DataFrame) -> DataFrame:
-    """One alert for each alarm, its state, and each hour that it lasts, as soon as it is first reported in that hour.
+def alarm_alerts(reports: DataFrame) -> DataFrame:
+    """One alert for each alarm, its state other than ok, and each hour that it lasts, as soon as it is first reported in that hour.
 
     An alert tells nothing of the report that came first, so it is the same in whatever order they come.
 
-    raised: columns of `alarms`.
+    reports: columns of `alarms`.
     Returns device_id, structure_id, alarm, state, window{start, end}, and the columns of an alert: time (start of the hour), level (error in
     an emergency), query, what, detail.
     """
     alarm = ("device_id", "structure_id", "alarm", "state")
+    # Exploded here: Spark would filter a column of the reports before the watermark, which would wait for the next alarm.
+    states = reports.select(*_READING, "structure_id", F.explode("states").alias("alarm", "state"))
+    raised = states.where((F.col("state") != "ok") & is_identifier(F.col("state")))
     hours = raised.dropDuplicates([*alarm, "last_connection"]).select(*alarm, F.window("last_connection", "1 hour"))
     level = F.when(F.col("state") == "emergency", "error").otherwise("warning")
     what = F.format_string("%s: %s, %s of %s", "alarm", "state", "device_id", "structure_id")
@@ -207,6 +210,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             mode="update",
             trigger_seconds=5,
             on_request=True,
+            version=2,
         ),
         Query(
             "nest-devices-archive",

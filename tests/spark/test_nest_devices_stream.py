@@ -108,3 +108,10 @@ class TestAlarms:
         )
         assert (in_time.dropped, told(in_time)) == (0, [("10:00", "warning", "co: warning, a2 of s1")])
         assert (too_late.dropped, told(too_late)) == (1, [])
+
+    def test_reports_that_all_is_well_move_the_watermark(self, stream):
+        *_, too_late = stream(ALARMS, settings=TEN_MINUTES).run(
+            [raised("10:30", smoke_alarm_state="ok"), raised("10:00", "a2", co_alarm_state="warning")],
+            [raised("10:20", "a3", co_alarm_state="warning")],
+        )
+        assert (too_late.dropped, told(too_late)) == (1, [])
