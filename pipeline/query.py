@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -73,6 +73,11 @@ class Query:
     def checkpoint_name(self) -> CheckpointName:
         """The checkpoint's name; each version and mode has its own."""
         return CheckpointName(self.name, self.version, REAL_TIME if self.real_time else self.mode)
+
+    @property
+    def names_in_all_modes(self) -> set[CheckpointName]:
+        """The names of its checkpoint in each mode: two processes that ran it in different ones would write the same rows."""
+        return {CheckpointName(self.name, self.version, mode) for mode in (*get_args(OutputMode), REAL_TIME)}
 
     def on_console(self) -> "Query":
         """The query with a console sink. Its own name gives it its own checkpoint, so printing does not affect the original query."""

@@ -6,10 +6,8 @@ the checkpoint last. So an interrupted reset can be repeated, and until then no 
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from typing import get_args
 
-from contract.checkpoints.names import REAL_TIME, CheckpointName, remains_of
+from contract.checkpoints.names import CheckpointName, remains_of
 from contract.errors import check_names
 from contract.settings import Settings
 from contract.storage.paths import write_whole
@@ -17,7 +15,7 @@ from contract.storage.removal import bytes_on_disk, remove
 from contract.text import size_text
 from pipeline.catalog import all_queries
 from pipeline.checkpoint.use import RESET, check_owner, interrupted_resets, locked
-from pipeline.query import OutputMode, Query
+from pipeline.query import Query
 from pipeline.sinks.sink import Deletion
 
 
@@ -32,11 +30,12 @@ def named(name: str, settings: Settings) -> Query:
 def locked_checkpoints(query: Query, settings: Settings) -> Iterator[None]:
     """Prevents the query from starting, in any mode. Raises StreamgaugeError when it is running."""
     check_owner(settings)
-    any_mode = {replace(query.checkpoint_name, mode=mode) for mode in (*get_args(OutputMode), REAL_TIME)}
     others = {name for path in remains_of(query.name, settings) if (name := CheckpointName.of(path.name))}
     with ExitStack() as locks:
         # First the one with a Spark driver, which the error then names: a query that runs holds those of its other mode, too.
-        for place in sorted((name.place(settings) for name in any_mode | others), key=lambda place: (place.driver is None, place.name)):
+        for place in sorted(
+            (name.place(settings) for name in query.names_in_all_modes | others), key=lambda place: (place.driver is None, place.name)
+        ):
             locks.enter_context(locked(place))
         yield
 

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from contract.checkpoints.names import REAL_TIME
 from contract.errors import StreamgaugeError, Unavailable
 from contract.kafka.errors import TopicMissing
 from contract.process.stop_signals import Stopped, StopRequest
@@ -95,11 +93,9 @@ class Runner:
 
     def _hold(self, query: Query, locks: contextlib.ExitStack, unless_running: Collection[str]) -> bool:
         own = query.checkpoint_name
-        # In its other mode, another process would write the same rows.
-        others = {replace(own, mode=mode) for mode in (query.mode, REAL_TIME)} - {own}
         try:
             locks.enter_context(locked(own.place(self.settings), self._jvm_pid))
-            for other in others:
+            for other in sorted(query.names_in_all_modes - {own}):
                 locks.enter_context(locked(other.place(self.settings)))
         except CheckpointInUse:
             if query.name not in unless_running:

@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
@@ -10,6 +12,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from pipeline.checkpoint.use import check_reset
 from pipeline.running.reset import delete, deletions, locked_checkpoints, named
+from pipeline.running.runner import Runner
 from pipeline.sinks.sink import Deletion
 
 TRY = "import sys, filelock; filelock.FileLock(sys.argv[1]).acquire(timeout=0)"
@@ -48,6 +51,15 @@ def test_no_other_process_can_take_the_query_before_all_is_deleted(settings):
     assert [is_free(lock) for lock in locks] == [True, True], "reset keeps the query from being started after it has ended"
     assert {path.suffix for path in settings.checkpoints.iterdir()} == {".lock"}
     assert deletions(query, settings) == [], "locks are no remains"
+
+
+def test_a_query_that_runs_cannot_be_run_in_another_mode(settings):
+    query = named("nest-camera-stats", settings)
+    runner = Runner(None, settings)
+    with patch.object(Runner, "_jvm_pid", 1), ExitStack() as locks:
+        assert runner._hold(query, locks, ())
+        names = [replace(query.checkpoint_name, mode=mode) for mode in ("append", "complete", "update", "real-time")]
+        assert [is_free(name.place(settings).note(".lock")) for name in names] == [False] * 4
 
 
 def test_the_results_are_deleted_before_the_checkpoint(settings):
