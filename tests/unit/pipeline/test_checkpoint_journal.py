@@ -12,7 +12,7 @@ from pipeline.checkpoint.journal import BatchJournal
 
 
 class SparkCheckpoint:
-    """Writes what Spark 4.1 writes for a query on `nest-logs`; one that has `branches` names its offsets so many times."""
+    """Writes what Spark writes for a query on `nest-logs`; one that has `branches` names its offsets so many times."""
 
     def __init__(self, place: CheckpointPlace, query_id: str = "one", branches: int = 3):
         self.place, self.folder, self.branches = place, place.folder, branches
