@@ -44,6 +44,22 @@ def test_a_person_counts_once_however_often_it_is_reported_and_where_the_camera_
     ]
 
 
+@pytest.mark.parametrize(
+    ("spelt", "count"),
+    [
+        (b'"has_person":true', 1),
+        (b'"has_person" \r\n\t:  true', 1),
+        (rb'"has\u005fperson":true', 1),
+        (rb'"has_person":true,"x":"\n"', 1),
+        (b'"has_person":"true"', 0),
+        (b'"has_person":false,"has_motion":true', 0),
+    ],
+)
+def test_a_person_counts_however_json_spells_it(spelt, count):
+    value = orjson.dumps(seen("a", "10:00:00")).replace(b'"has_person":true', spelt)
+    assert sum(row["count"] for row in counted("nest-camera-stats", value)) == count
+
+
 def test_what_is_more_than_10_minutes_ahead_of_its_record_does_not_count():
     assert [row["count"] for row in counted("nest-camera-stats", seen("a", "13:10:00"), seen("a", "13:10:01"))] == [1]
 
