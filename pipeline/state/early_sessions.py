@@ -9,7 +9,7 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulP
 from pipeline.state.sessions import Event, KeyState, Session, changed_newest, changed_sessions, grown, still_open
 
 _SESSION = "start_ms bigint, last_ms bigint, events bigint"
-# Each total is a struct of its own: Spark 4.1 stores no null as Avro among the elements of an array.
+# Each total is a struct of its own: Spark 4.3 stores no null as Avro among the elements of an array.
 _STATE = f"sessions array<struct<{_SESSION}, totals array<struct<total decimal(22, 2)>>>>, seen array<struct<at_ms bigint, id string>>"
 
 
