@@ -40,9 +40,11 @@ class LiveFigures:
         except (KafkaException, TimeoutError):
             self.is_away = True
             return
-        self.ends = Counter()
+        found = Counter[str]()
         for (name, _), end in ends.items():
-            self.ends[name] += end.offset
+            found[name] += end.offset
+        # For a moment, a broker that has just started does not know all partitions.
+        self.ends = Counter({**self.ends, **{name: max(end, self.ends[name]) for name, end in found.items()}})
         self.is_away, self._first = False, self._first or self.ends
         self._take_progress(topics.get(STREAMING_METRICS.name, ()))
 

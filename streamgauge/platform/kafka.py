@@ -46,8 +46,8 @@ class EmbeddedKafka(EmbeddedServer):
 
     def answers(self) -> bool:
         with contextlib.suppress(KafkaException):
-            KafkaCluster(self.address).admin().list_topics(timeout=REQUEST_SECONDS)
-            return True
+            # Until it lists itself, its partitions have no leaders, or it does not know of them.
+            return bool(KafkaCluster(self.address).admin().list_topics(timeout=REQUEST_SECONDS).brokers)
         return False
 
     @property

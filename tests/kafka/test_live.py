@@ -55,6 +55,18 @@ def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_h
     eventually(lambda: line_after_a_batch_in_each_partition() == expected, f"the line {expected!r}")
 
 
+def test_a_topic_that_the_broker_does_not_list_for_a_moment_counts_as_before(fresh):
+    figures = LiveFigures(fresh)
+    figures.ask()
+    write_topic(fresh, "nest-logs", [b"{}"] * 20)
+    figures.ask()
+    admin = fresh.kafka.admin()
+    admin.delete_topics(["nest-logs"])["nest-logs"].result()
+    eventually(lambda: "nest-logs" not in admin.list_topics().topics, "the broker not to list the topic")
+    figures.ask()
+    assert figures.line() == "events in 20 | Spark is starting"
+
+
 def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fresh):
     figures = LiveFigures(fresh)
     others = {"query": "taxi-borough-stats", "source_lag": {"nyc-taxi-0": 70}, "rows_dropped_by_watermark": 4}
