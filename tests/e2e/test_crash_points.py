@@ -2,6 +2,9 @@
 
 import pytest
 from crash_points.enumeration import Enumeration
+from crash_points.watched import refusal
+
+pytestmark = pytest.mark.skipif(refusal() is not None, reason=str(refusal()))
 
 
 @pytest.mark.parametrize(("case", "most"), [("compacted-topic", 3), ("export", 3)])

@@ -4,11 +4,9 @@ import os
 import sys
 
 import pytest
-from crash_points.watched import Point, Watched, points_of
+from crash_points.watched import Point, Watched, points_of, refusal
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.uname().machine != "x86_64", reason="knows the system calls of Linux on x86_64"
-)
+pytestmark = pytest.mark.skipif(refusal() is not None, reason=str(refusal()))
 
 PROGRAM = """
 import subprocess, sys
