@@ -58,8 +58,14 @@ def changes(settings: Settings, number: int) -> None:
         write_topic(settings, "nest-logs", [value], to=0, key=b"key-%d" % ((number + offset) % 5))
 
 
-def of_query(name: str, work: Callable[[str, Settings], None], feed: Callable[[Settings, int], None] = documents, **more: Any) -> Case:
-    """A query on Nest documents. All that have come must then be read, and the result must be as a recount has it."""
+def of_query(
+    name: str,
+    work: Callable[[str, Settings], None],
+    feed: Callable[[Settings, int], None] = documents,
+    source: str = "nest-logs",
+    **more: Any,
+) -> Case:
+    """A query. All records of its source must then be read, and the result must be as a recount has it."""
 
     def found(settings: Settings) -> str:
         for place in checkpoints(settings):
@@ -68,7 +74,7 @@ def of_query(name: str, work: Callable[[str, Settings], None], feed: Callable[[S
         return "no checkpoint"
 
     def wrong(settings: Settings) -> list[str]:
-        found, expected = verify(name, settings=settings)[name], ("right", len(read_topic(settings, "nest-logs")))
+        found, expected = verify(name, settings=settings)[name], ("right", len(read_topic(settings, source)))
         return [] if (found["verdict"], found["records"]) == expected else [f"{expected} expected, and found {found}"]
 
     return Case(feed, partial(work, name), found, wrong, **more)
@@ -85,7 +91,7 @@ def run(name: str, settings: Settings) -> None:
 
 def run_and_maintain(name: str, settings: Settings) -> None:
     run(name, settings)
-    command("maintain", "--retain", "0 seconds", "--allow-short-retention", settings=settings)
+    command("maintain", "--retain", "1 second", "--allow-short-retention", settings=settings)
 
 
 def reset_and_run(name: str, settings: Settings) -> None:
@@ -188,7 +194,13 @@ CASES = {
     "archive": of_query("nest-archive", run),
     "dead-letters": of_query("nest-dead-letters", run),
     "real-time": of_query("nest-camera-stats", run_in_real_time, variables={"STREAMGAUGE_REAL_TIME": "5 seconds"}, spark="in real time"),
-    "database": of_query("nest-camera-stats-database", run, variables={"STREAMGAUGE_DATABASE_URL": "sqlite:///HOME/results.db"}),
+    "database": of_query(
+        "nest-camera-stats-database",
+        run,
+        counts,
+        "nest-camera-stats",
+        variables={"STREAMGAUGE_DATABASE_URL": "sqlite:///HOME/results.db"},
+    ),
     "timers": of_query("nest-camera-status", run),
     "delta": of_query("nest-archive-delta", run_and_maintain, spark="with Delta"),
     "merge": of_query("ingest-nest-logs", ingest, changes, spark="with Delta"),
