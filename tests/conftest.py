@@ -42,7 +42,7 @@ TOGETHER = (("tests/cluster/", "tests/e2e/"), ("tests/secure/",), ("tests/dashbo
 QUIET_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
 """Flags of Chromium."""
 
-FORBIDDEN = "user namespaces are forbidden"
+NOT_HERE = "not possible on this machine"
 """The reason why a test is skipped where the kernel does not allow it."""
 
 
@@ -91,11 +91,11 @@ def pytest_configure() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Ends what tests shared beyond fixtures. In CI a skipped test fails the run, unless the kernel forbids it: nobody would prove what it proves."""
+    """Ends what tests shared beyond fixtures. In CI a skipped test fails the run, unless the machine forbids it: nobody would prove what it proves."""
     stop_shared_spark()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", ()) if os.environ.get("CI") and reporter is not None else ()
-    if any(FORBIDDEN not in str(report.longrepr) for report in skipped) and session.exitstatus == pytest.ExitCode.OK:
+    if any(NOT_HERE not in str(report.longrepr) for report in skipped) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -51,19 +51,21 @@ class Enumeration:
 
     def tried(self, most: int | None = None) -> Iterator[Tried]:
         """Tries each point of a run that is not the first, or so many of them. Ends with the first that is wrong."""
-        for _ in range(3):
-            operations = self._fed_and_done()
-        self.points = points_of(operations)
-        for point in self.points[:: 1 if most is None else max(1, len(self.points) // most)]:
-            self._fed_and_done(point)
-            found = self.case.found(self.settings) if self._program is None else None
-            self._done()
-            wrong = self.case.wrong(self.settings)
-            yield Tried(point, found, wrong)
-            if wrong:
-                break
-        if self._program:
-            self._program.end()
+        try:
+            for _ in range(3):
+                operations = self._fed_and_done()
+            self.points = points_of(operations)
+            for point in self.points[:: 1 if most is None else max(1, len(self.points) // most)]:
+                self._fed_and_done(point)
+                found = self.case.found(self.settings) if self._program is None else None
+                self._done()
+                wrong = self.case.wrong(self.settings)
+                yield Tried(point, found, wrong)
+                if wrong:
+                    break
+        finally:
+            if self._program:
+                self._program.end()
 
     def _fed_and_done(self, point: Point | None = None) -> list[str]:
         self.case.feed(self.settings, self._rounds)

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import psutil
@@ -59,30 +60,6 @@ class Point(NamedTuple):
     occurrence: int
 
 
-@cache
-def refusal() -> str | None:
-    """Why no program can be watched here, such as in a sandbox that watches this one. None if it can."""
-    if (sys.platform, os.uname().machine) != ("linux", "x86_64"):
-        return "knows the system calls of Linux on x86_64 only"
-    listeners: list[int] = []
-    # A filter belongs to its thread, and is gone with it.
-    thread = threading.Thread(target=lambda: listeners.append(_listener(struct.pack("HBBI", _RETURN, 0, 0, _ALLOW))))
-    thread.start()
-    thread.join()
-    if listeners[0] < 0:
-        return "the kernel does not pass system calls to another process"
-    os.close(listeners[0])
-    return None
-
-
-def _listener(program: bytes) -> int:
-    """Filters the system calls of this thread, and of what it starts; -1 if the kernel refuses."""
-    code = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("H6xQ", len(program) // 8, ctypes.addressof(code))
-    _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    return int(_LIBC.syscall(_SECCOMP, 1, _NEW_LISTENER, header))
-
-
 def points_of(operations: Sequence[str]) -> list[Point]:
     """Each point of a run with these operations, in order."""
     seen: Counter[str] = Counter()
@@ -108,6 +85,10 @@ class Watched:
         self._is_filtered = threading.Event()
         start.start()
         self._is_filtered.wait()
+        if self._listener < 0:
+            start.join()
+            msg = "the kernel does not pass system calls to another process"
+            raise OSError(msg)
         self._answers = threading.Thread(target=self._answer, daemon=True)
         self._answers.start()
         start.join()
@@ -123,6 +104,8 @@ class Watched:
         self._answers.join()
 
     def _kill(self) -> None:
+        if self.popen.returncode is not None:
+            return  # its number may be another program's
         with suppress(psutil.NoSuchProcess):
             program = psutil.Process(self.popen.pid)
             for process in (program, *program.children(recursive=True)):
@@ -130,8 +113,14 @@ class Watched:
                     process.kill()
 
     def _start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._listener = _listener(_program())
+        program = _program()
+        code = ctypes.create_string_buffer(program, len(program))
+        header = struct.pack("H6xQ", len(program) // 8, ctypes.addressof(code))
+        _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        self._listener = _LIBC.syscall(_SECCOMP, 1, _NEW_LISTENER, header)
         self._is_filtered.set()
+        if self._listener < 0:
+            return
         self.popen = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def _answer(self) -> None:
@@ -177,6 +166,22 @@ class Watched:
             return None  # it changes nothing
         found = [self._is_watched(path) for path in paths]
         return f"{name} {' to '.join(_plain(path[3]) for path in found if path)}" if any(found) else None
+
+
+@cache
+def refusal() -> str | None:
+    """Why no program can be watched here, such as in a sandbox that is watched itself. None if one can."""
+    if (sys.platform, os.uname().machine) != ("linux", "x86_64"):
+        return "not possible on this machine: the system calls are those of Linux on x86_64"
+    with TemporaryDirectory() as folder:
+        try:
+            watched = Watched(["touch", f"{folder}/file"], os.environ, Path(folder), port=0)
+        except OSError as error:
+            return f"not possible on this machine: {error}"
+        with suppress(subprocess.TimeoutExpired):  # a kernel before 5.5 cannot let a call go on
+            watched.popen.communicate(timeout=60)
+        watched.end()
+        return None if watched.operations == ["open file"] else "not possible on this machine: the kernel shows no operations of others"
 
 
 class _Caller:

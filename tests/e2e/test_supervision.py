@@ -85,7 +85,7 @@ def can_mount():
     )
 
 
-@pytest.mark.skipif(not can_mount(), reason="a small disk cannot be mounted: user namespaces are forbidden")
+@pytest.mark.skipif(not can_mount(), reason="a small disk is not possible on this machine: user namespaces are forbidden")
 def test_a_full_disk_is_named_and_nothing_is_lost_when_there_is_space_again(fresh, tmp_path):
     small = tmp_path / "small"
     small.mkdir()

@@ -10,6 +10,7 @@ import pytest
 from plain import dropped, folded
 from running import alive, below, environment, eventually, few_rows, running_queries, streamgauge
 
+from audit.catalog import places_in
 from audit.commands import verdicts_of
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointName
@@ -39,6 +40,11 @@ def until_batch(settings, number):
     checkpoint = Checkpoint(CheckpointName(STATS, 1, "update").folder(settings))
     eventually(lambda: checkpoint.last_committed >= number, f"batch {number} to be committed")
     return checkpoint.last_committed
+
+
+def committed(settings):
+    """The queries that have committed a batch."""
+    return {place.name.query for place in places_in(settings) if Checkpoint(place.folder).last_committed >= 0}
 
 
 @pytest.fixture
@@ -72,6 +78,7 @@ def test_right_while_it_runs_after_kill_9_and_when_it_runs_again(fresh, right, s
     paced = ("produce", "nest", "--rate", "150", "--speed-up", "240", "--cameras", "100", *FAULTS)
     with started(fresh, *paced):
         with started(few_rows(small_batches, **{PLANS_KEPT: "2"}), "run", *QUERIES) as pipeline:
+            eventually(lambda: committed(fresh) == {*QUERIES}, "each query to have committed a batch")
             before = until_batch(fresh, 4)
             running = right()
             assert until_batch(fresh, before + 1) > running[STATS].batch, "the pipeline should have gone on meanwhile"

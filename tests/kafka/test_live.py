@@ -5,6 +5,7 @@ from confluent_kafka.admin import NewTopic
 from plain import write_topic
 from running import eventually
 
+from contract.kafka.create_topics import create_topics
 from streamgauge.demo.live import LiveFigures
 
 PROGRESS = {
@@ -56,15 +57,22 @@ def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_h
 
 
 def test_a_topic_that_the_broker_does_not_list_for_a_moment_counts_as_before(fresh):
-    figures = LiveFigures(fresh)
-    figures.ask()
+    figures, admin = LiveFigures(fresh), fresh.kafka.admin()
+
+    def asked():
+        """The line, once Kafka has answered."""
+        figures.ask()
+        return not figures.is_away and figures.line()
+
+    eventually(asked, "a first answer")
     write_topic(fresh, "nest-logs", [b"{}"] * 20)
-    figures.ask()
-    admin = fresh.kafka.admin()
+    assert eventually(asked, "an answer") == "events in 20 | Spark is starting"
     admin.delete_topics(["nest-logs"])["nest-logs"].result()
-    eventually(lambda: "nest-logs" not in admin.list_topics().topics, "the broker not to list the topic")
-    figures.ask()
-    assert figures.line() == "events in 20 | Spark is starting"
+    try:
+        eventually(lambda: "nest-logs" not in admin.list_topics().topics, "the broker not to list the topic")
+        assert eventually(asked, "an answer") == "events in 20 | Spark is starting"
+    finally:
+        create_topics(fresh.kafka)
 
 
 def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fresh):

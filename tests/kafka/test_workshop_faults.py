@@ -154,9 +154,9 @@ def test_a_fault_that_cannot_be_played_says_why(fresh, fault, told):
 
 
 def test_kafka_that_does_not_answer_is_repaired_when_it_does(own_broker):
-    play(own_broker, "frozen-kafka")
     [broker] = faults.FAULTS["frozen-kafka"].processes(own_broker)
     try:
+        play(own_broker, "frozen-kafka")
         assert f"process {broker.pid} is still" in diagnose(own_broker, "frozen-kafka").stdout
     finally:
         broker.resume()

@@ -138,7 +138,7 @@ def test_it_is_read_only_and_answers_under_its_own_name_only(client):
     assert client.get("/tables", headers={"Host": "rebound.example"}).status_code == 400
 
 
-@pytest.mark.skipif(not is_free(0, "::1"), reason="no IPv6 on this machine")
+@pytest.mark.skipif(not is_free(0, "::1"), reason="IPv6 is not possible on this machine")
 def test_it_answers_at_an_address_of_ipv6(kafka):
     with served(kafka.settings, "::1") as client:
         assert client.get(f"/tables/{TOPIC}").json()["rows"] == ROWS

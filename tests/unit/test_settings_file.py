@@ -130,7 +130,7 @@ def test_a_file_of_the_working_directory_that_cannot_be_read_is_named(here):
         Settings.from_environment()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not possible on this machine: only root can give a file to another user")
 def test_a_file_of_the_working_directory_that_belongs_to_another_user_is_refused_unless_it_is_named(here):
     here.write_text("crowd = 5")
     os.chown(here, 4711, -1)

@@ -23,10 +23,8 @@ def wheel(tmp_path_factory):
 
 def test_it_has_every_file_of_its_packages_and_the_data(wheel):
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    files = [
-        path for name in (*packages, "data") for path in (ROOT / name).rglob("*") if path.is_file() and path.parent.name != "__pycache__"
-    ]
-    names = [path.relative_to(ROOT).as_posix() for path in files]
+    listed = subprocess.run(["git", "ls-files", *packages, "data"], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
     expected = {f"contract/{name}" if name.startswith("data/") else name for name in names}
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == expected
 

@@ -4,11 +4,10 @@ import threading
 from contextlib import contextmanager
 
 import orjson
-import psutil
 import pytest
 from mock_kafka import MockKafka
 from prometheus_client import generate_latest
-from running import eventually, one_line_error, streamgauge
+from running import eventually, kafka_client_threads, one_line_error, streamgauge
 
 from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
@@ -94,17 +93,17 @@ def test_without_kafka_it_says_so_and_has_no_gauges(tmp_path):
 
 @pytest.mark.usefixtures("soon_away")
 def test_however_often_it_tries_again_it_holds_no_more_clients(tmp_path, monkeypatch):
-    threads = []
+    before, clients = kafka_client_threads(), []
 
     class Retries(StopRequest):
         def wait(self, _):
-            threads.append(psutil.Process().num_threads())
-            return len(threads) == 4 and self.set()
+            clients.append(len(kafka_client_threads() - before))
+            return len(clients) == 4 and self.set()
 
     monkeypatch.setattr("contract.kafka.result_table.ANSWER_SECONDS", 0.1)
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
     Exporter(settings.kafka, lambda _: None).follow(Retries())
-    assert threads[-1] - threads[0] < len(threads), "a client that is left has three threads; clients of other tests may still come and go"
+    assert max(clients) == clients[0], clients
 
 
 def test_a_taken_port_is_one_line(kafka):
