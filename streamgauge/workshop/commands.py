@@ -100,7 +100,7 @@ def break_(
     fault: Annotated[str | None, typer.Argument(help="the name of the fault; without it, one at random", show_default=False)] = None,
     seed: Annotated[int | None, typer.Option(help="draw the same fault on each machine")] = None,
 ) -> None:
-    """Break the Nest part of the system that runs. The learner names and repairs it. See workshop/run-it.md."""
+    """Break the system that runs, mostly its Nest part. The learner names and repairs it. See workshop/run-it.md."""
     from streamgauge.workshop import faults
 
     name = fault or faults.drawn(seed)

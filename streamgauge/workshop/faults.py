@@ -1,6 +1,7 @@
-"""Faults for workshop/run-it.md: each breaks the Nest part of a running system. The learner names and repairs it."""
+"""Faults for workshop/run-it.md: each breaks a running system, most of them its Nest part only. The learner names and repairs it."""
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -130,7 +131,7 @@ def _freeze_the_pipeline(settings: Settings) -> None:
 
 def _is_producer(process: psutil.Process, settings: Settings) -> bool:
     try:
-        if "streamgauge.cli produce nest" not in " ".join(process.cmdline()):
+        if not re.search(r"streamgauge(\.cli)? produce nest", " ".join(process.cmdline())):
             return False
         home = Path(process.cwd(), process.environ().get("STREAMGAUGE_HOME", Settings().home))
     except psutil.Error:

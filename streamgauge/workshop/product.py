@@ -40,7 +40,11 @@ def run(lab: Lab, settings: Settings, *, once: bool) -> None:
     ran = _ran(lab, settings)
     ran.parent.mkdir(parents=True, exist_ok=True)
     ran.write_text(_digest(lab))
-    run_queries([QUERY], once=once)
+    try:
+        run_queries([QUERY], once=once)
+    except StreamgaugeError:  # it was refused, so it has not run
+        ran.unlink()
+        raise
 
 
 def asks_the_audit(lab: Lab) -> bool:

@@ -54,7 +54,7 @@ def test_two_people_count_twice(counted):
 
 
 def test_what_a_later_batch_reports_again_counts_once(lab, stream):
-    """On a stream, a function must not need all rows at once. Spark keeps what dropDuplicates has seen in the query's state."""
+    """On a stream, a function must not need all rows at once. What a query has seen, it has to keep in its state."""
     counting = stream(replace(CAMERA_STATS, transform=lab.camera_stats), settings=Settings(watermark="1 day"))
     counting.run([one_camera("cam-1", at("10:15"))], [one_camera("cam-1", at("10:15")), one_camera("cam-1", at("11:40"))])
     came = {f"{row['zip_code']} {row['window']['start'][11:16]}": row["count"] for row in counting.table}
