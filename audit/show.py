@@ -18,7 +18,7 @@ from audit.verdict import Beside, RowCounts, Verdict
 MAX_ROW_CHARACTERS = 200
 _NO_ERRORS = {
     "not_checkable": "are not checkable: the source has lost records that they are made of",
-    "ahead": "also count records after the last checkpoint, and lie within what the whole topic gives; `streamgauge run --once`, then verify again, for an exact comparison",
+    "ahead": "also count records after the last checkpoint, and lie within what the whole topic gives; for an exact comparison, stop the pipeline, `streamgauge run --once`, and verify again",
     "unknown_lateness": "differ, and depend on records of which it is not known whether they came too late",
     "expired": "have expired, and were deleted",
 }

@@ -38,6 +38,7 @@ def test_what_is_right_is_one_line_and_what_is_no_error_is_told():
 def test_right_is_exact_up_to_the_last_checkpoints_where_rows_are_ahead():
     lines = shown(Verdict("stats", "topic stats", 3, 1200, RowCounts(equal=10, ahead=2), LATE))
     assert lines[-1] == "Right: 1 of 1 queries hold exactly what their source says, up to their last checkpoints; 2 rows are ahead of them."
+    assert any("stop the pipeline, `streamgauge run --once`, and verify again" in line for line in lines), "a second run would be refused"
 
 
 def test_of_a_wrong_row_the_columns_are_shown_that_differ_and_how_many_more_there_are():
