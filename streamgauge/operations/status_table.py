@@ -83,7 +83,7 @@ def as_table(found: Sequence[QueryStatus], now: datetime, width: int, alerts: Se
         table.add_column(name, justify="left" if name in _TEXTS else "right")
     for line in zip(*columns.values(), strict=True):
         table.add_row(*line)
-    hint = [Text(f"No room for {', '.join(left_out)}; --format json has them.", style="dim")] if left_out else []
+    hint = [Text(f"Columns that do not fit: {', '.join(left_out)}; --format json has them.", style="dim")] if left_out else []
     errors = [_error(status, now) for status in found if status.error]
     return Group(table, *hint, *errors, *(_alert(alert, now) for alert in alerts))
 

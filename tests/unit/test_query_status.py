@@ -241,5 +241,5 @@ def test_a_narrow_terminal_is_spared_columns_and_not_names():
     table = printed(status(query="nest-camera-stats", state="failed", **ERROR), width=70)
     assert "nest-camera-stats" in table
     assert " FAILED " in table
-    assert re.search(r"\bMB, worst partition", table), "what is left out is named"
+    assert re.search(r"do not fit: MB, worst partition", table), "what is left out is named"
     assert max(map(len, table.splitlines())) <= 70
