@@ -85,7 +85,8 @@ def _say_what_is_wrong(found: Sequence[QueryStatus]) -> None:
         )
     if stopped:
         st.warning(
-            f"**{formats.several(stopped, 'query is', 'queries are')} stopped,** without an error. `streamgauge run` continues where {'it' if stopped == 1 else 'they'} stopped.",
+            f"**{formats.several(stopped, 'query is', 'queries are')} stopped,** without an error. `streamgauge run` continues where {'it' if stopped == 1 else 'they'} stopped; "
+            "for an ingested topic, `streamgauge ingest`.",
             icon=":material/stop_circle:",
         )
 

@@ -105,7 +105,7 @@ def test_queries_of_a_killed_process_are_called_silent_together(kafka, page_with
 def test_a_stopped_query_is_a_warning_with_what_to_do(kafka, page_with):
     kafka.state("counts", "stopped")
     page = page_with(lambda page: page.warning)
-    assert absent(page.warning[0].value, "1 query", "`streamgauge run`") == []
+    assert absent(page.warning[0].value, "1 query", "`streamgauge run`", "`streamgauge ingest`") == []
     assert not page.error
 
 
