@@ -88,7 +88,7 @@ class WriterSchemas:
             for number, text in self.usable.items()
         ]
         unknown = F.raise_error(F.concat(F.lit(_UNKNOWN), _id(value)))
-        cases = [*decoded, (_has_prefix(value) & ~self._is_hopeless(value), unknown)]
+        cases = [*decoded, (self.may_be_new(value), unknown)]
         nothing = from_avro(F.lit(None).cast("binary"), self.own, options)  # a typed null, even if no id is known
         return reduce(lambda branches, case: branches.when(*case), cases[1:], F.when(*cases[0])).otherwise(nothing)
 
@@ -115,9 +115,10 @@ class WriterSchemas:
         # Ids are positive, so one with the highest bit set cannot be registered.
         return (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.absent)
 
-    def _is_hopeless(self, value: Column) -> Column:
-        """Whether asking the registry would not help."""
-        return F.lit(True) if self.is_full else self._is_absent(value) | _has_id(value, self.by_id)  # noqa: FBT003
+    def may_be_new(self, value: Column) -> Column:
+        """Whether the value has the id of a schema that the registry may have got meanwhile."""
+        is_known = F.lit(True) if self.is_full else self._is_absent(value) | _has_id(value, self.by_id)  # noqa: FBT003
+        return _has_prefix(value) & ~is_known
 
     def _is_too_long(self, value: Column, number: int) -> Column:
         return F.length(value) > self._limits[number] if number in self._limits else F.lit(False)  # noqa: FBT003
@@ -150,12 +151,11 @@ def prefix(schema_id: int) -> bytes:
 
 
 def schema_ids(values: DataFrame, schemas: WriterSchemas) -> list[int]:
-    """The ids in the wire format that are not in `schemas`, the most frequent first, and a few more than may be asked for at most.
+    """The ids of schemas that may be new to `schemas`, the most frequent first, and a few more than may be asked for at most.
 
     values: a column `value`, binary.
     """
-    is_new = _has_prefix(F.col("value")) & ~_has_id(F.col("value"), schemas.by_id)
-    counts = values.where(is_new).groupBy(_prefix(F.col("value")).alias("prefix")).count()
+    counts = values.where(schemas.may_be_new(F.col("value"))).groupBy(_prefix(F.col("value")).alias("prefix")).count()
     prefixes = counts.orderBy(F.desc("count"), "prefix").limit(2 * MOST_UNKNOWN_IDS).collect()
     return [struct.unpack(">bI", row.prefix)[1] for row in prefixes]
 

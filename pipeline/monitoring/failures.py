@@ -108,6 +108,11 @@ def diagnosis(text: str, checkpoint: CheckpointPlace, settings: Settings) -> Dia
     return next((case for signs, case in by_sign.items() if any(sign in text for sign in signs)), Diagnosis(error))
 
 
+def hides_its_cause(text: str) -> bool:
+    """Whether Spark's exception `text` is not of the task that failed, but of one that reads from it."""
+    return any(sign in text for sign in _WRITER_FAILED)
+
+
 def records_gone(query: str, evidence: str) -> str:
     """The message for records that are gone before the query read them. evidence: of that."""
     return (

@@ -41,7 +41,7 @@ from contract.kafka.errors import KafkaUnavailable, TopicMissing
 from contract.settings import Settings
 from pipeline.formats.confluent_avro import unknown_ids
 from pipeline.monitoring.alerts import Alerts
-from pipeline.monitoring.failures import Failure, Remedy, diagnosis, failure_of
+from pipeline.monitoring.failures import Failure, Remedy, diagnosis, failure_of, hides_its_cause
 from pipeline.monitoring.progress import ProgressToKafka
 from pipeline.query import Query
 from pipeline.running.run import Run, SchemaAwaited, Starter
@@ -177,12 +177,17 @@ class QueryLife:
             self._be_due()
         elif text is None or self._stops_after < math.inf:
             self.state = State.ENDED
-        elif ids := unknown_ids(text):
+        elif ids := self._ids_of_new_schemas(run, text):
             self._context.say(f"{self.name} met an unknown schema (id {min(ids)}): it asks the registry and restarts from its checkpoint")
-            self._unknown_ids = [*ids, *self._context.starter.new_schema_ids(self.query, run)]
+            self._unknown_ids = ids
             self._be_due()
         else:
             self._fail(text, text)
+
+    def _ids_of_new_schemas(self, run: Run, text: str) -> list[int]:
+        """The ids of the schemas for want of which a run failed, the most important first; empty if it failed for another reason."""
+        named = unknown_ids(text)
+        return [*named, *self._context.starter.new_schema_ids(self.query, run)] if named or hides_its_cause(text) else []
 
     def finish(self) -> None:
         """Stops the run after the current batch, or now if there is none. A batch in real-time mode would be followed by another at once."""

@@ -3,7 +3,8 @@
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -138,6 +139,7 @@ class Starter:
     ) -> None:
         """once: runs process the available records and end."""
         self._spark, self._settings, self._progress, self._say, self._once = spark, settings, progress, say, once
+        self._latest: dict[str, Mapping[Partition, int]] = {}
 
     @cached_property
     def _schemas(self) -> SchemaBook:
@@ -155,6 +157,9 @@ class Starter:
         place, source = query.checkpoint_name.place(self._settings), query.source
         check_reset(query.name, self._settings)
         partitions = self.check_source(query)
+        checkpoint = Checkpoint(place.folder)
+        checkpoint.check()
+        settings = self._settings if checkpoint.planned else self._from_here(query, partitions)
         schemas = None
         if query.subject is not None:
             is_empty = self._is_empty(partitions)  # asked first: the schema of a record is registered before the record comes
@@ -163,8 +168,6 @@ class Starter:
             if is_empty and not schemas.by_id and not self._once:
                 self._schemas.forget(query.subject)
                 raise SchemaAwaited(query, query.subject.name)
-        checkpoint = Checkpoint(place.folder)
-        checkpoint.check()
         self._check_sink(query, checkpoint)
         recount = "" if checkpoint.planned else self._checked_recount(query)
         journal = None
@@ -177,7 +180,7 @@ class Starter:
         self._progress.resumes_at(query.name, ends, partitions if in_real_time and not catches_up else ())
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
-        running = start_stream(query, self._spark, self._settings, partitions, schemas, once=self._once or catches_up)
+        running = start_stream(query, self._spark, settings, partitions, schemas, once=self._once or catches_up)
         if recount:
             self._say(recount)
         assigned = partitions if sources_of_partitions(query) else None
@@ -195,6 +198,19 @@ class Starter:
         if isinstance(query.source, KafkaTopic):
             first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
         return partitions
+
+    def _from_here(self, query: Query, partitions: Collection[Partition]) -> Settings:
+        """The settings, in which "latest" is what was the latest when this process first started the query.
+
+        Otherwise a query that fails before its first checkpoint, or waits for its schema, would skip what came meanwhile.
+        """
+        if self._settings.starting_offsets != "latest" or not isinstance(query.source, KafkaTopic):
+            return self._settings
+        if query.name not in self._latest:
+            ends = first_and_end_offsets(self._settings.kafka, partitions)
+            self._latest[query.name] = {partition: end for partition, (_, end) in ends.items()}
+        starts = {partition: self._latest[query.name].get(partition, 0) for partition in partitions}
+        return replace(self._settings, starting_offsets=json.dumps(nested(starts)))
 
     def _is_empty(self, partitions: Collection[Partition]) -> bool:
         return not any(end for _, end in first_and_end_offsets(self._settings.kafka, partitions).values())
@@ -233,13 +249,16 @@ class Starter:
         names_in(self._settings.lake)
 
     def new_schema_ids(self, query: Query, failed: Run) -> list[int]:
-        """The new schema ids of the batch that failed, so that one restart covers all of them. Empty when they cannot be read."""
+        """The new schema ids of the records that the run that failed had not read, so that one restart covers all of them.
+
+        Empty when they cannot be read. A batch in real-time mode has no planned end: it goes to the end of the topic.
+        """
         if not isinstance(query.source, KafkaTopic) or failed.schemas is None:
             return []
         try:
             error = failed.running._jsq.exception().get()
-            start, end = _offsets(error.startOffset()) or "earliest", _offsets(error.endOffset())
-            return schema_ids(query.source.batch_from(self._spark, self._settings, start, end), failed.schemas) if end else []
+            start, end = _offsets(error.startOffset()) or "earliest", _offsets(error.endOffset()) or "latest"
+            return schema_ids(query.source.batch_from(self._spark, self._settings, start, end), failed.schemas)
         except SparkFailure:  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return []
 

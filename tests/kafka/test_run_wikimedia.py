@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
+import pytest
 import verifying
 from avro import V1, V2, change
 from confluent_kafka import Producer
@@ -156,9 +158,10 @@ def test_what_cannot_be_read_is_a_dead_letter_and_its_neighbours_count(fresh_reg
     assert len(archived(fresh_registry, "meta.id")) == 60
 
 
-def test_a_query_that_is_earlier_than_the_first_schema_waits_for_it_and_fails_no_batch(fresh_registry):
+@pytest.mark.parametrize("starts", ["earliest", "latest"])
+def test_a_query_that_is_earlier_than_the_first_schema_waits_for_it_fails_no_batch_and_skips_no_record(fresh_registry, starts):
     changes = Changes(fresh_registry)
-    with running_queries(EDIT_STATS, settings=fresh_registry) as said:
+    with running_queries(EDIT_STATS, settings=replace(fresh_registry, starting_offsets=starts)) as said:
         eventually(lambda: any(line.startswith(f"{EDIT_STATS} waits for a schema") for line in said), "the query to say that it waits")
         changes.write(some_changes(60))
         until_counted(fresh_registry, changes)

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 
 import pytest
 from avro import V1, V2, change, in_wire_format
@@ -130,6 +131,8 @@ def test_new_schema_ids_are_those_of_values_in_the_wire_format_the_most_frequent
     rare, frequent = b"\x00\x00\x00\x01\x00", b"\x00\x00\x00\x02\x00"
     values = records(GOOD, rare, frequent, frequent, b"\x01\x00\x00\x00\x09", b"\x00\x00", None, b"")
     assert schema_ids(values, SCHEMAS) == [512, 256]
+    assert schema_ids(values, replace(SCHEMAS, absent=frozenset({512}))) == [256], "the registry was asked for it"
+    assert schema_ids(values, replace(SCHEMAS, is_full=True)) == [], "the registry is asked for none any more"
 
 
 def test_a_writer_whose_types_are_others_spoils_its_own_values_only(records):

@@ -50,7 +50,7 @@ class World:
         self.is_resumed = is_resumed
         self.outcomes, self.once, self.now = list(outcomes), once, 100.0
         self.said, self.alerts, self.shown, self.runs, self.asked = [], [], [], [], []
-        self.servers, self.is_alive, self.has_news = None, True, False
+        self.servers, self.is_alive, self.has_news, self.new_ids = None, True, False, [9]
         self.context = RunContext(
             Settings(home=tmp_path, restart_limit=2),
             starter=self,
@@ -78,7 +78,7 @@ class World:
             raise self.servers
 
     def new_schema_ids(self, *_):
-        return [9]
+        return self.new_ids
 
     def has_new_schemas(self, *_):
         return self.has_news
@@ -350,6 +350,25 @@ def test_an_unknown_schema_is_asked_for_at_a_restart_that_is_due_at_once(tmp_pat
     life.start()
     assert world.asked == [[], [7, 9]]
     assert world.alerts == []
+
+
+def test_a_failure_of_a_task_that_reads_from_the_failed_one_is_searched_for_a_new_schema(tmp_path):
+    world = World(tmp_path)
+    life = world.life()
+    hidden = "org.apache.spark.SparkException: Connection to streaming shuffle writer 48 closed before termination"
+    life.start()
+    world.end_run(hidden)
+    assert (life.state, life.due, world.said[-1]) == (
+        State.DUE,
+        world.now,
+        f"{life.name} met an unknown schema (id 9): it asks the registry and restarts from its checkpoint",
+    )
+    life.start()
+    world.new_ids = []
+    world.end_run(hidden)
+    assert world.said[-1] == f"{life.name} restarts from its checkpoint: a task failed, and Spark does not say why"
+    life.start()
+    assert world.asked == [[], [9], []]
 
 
 def test_a_schema_that_the_registry_lacked_costs_a_restart_and_the_end_of_the_old_run_nothing(tmp_path):
