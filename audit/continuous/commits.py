@@ -18,16 +18,19 @@ MOST_BYTES = 16_000_000
 
 
 class AtCommits:
-    """The rows that the topic of one table has had. It tells of nothing until it has seen two batches, from the first on or after a gap."""
+    """The rows that the topic of one table has had. It finds nothing until it has seen two batches, from the first on or after a gap.
+
+    What it has found before a gap stays until a batch shows otherwise.
+    """
 
     def __init__(self, decode: Callable[[bytes], Any]) -> None:
         self._decode = decode
+        self._lacking: set[bytes] = set()
         self._forget()
 
     def _forget(self) -> None:
         self._number: int | None = None
         self._had: dict[bytes, Row] = {}
-        self._lacking: set[bytes] = set()
         self._looks: list[Values] = []
         self._is_whole = False
 
@@ -41,16 +44,20 @@ class AtCommits:
         """
         if values is None or sum(map(_size, (*self._looks, values))) > MOST_BYTES:
             self._forget()
-            return frozenset()
+        else:
+            self._take(number, expected, values)
+        return frozenset(key for key in self._lacking if not is_same(found.get(key), expected.get(key)))
+
+    def _take(self, number: int, expected: Mapping[bytes, Row], values: Values) -> None:
         self._looks.append(values)
         if number != self._number:
             changed = {key: row for key, row in expected.items() if not is_same(self._had.get(key), row)}
-            self._lacking = {key for key, row in changed.items() if self._is_whole and not self._has_had(key, row)}
+            doubtful = changed.keys() if self._is_whole else changed.keys() & self._lacking
+            self._lacking = {key for key in doubtful if not self._has_had(key, expected[key])}
             self._had = {key: row for key, row in expected.items() if key not in self._lacking}
             # Between this look's commit and its end of the topic, the next batch may have been committed as well.
             self._number, self._looks = number, self._looks[-2:]
             self._is_whole = len(self._looks) == 2  # noqa: PLR2004
-        return frozenset(key for key in self._lacking if not is_same(found.get(key), expected.get(key)))
 
     def _has_had(self, key: bytes, row: Row) -> bool:
         values = (value for look in reversed(self._looks) for value in reversed(look.get(key, ())))

@@ -104,6 +104,18 @@ def test_of_a_batch_that_does_not_end_it_keeps_what_it_has_memory_for_and_else_b
     assert look(7, 7, has=9) == {b"a"}
 
 
+def test_a_row_that_is_wrong_stays_wrong_after_a_gap_until_a_batch_shows_that_it_is_right():
+    rows = commits.AtCommits(json.loads)
+
+    def look(number, has=None):
+        return rows.lacking(number, {b"a": {"n": number}}, {}, None if has is None else {b"a": [orjson.dumps({"n": has})]})
+
+    assert [look(number, number) for number in range(3)] == [set()] * 3
+    assert look(3, 99) == {b"a"}
+    assert [look(3), look(4), look(5, 99), look(6, 99)] == [{b"a"}] * 4, "a gap, and batches after it"
+    assert [look(7, 7), look(7), look(8, 8)] == [set()] * 3
+
+
 TIMES = int(os.environ.get("INJECTIONS", "25"))
 """How many errors of each kind are injected, each into a row of its own."""
 BATCHES, CAMERAS = 10, 3
