@@ -75,9 +75,10 @@ def serve(
     import uvicorn
 
     from contract.process.stop_signals import stop_requested
-    from streamgauge.operations.table_server import in_url, table_app
+    from streamgauge.operations.table_server import check_host, in_url, table_app
     from streamgauge.platform.listening import refuse_a_taken_port
 
+    check_host(host)
     refuse_a_taken_port(host, port, "choose another one with --port")
     stop_requested()  # uvicorn ends at a signal, and then raises it again
     out.print(f"result tables are at http://{in_url(host)}:{port}/tables; Ctrl-C ends it")

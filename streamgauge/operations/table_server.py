@@ -1,8 +1,9 @@
 """Result tables over HTTP, as their topics have them now, for programs that do not speak Kafka."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
+from urllib.parse import urlsplit
 
 import orjson
 import pyarrow as pa
@@ -11,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -85,17 +86,37 @@ def table_app(settings: Settings, host: str) -> Iterator[Starlette]:
         return _in_arrow(found, about) if path.endswith(ARROW) else _in_json({**about, "rows": found.to_pylist()})
 
     routes = [Route("/tables", lambda _: _in_json(_list())), Route("/tables/{name}", table)]
-    names = ["*"] if host in ALL_ADDRESSES else [*LOOPBACK, in_url(host)]
-    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)]
+
+    async def only_own_names(request: Request, answer: RequestResponseEndpoint) -> Response:
+        name = _host_name(request.headers.get("host", ""))
+        if host in ALL_ADDRESSES or name in {*LOOPBACK, host.lower()}:
+            return await answer(request)
+        return _in_json({"error": f"no host {name}; there are {', '.join(dict.fromkeys([*LOOPBACK, host]))}"}, 400)
+
+    middleware = [Middleware(BaseHTTPMiddleware, dispatch=only_own_names)]
     try:
         yield Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _refusal})
     finally:
         tables.stop()
 
 
+def check_host(host: str) -> None:
+    """Raises StreamgaugeError for a host that is no name or address."""
+    if not host.strip() or "*" in host:
+        msg = f"--host: expected an address or a name, found {host!r}; for all addresses, give 0.0.0.0"
+        raise StreamgaugeError(msg)
+
+
 def in_url(host: str) -> str:
     """The host as it is written in a URL: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
+
+
+def _host_name(header: str) -> str | None:
+    """The header without its port. None if it has no name, or cannot be read."""
+    with suppress(ValueError):
+        return urlsplit(f"//{header}").hostname
+    return None
 
 
 def _list() -> Row:

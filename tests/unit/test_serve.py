@@ -135,7 +135,10 @@ def test_an_unknown_name_or_value_is_one_line_that_says_what_there_is(client):
 
 def test_it_is_read_only_and_answers_under_its_own_name_only(client):
     assert client.post(f"/tables/{TOPIC}").status_code == 405
-    assert client.get("/tables", headers={"Host": "rebound.example"}).status_code == 400
+    foreign = error(client.get("/tables", headers={"Host": "rebound.example:9465"}))
+    assert foreign == (400, "no host rebound.example; there are 127.0.0.1, localhost")
+    assert error(client.get("/tables", headers={"Host": "[::1"}))[0] == 400
+    assert client.get("/tables", headers={"Host": "LocalHost:80"}).is_success
 
 
 @pytest.mark.skipif(not is_free(0, "::1"), reason="IPv6 is not possible on this machine")
@@ -151,6 +154,12 @@ def test_without_kafka_the_answer_is_that_it_may_come_later(tmp_path, kafka):
         code, text = error(client.get(f"/tables/{TOPIC}"))
         assert code == 503
         assert address in text
+
+
+@pytest.mark.parametrize("host", ["", " ", "*", "*.example.com"])
+def test_a_host_that_is_no_name_is_one_line(kafka, host):
+    done = streamgauge("serve", "--host", host, settings=kafka.settings)
+    assert f"--host: expected an address or a name, found {host!r}" in one_line_error(done)
 
 
 def test_a_taken_port_is_one_line(kafka):
