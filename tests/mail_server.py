@@ -9,9 +9,10 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 
 @contextmanager
-def mail_server(*refused: str) -> Iterator[tuple[str, list[EmailMessage]]]:
-    """Its address, as HOST:PORT, and the mail that it takes. refused: the recipients for whom it takes none."""
+def mail_server(*refused: str, later: int = 0) -> Iterator[tuple[str, list[EmailMessage]]]:
+    """Its address, as HOST:PORT, and the mail that it takes. refused: the recipients for whom it takes none. later: how many it asks to try again."""
     taken: list[EmailMessage] = []
+    put_off = iter(range(later))
 
     class Handler(StreamRequestHandler):
         def handle(self) -> None:
@@ -24,7 +25,8 @@ def mail_server(*refused: str) -> Iterator[tuple[str, list[EmailMessage]]]:
                     lines = iter(self.rfile.readline, b".\r\n")
                     taken.append(message_from_bytes(b"".join(lines), policy=policy.default))
                 is_refused = name == "RCPT" and any(f"<{one}>" in command for one in refused)
-                self.answer(550 if is_refused else 221 if name == "QUIT" else 250, "so be it")
+                is_put_off = name == "RCPT" and next(put_off, None) is not None
+                self.answer(451 if is_put_off else 550 if is_refused else 221 if name == "QUIT" else 250, "so be it")
 
         def answer(self, code: int, text: str) -> None:
             self.wfile.write(f"{code} {text}\r\n".encode())

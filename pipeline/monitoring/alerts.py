@@ -12,7 +12,8 @@ from contract.kafka.cluster import close_producer
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import ALERTS
-from contract.web.webhook import LAST_ALERTS_SECONDS, MAX_WAITING, Webhook
+from contract.web.outbox import LAST_ALERTS_SECONDS, MAX_WAITING
+from contract.web.webhook import Webhook
 
 
 class Alerts:

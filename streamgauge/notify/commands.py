@@ -33,9 +33,11 @@ def notify(
     if not (settings.alert_webhook_url or mail_to):
         msg = "ALERT_WEBHOOK_URL is not set; set it to the address that alerts are to be sent to, or name one of mail with --mail-to"
         raise StreamgaugeError(msg)
-    webhook = Webhook(settings.alert_webhook_url, warn, form_of(template) if template else JSON)
-    mails = [Mail(mail_server, mail_from, mail_to, warn)] if mail_to else []
-    notifier, stop = Notifier(settings, [webhook, *mails], warn), stop_requested()
+    if template and not settings.alert_webhook_url:
+        msg = "--template is the form of what goes to ALERT_WEBHOOK_URL, which is not set; set it, or leave --template out"
+        raise StreamgaugeError(msg)
+    webhooks = [Webhook(settings.alert_webhook_url, warn, form_of(template) if template else JSON)] if settings.alert_webhook_url else []
+    mails = [Mail(mail_server, mail_from, one, warn) for one in mail_to or ()]
+    notifier, stop = Notifier(settings, [*webhooks, *mails], warn), stop_requested()
     out.print("sends alerts on offline cameras, alarms and crowds; Ctrl-C ends it")
     notifier.follow(stop)
-    webhook.close()

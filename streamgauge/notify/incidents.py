@@ -20,7 +20,7 @@ Level = Literal["warning", "error", "resolved"]
 class Incident(NamedTuple):
     """What lasts, or is over. name: what no other has. query: which found it. what: one line.
 
-    level: "resolved" when it is over; None if that is not known, as of a query that starts and has no watermark yet.
+    level: "resolved" when it is over; None if that is not known, as of a query that starts and has no watermark yet, or recounts.
     """
 
     name: str
@@ -29,21 +29,38 @@ class Incident(NamedTuple):
     what: str
 
 
-def cameras(alerts: Iterable[Row], states: Iterable[Row], watermark: datetime | None) -> list[Incident]:
+def watermark_of(state: Row) -> datetime | None:
+    """state: a row of topic query-states, contract.topics.QueryState. None before the query has one."""
+    found: datetime | None = state["progress"] and state["progress"]["watermark"]
+    return found
+
+
+def may_recount(states: Iterable[Row], newest: Mapping[str, datetime]) -> dict[str, datetime | None]:
+    """The queries that were further before than they are now, with their watermark; None of one that runs and has none yet.
+
+    states: rows of topic query-states. newest: the newest watermark of each query. What such a query writes tells of the past.
+    """
+    watermarks = {state["query"]: watermark_of(state) for state in states if state["state"] == "running" or watermark_of(state)}
+    return {
+        query: watermark for query, watermark in watermarks.items() if query in newest and (watermark is None or watermark < newest[query])
+    }
+
+
+def cameras(alerts: Iterable[Row], states: Iterable[Row], watermark: datetime | None, silence: timedelta) -> list[Incident]:
     """alerts: rows of topic nest-camera-alerts, contract.domains.nest.CameraAlert. states: of nest-camera-status, CameraStatus.
 
-    watermark: of their query. Of a camera that flaps, the query does not tell each time that it is back: its incident is over when it has been
-    online for STEADY, or has begun another one.
+    watermark: of their query. silence: after which a camera is offline. Of a camera that flaps, the query does not tell each time that it is
+    back: its incident is over when it has been online for STEADY, which is known `silence` later, or has begun another one.
     """
     by_camera = {state["device_id"]: state for state in states}
-    return [_camera(row, by_camera.get(row["device_id"]), watermark) for row in alerts]
+    return [_camera(row, by_camera.get(row["device_id"]), watermark, STEADY + silence) for row in alerts]
 
 
-def _camera(row: Row, state: Row | None, watermark: datetime | None) -> Incident:
+def _camera(row: Row, state: Row | None, watermark: datetime | None, steady: timedelta) -> Incident:
     alert, since = row["alert"], row["since"]
     is_known = alert != "flapping" or watermark is not None
     if alert == "flapping" and state is not None and watermark is not None:
-        is_steady = state["state"] == "online" and watermark > state["since"] + STEADY
+        is_steady = state["state"] == "online" and watermark > state["since"] + steady
         if is_steady or (state["incident"] or since) > since:
             alert, since = "back", state["since"] if is_steady else since
     return Incident(

@@ -1,16 +1,20 @@
 """Follows the topics with results that a person should know of, and sends an alert when an incident begins, gets worse or is over.
 
-What has been told is in a file of STREAMGAUGE_HOME, so a kill does not make it tell anything twice.
+What has been told is in a file of STREAMGAUGE_HOME. An alert counts as told after it was taken: a kill between the two makes it come twice, and
+loses none.
 """
 
+import queue
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from confluent_kafka import Message
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, NEST_CROWDS, CameraAlert, CameraStatus, Crowd
+from contract.durations import seconds
 from contract.errors import StreamgaugeError
 from contract.kafka.result_table import ResultTable, TableReader, left_out
 from contract.process.stop_signals import StopRequest
@@ -19,11 +23,15 @@ from contract.rows import Row, decode_json, decoder
 from contract.settings import Settings
 from contract.text import utc_text
 from contract.topics import ALERTS, QUERY_STATES, Alert
-from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds
+from contract.web.outbox import Finished
+from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount, watermark_of
 from streamgauge.notify.told import Told
 
 LOOK_SECONDS = 2
 RETRY_SECONDS = 5
+AGAIN_SECONDS = 60
+"""After which an alert is sent again that nobody took."""
+MAX_SENDING = 100
 
 
 class _Alarms(TableReader):
@@ -36,27 +44,35 @@ class _Alarms(TableReader):
 
 
 class Way(Protocol):
-    """A way to a person."""
+    """A way to a person: contract.web.outbox.Outbox tells how it sends."""
 
-    def send(self, alert: Mapping[str, str]) -> None:
+    def send(self, alert: Mapping[str, str], finished: Finished) -> None:
         """Sends one alert, a contract.topics.Alert."""
+
+    def close(self) -> None:
+        """Sends the pending alerts, for a few seconds."""
 
 
 class Notifier:
     """Sends alerts on incidents, in all `ways`.
 
-    warn: gets a line when Kafka cannot be read, and on rows that are left out because they cannot.
+    warn: gets a line when Kafka cannot be read, on rows that are left out because they cannot, and on queries that recount.
     """
 
     def __init__(self, settings: Settings, ways: Sequence[Way], warn: Callable[[str], None]) -> None:
         self._kafka, self._ways, self._warn = settings.kafka, ways, warn
+        self._silence = timedelta(seconds=seconds(settings.offline_after, "STREAMGAUGE_OFFLINE_AFTER"))
         self._told = Told(settings.home.absolute() / "notify.json")
+        self._watermarks = dict(self._told.watermarks)
         self._said = ""
-        self._left_out: set[str] = set()
-        self._watermarks: dict[str, datetime] = {}
+        self._warned: set[str] = set()
+        self._finished: queue.SimpleQueue[tuple[Incident, bool] | None] = queue.SimpleQueue()
+        self._sending: dict[Incident, list[bool]] = {}
+        self._again_at: dict[str, float] = {}
 
     def follow(self, stop: StopRequest) -> None:
         """Follows Kafka until the stop is requested. While Kafka does not answer, it waits and tries again."""
+        stop.wake = lambda: self._finished.put(None)
         while not stop.is_set():
             try:
                 self._follow(stop)
@@ -64,7 +80,11 @@ class Notifier:
                 if str(error) != self._said:
                     self._warn(str(error))
                 self._said = str(error)
-                stop.wait(RETRY_SECONDS)
+                self._wait(stop, RETRY_SECONDS)
+        for way in self._ways:
+            way.close()
+        while not self._finished.empty():
+            self._note(self._finished.get())
 
     def _follow(self, stop: StopRequest) -> None:
         with ExitStack() as opened:
@@ -83,41 +103,81 @@ class Notifier:
                 topic.name: reader for topic, reader in zip(topics, (camera_states, camera_alerts, crowd_rows, alarm_rows), strict=True)
             }
 
+            def states() -> list[Row]:
+                return [state for state in queries.table.rows() if state["query"] in {STATUS, CROWDS, ALARMS}]
+
             def incidents() -> list[Incident]:
                 alarms_by_key = dict(zip(alarm_rows.table.keys(), alarm_rows.table.rows(), strict=True))
                 return [
-                    *cameras(camera_alerts.table.rows(), camera_states.table.rows(), self._watermarks.get(STATUS)),
+                    *cameras(camera_alerts.table.rows(), camera_states.table.rows(), self._watermarks.get(STATUS), self._silence),
                     *crowds(crowd_rows.table.rows(), self._watermarks.get(CROWDS)),
                     *alarms(alarms_by_key, self._watermarks.get(ALARMS)),
                 ]
 
             while not stop.is_set():
                 # These are of before: a watermark is written after the rows of its batch.
-                self._learn_watermarks(queries.table.rows())
+                behind = may_recount(states(), self._watermarks)
+                self._learn_watermarks(states())
                 for reader in (queries, *results.values()):
                     while reader.poll(0):
                         pass
                     reader.check()
-                self._tell_left_out({topic: reader.table for topic, reader in results.items()})
-                for incident in self._told.new(incidents()):
-                    self._send(incident)
+                behind |= may_recount(states(), self._watermarks)
+                self._warn_once({topic: reader.table for topic, reader in results.items()}, behind)
+                self._send_new([one._replace(level=None) if one.query in behind else one for one in incidents()])
                 self._said = ""
-                stop.wait(LOOK_SECONDS)
+                self._wait(stop, LOOK_SECONDS)
 
     def _learn_watermarks(self, states: Iterable[Row]) -> None:
-        """Keeps the latest watermark of each query: one that restarts has none for a while."""
+        """Keeps the newest watermark of each query."""
         for state in states:
-            if (watermark := state["progress"] and state["progress"]["watermark"]) is not None:
+            if (watermark := watermark_of(state)) is not None:
                 self._watermarks[state["query"]] = max(watermark, self._watermarks.get(state["query"], watermark))
 
-    def _tell_left_out(self, tables: Mapping[str, ResultTable]) -> None:
+    def _warn_once(self, tables: Mapping[str, ResultTable], behind: Mapping[str, datetime | None]) -> None:
         found = {left_out(topic, table.unreadable) for topic, table in tables.items() if table.unreadable}
-        for line in found - self._left_out:
+        for query in (query for query, watermark in behind.items() if watermark is not None):
+            found.add(
+                f"{query} recounts; alerts on it go on when its watermark is at {utc_text(self._watermarks[query])} again. If its source is a new one, stop notify and delete notify.json"
+            )
+        for line in found - self._warned:
             self._warn(line)
-        self._left_out = found
+        self._warned = found
+
+    def _send_new(self, incidents: Sequence[Incident]) -> None:
+        """Sends what is new, and no more at once than the ways can take."""
+        busy = {one.name for one in self._sending}
+        for incident in self._told.new(incidents, self._watermarks):
+            if len(self._sending) < MAX_SENDING and incident.name not in busy and self._again_at.get(incident.name, 0) <= time.monotonic():
+                busy.add(incident.name)
+                self._send(incident)
 
     def _send(self, incident: Incident) -> None:
+        self._sending[incident] = []
         now = utc_text(datetime.now(UTC))
         row = {"time": now, "level": str(incident.level), "query": incident.query, "what": incident.what, "detail": ""}
         for way in self._ways:
-            way.send({**row, "incident": incident.name})
+            way.send({**row, "incident": incident.name}, lambda is_taken: self._finished.put((incident, is_taken)))
+
+    def _note(self, finished: tuple[Incident, bool] | None) -> None:
+        """Notes that one of the ways has finished with an incident. It has been told if, in the end, one of them took it."""
+        if finished is None:
+            return
+        incident, is_taken = finished
+        taken = self._sending[incident]
+        taken.append(is_taken)
+        if len(taken) < len(self._ways):
+            return
+        del self._sending[incident]
+        self._again_at.pop(incident.name, None)
+        if any(taken):
+            self._told.add(incident)
+        else:
+            self._again_at[incident.name] = time.monotonic() + AGAIN_SECONDS
+
+    def _wait(self, stop: StopRequest, wait_seconds: float) -> None:
+        """Notes what finishes meanwhile. Ends early with a stop."""
+        until = time.monotonic() + wait_seconds
+        while not stop.is_set() and (left := until - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                self._note(self._finished.get(timeout=left))

@@ -23,7 +23,7 @@ def form_of(file: Path) -> Form:
     except (OSError, ValueError) as error:
         msg = f"{file} cannot be read: {error}; expected a text file, the template of an alert"
         raise StreamgaugeError(msg) from error
-    content_type, template, encoded = _parsed(text)
+    content_type, template, encoded = _parsed(file, text)
     try:
         _filled(template, dict.fromkeys(FIELDS, ""))
     except (KeyError, ValueError) as error:
@@ -39,11 +39,14 @@ def form_of(file: Path) -> Form:
     return Form(content_type, body)
 
 
-def _parsed(text: str) -> tuple[str, Any, Callable[[Any], bytes]]:
+def _parsed(file: Path, text: str) -> tuple[str, Any, Callable[[Any], bytes]]:
     """The content type, the template, and how it is encoded when it is filled."""
     try:
         return "application/json", orjson.loads(text), orjson.dumps
-    except ValueError:
+    except ValueError as error:
+        if text.lstrip().startswith(("{", "[")):
+            msg = f"{file} begins as JSON and is none: {error}; mend it, or begin plain text with another character"
+            raise StreamgaugeError(msg) from error
         return "text/plain; charset=utf-8", text, str.encode
 
 

@@ -1,19 +1,28 @@
-"""`streamgauge notify` as a process, with a real broker and a real webhook: a person is told of an incident once, and once that it is over."""
+"""`streamgauge notify` as a process, with a real broker and a real webhook: a person is told of an incident once, and once that it is over.
+
+Only a kill between an alert and the note of it makes the alert come twice.
+"""
 
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event, Thread
 
 import orjson
+import pytest
 from plain import write_topic
 from running import environment, eventually
 from web_server import webhook
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, NEST_CROWDS
 from contract.kafka.result_table import read_to_end
+from contract.process.stop_signals import StopRequest
 from contract.topics import ALERTS, QUERY_STATES
+from contract.web.webhook import Webhook
+from streamgauge.notify import notifier
+from streamgauge.notify.notifier import Notifier
 
 
 @contextmanager
@@ -67,6 +76,12 @@ def told(taken, number):
     return [one["text"] for one in taken]
 
 
+def noted(settings, incident, level="warning"):
+    """Waits until the next process will know that the incident was told."""
+    file = settings.home / "notify.json"
+    eventually(lambda: file.exists() and orjson.loads(file.read_bytes())["levels"].get(incident) == level, f"the note of {incident}")
+
+
 def test_an_offline_camera_is_told_once_also_after_a_kill_and_once_that_it_is_back(fresh):
     first = "warning: nest-camera-status: camera cam-1 in 94107 is offline since 2026-01-01T10:00:00.000Z"
     back = "resolved: nest-camera-status: camera cam-1 in 94107 is back since 2026-01-01T10:07:00.000Z"
@@ -75,6 +90,7 @@ def test_an_offline_camera_is_told_once_also_after_a_kill_and_once_that_it_is_ba
         with notifying(fresh, url):
             camera(fresh, "cam-1", "offline")
             assert told(taken, 1) == [first]
+            noted(fresh, "camera cam-1 2026-01-01T10:00:00.000Z")
         camera(fresh, "cam-1", "offline")  # a batch that runs again
         with notifying(fresh, url) as process:
             camera(fresh, "cam-1", "back", since="2026-01-01T10:07:00Z")
@@ -99,7 +115,7 @@ def test_a_camera_that_flapped_is_back_and_the_alert_has_the_form_of_the_templat
         write(fresh, NEST_CAMERA_STATUS, {**state, **times, "incident": "2026-01-01T10:00:00Z"}, device_id="cam-1")
         watermark(fresh, "nest-camera-status", "2026-01-01T10:08:00Z")
         told(taken, 1)
-        watermark(fresh, "nest-camera-status", "2026-01-01T10:18:00Z")
+        watermark(fresh, "nest-camera-status", "2026-01-01T10:28:00Z")
         told(taken, 2)
     incident = "camera cam-1 2026-01-01T10:00:00.000Z"
     assert taken == [
@@ -135,7 +151,60 @@ def test_a_crowd_is_told_once_and_once_that_it_is_over_whatever_restarts(fresh):
             watermark(fresh, "nest-crowds", None)
             camera(fresh, "cam-1", "offline")
             assert "cam-1" in told(taken, 3)[2]
+            noted(fresh, "camera cam-1 2026-01-01T10:00:00.000Z")
         with notifying(fresh, url):
-            watermark(fresh, "nest-crowds", "2026-01-01T10:30:00Z")
+            watermark(fresh, "nest-crowds", "2026-01-01T11:00:00Z")
             crowd(fresh, 11)
             assert "from 2026-01-01T11:00" in told(taken, 4)[3]
+
+
+def test_a_query_that_recounts_tells_nothing_of_the_past(fresh, capfd):
+    with webhook(200) as (url, taken):
+        with notifying(fresh, url):
+            watermark(fresh, "nest-alarms", "2026-01-01T10:00:00Z")
+            alarm(fresh, "warning")
+            told(taken, 1)
+            watermark(fresh, "nest-alarms", "2026-01-01T12:00:00Z")
+            assert told(taken, 2)[1].startswith("resolved: nest-alarms: ")
+            noted(fresh, "smoke a1 s1", "resolved")
+        watermark(fresh, "nest-alarms", "2026-01-01T10:00:00Z")
+        alarm(fresh, "warning")
+        with notifying(fresh, url):
+            camera(fresh, "cam-1", "offline")
+            assert "cam-1" in told(taken, 3)[2]
+            watermark(fresh, "nest-alarms", "2026-01-01T12:00:00Z")
+            alarm(fresh, "emergency", hour=12)
+            assert told(taken, 4)[3].startswith("error: nest-alarms: smoke: emergency")
+    line = "nest-alarms recounts; alerts on it go on when its watermark is at 2026-01-01T12:00:00.000Z again."
+    assert line in " ".join(capfd.readouterr().err.split())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_end_in_the_middle_of_ten_incidents_loses_none(fresh, number):
+    cameras, may_answer = {f"cam-{number}" for number in range(10)}, Event()
+    for name in cameras:
+        camera(fresh, name, "offline")
+    with webhook(200, when=may_answer) as (url, taken):
+        with notifying(fresh, url) as process:
+            told(taken, 1)
+            process.send_signal(number)
+            assert process.wait(60) == (-number if number == signal.SIGKILL else 0)
+        before = len(taken)
+        may_answer.set()
+        with notifying(fresh, url):
+            eventually(lambda: {one["incident"].split()[1] for one in taken[before:]} == cameras, "all of them")
+
+
+def test_an_alert_that_nobody_took_is_sent_again(fresh, monkeypatch):
+    monkeypatch.setattr(notifier, "AGAIN_SECONDS", 0)
+    lines, stop = [], StopRequest()
+    camera(fresh, "cam-1", "offline")
+    with webhook(404, 404, 200) as (url, taken):
+        following = Thread(target=Notifier(fresh, [Webhook(url, lines.append)], lines.append).follow, args=[stop])
+        following.start()
+        noted(fresh, "camera cam-1 2026-01-01T10:00:00.000Z")
+        stop.set()
+        following.join()
+    assert [one["what"][:12] for one in taken] == ["camera cam-1"] * 3
+    assert len(lines) == 2
+    assert all(line.endswith("HTTP 404") for line in lines)

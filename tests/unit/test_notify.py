@@ -1,20 +1,24 @@
 """Which incidents the rows of result topics tell of, and in which form. tests/kafka/test_notify.py has the command."""
 
+import socket
 from datetime import UTC, datetime, timedelta
+from queue import Queue
 
 import orjson
 import pytest
 from mail_server import mail_server
-from running import free_ports, one_line_error, streamgauge
+from running import RETRY_SECONDS, free_ports, one_line_error, streamgauge
 
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from streamgauge.notify.incidents import CROWDS, STATUS, Incident, alarms, cameras, crowds
+from contract.web import outbox
+from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount
 from streamgauge.notify.mail import Mail
 from streamgauge.notify.template import form_of
 from streamgauge.notify.told import Told
 
 TEN = datetime(2026, 1, 1, 10, tzinfo=UTC)
+SILENCE = timedelta(minutes=5)
 HOUR = {"start": TEN, "end": TEN.replace(hour=11)}
 
 
@@ -24,18 +28,18 @@ def camera(alert, **more):
 
 @pytest.mark.parametrize(("alert", "level"), [("offline", "warning"), ("flapping", "warning"), ("back", "resolved")])
 def test_a_camera_that_flaps_is_the_same_incident_until_it_is_back(alert, level):
-    (found,) = cameras([camera(alert)], [], TEN)
+    (found,) = cameras([camera(alert)], [], TEN, SILENCE)
     assert (found.name, found.level) == ("camera cam-1 2026-01-01T10:00:00.000Z", level)
 
 
 @pytest.mark.parametrize(
     ("state", "minutes", "level"),
-    [("online", 17, "warning"), ("online", 18, "resolved"), ("offline", 60, "warning"), ("online", None, None)],
+    [("online", 22, "warning"), ("online", 23, "resolved"), ("offline", 60, "warning"), ("online", None, None)],
     ids=["for ten minutes", "for longer", "not", "of unknown length"],
 )
-def test_a_camera_that_flapped_is_back_when_it_has_been_online_for_longer_than_ten_minutes(state, minutes, level):
-    of_now = camera(None, state=state)
-    (found,) = cameras([camera("flapping")], [of_now], None if minutes is None else TEN + timedelta(minutes=minutes))
+def test_a_camera_that_flapped_is_back_when_it_has_been_heard_of_ten_minutes_after_it_came_online(state, minutes, level):
+    of_now = camera(None, state=state)  # since 10:07; it may have been silent for the last five minutes
+    (found,) = cameras([camera("flapping")], [of_now], None if minutes is None else TEN + timedelta(minutes=minutes), SILENCE)
     assert found.level == level
     assert (found.what == "camera cam-1 in 94107 is back since 2026-01-01T10:07:00.000Z") == (level == "resolved")
 
@@ -43,7 +47,7 @@ def test_a_camera_that_flapped_is_back_when_it_has_been_online_for_longer_than_t
 def test_a_camera_that_flapped_has_been_back_when_it_has_another_incident():
     later = TEN.replace(hour=11)
     of_now = camera("offline", state="offline", incident=later, since=later)
-    assert [one.level for one in cameras([camera("flapping"), of_now], [of_now], later)] == ["resolved", "warning"]
+    assert [one.level for one in cameras([camera("flapping"), of_now], [of_now], later, SILENCE)] == ["resolved", "warning"]
 
 
 def test_a_crowd_is_over_when_its_hour_is():
@@ -60,12 +64,44 @@ def test_an_alarm_is_over_after_an_hour_without_it(hour, level):
     assert found.level == level
 
 
-def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_path):
-    def incident(query, level, name="a"):
-        return Incident(name, query, level, "")
+def state(watermark, state="running", query=ALARMS):
+    return {"query": query, "state": state, "progress": watermark and {"watermark": watermark}}
 
+
+@pytest.mark.parametrize(
+    ("of_now", "found"),
+    [
+        (state(TEN), {}),
+        (state(TEN - timedelta(minutes=1)), {ALARMS: TEN - timedelta(minutes=1)}),
+        (state(None), {ALARMS: None}),
+        (state(None, "idle"), {}),
+        (state(None, "failed"), {}),
+        (state(None, query=CROWDS), {}),
+    ],
+    ids=[
+        "as far as before",
+        "not as far",
+        "it starts",
+        "it starts, and nothing is there to recount",
+        "it does not run",
+        "it runs for the first time",
+    ],
+)
+def test_a_query_may_recount_while_it_is_not_as_far_as_it_was(of_now, found):
+    assert may_recount([of_now], {ALARMS: TEN}) == found
+
+
+def incident(query, level, name="a"):
+    return Incident(name, query, level, "")
+
+
+def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_path):
     def told(*incidents):
-        return [one.level for one in Told(tmp_path / "told").new(incidents)]
+        known = Told(tmp_path / "told")
+        new = known.new(incidents, {})
+        for one in new:
+            known.add(one)
+        return [one.level for one in new]
 
     assert told(incident(STATUS, "resolved")) == [], "it was over when it was first seen"
     assert told(incident(STATUS, "warning")) == ["warning"]
@@ -73,12 +109,23 @@ def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_pa
     assert told(incident(STATUS, "resolved")) == ["resolved"]
     assert told(incident(STATUS, "warning"), incident(CROWDS, "warning", "b")) == ["warning", "warning"]
     assert told(incident(STATUS, "warning"), incident(CROWDS, "resolved", "b")) == ["resolved"]
-    assert told(incident(CROWDS, "warning", "b")) == [], "an hour that is over is over, also for a query that is behind"
+    assert told(incident(CROWDS, None, "b")) == [], "its query recounts"
     assert told(incident(STATUS, "warning")) == ["warning"]
 
 
-def test_a_damaged_file_of_what_was_told_is_an_error_that_says_what_to_do(tmp_path):
-    (tmp_path / "told").write_text("[1]")
+def test_what_is_new_stays_new_until_it_was_told(tmp_path):
+    Told(tmp_path / "told").new([incident(STATUS, "warning")], {})
+    assert Told(tmp_path / "told").new([incident(STATUS, "warning")], {}) == [incident(STATUS, "warning")]
+
+
+def test_how_far_the_queries_were_is_known_to_the_next_process(tmp_path):
+    Told(tmp_path / "told").new([], {ALARMS: TEN})
+    assert Told(tmp_path / "told").watermarks == {ALARMS: TEN}
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"\xff\xfe{}", b'{"levels": 5}', b'{"watermarks": {"q": "soon"}}'])
+def test_a_damaged_file_of_what_was_told_is_an_error_that_says_what_to_do(tmp_path, content):
+    (tmp_path / "told").write_bytes(content)
     with pytest.raises(StreamgaugeError, match=r"told is damaged: .*; delete it, and what lasts is told again"):
         Told(tmp_path / "told")
 
@@ -112,6 +159,13 @@ def test_a_template_with_another_field_is_refused(tmp_path, text):
         form_of(tmp_path / "form")
 
 
+@pytest.mark.parametrize("text", ['{"text": "$text",}', ' [{"text": $text}]'])
+def test_a_template_that_is_almost_json_is_refused(tmp_path, text):
+    (tmp_path / "form").write_text(text)
+    with pytest.raises(StreamgaugeError, match=r"form begins as JSON and is none: .*; mend it, or begin plain text with another character"):
+        form_of(tmp_path / "form")
+
+
 ALERT = {
     "time": "2026-01-01T10:00:00.000Z",
     "level": "warning",
@@ -122,40 +176,77 @@ ALERT = {
 }
 
 
+@pytest.fixture
+def at_once(monkeypatch):
+    """A mail server is tried again without a pause."""
+    monkeypatch.setattr(outbox, "PAUSES_SECONDS", (0, 0, 0))
+
+
+def sent(address, to="a@there"):
+    """Whether the server took the alert, and the lines about it."""
+    lines, taken = [], Queue()
+    mail = Mail(address, "me@here", to, lines.append)
+    mail.send(ALERT, taken.put)
+    mail.close()
+    return taken.get(timeout=RETRY_SECONDS), lines
+
+
 def test_an_alert_is_a_mail():
-    lines = []
     with mail_server() as (address, taken):
-        Mail(address, "me@here", ["a@there", "b@there"], lines.append).send(ALERT)
+        assert sent(address) == (True, [])
     (mail,) = taken
-    assert (mail["Subject"], mail["From"], mail["To"]) == ("warning: smöke in the hall", "me@here", "a@there, b@there")
+    assert (mail["Subject"], mail["From"], mail["To"]) == ("warning: smöke in the hall", "me@here", "a@there")
     text = ["time: 2026-01-01T10:00:00.000Z", "level: warning", "query: q", "what: smöke", " in the hall", "incident: smoke"]
     assert mail.get_content().splitlines() == text
-    assert lines == []
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_mail_server_that_asks_to_try_again_is_asked_again():
+    with mail_server(later=3) as (address, taken):
+        assert sent(address) == (True, [])
+    assert len(taken) == 1
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(("refused", "later", "answer"), [(["a@there"], 0, "550"), ([], 4, "451")], ids=["for ever", "four times"])
+def test_a_mail_that_the_server_refuses_is_told(refused, later, answer):
+    with mail_server(*refused, later=later) as (address, taken):
+        assert sent(address) == (False, [f"an alert did not reach a@there through the mail server {address}: {answer} so be it"])
+    assert taken == []
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_a_mail_server_that_does_not_answer_is_told(host):
+    (port,) = free_ports(1)
+    is_taken, (line,) = sent(f"{host}:{port}")
+    assert not is_taken
+    assert line.startswith(f"an alert did not reach a@there through the mail server {host}:{port}: ")
+    assert "Connection refused" in line or "Cannot assign requested address" in line  # on a machine without IPv6
+
+
+def test_who_sends_a_mail_does_not_wait_for_the_server():
+    finished = Queue()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        Mail(f"127.0.0.1:{silent.getsockname()[1]}", "me@here", "a@there", print).send(ALERT, finished.put)
+        assert finished.empty()
 
 
 @pytest.mark.parametrize(
-    ("refused", "number", "line"),
-    [(["a@there"], 1, "did not take an alert for a@there"), (["a@there", "b@there"], 0, "an alert did not reach the mail server")],
-    ids=["some", "all"],
+    ("options", "expected"),
+    [
+        ([], "ALERT_WEBHOOK_URL is not set"),
+        (["--template", "form", "--mail-to", "a@there"], "--template is the form of what goes to ALERT_WEBHOOK_URL, which is not set"),
+        *(
+            (["--mail-to", "a@there", "--mail-server", server], f"--mail-server is {server!r}; expected HOST:PORT")
+            for server in ("there", "a..b:25", "::1:25", "there:smtp", "there:70000")
+        ),
+        *(
+            (["--mail-to", to], f"--mail-to is {to!r}; expected one address")
+            for to in ("there", "a@there\nBcc: b@there", "a@there, b@there")
+        ),
+        (["--mail-to", "a@there", "--mail-from", "me\n"], "--mail-from is 'me\\n'; expected one address"),
+    ],
 )
-def test_a_mail_that_the_server_refuses_is_told(refused, number, line):
-    lines = []
-    with mail_server(*refused) as (address, taken):
-        Mail(address, "me@here", ["a@there", "b@there"], lines.append).send(ALERT)
-    assert len(taken) == number
-    assert line in lines[0]
-
-
-def test_a_mail_server_that_does_not_answer_is_told():
-    (port,), lines = free_ports(1), []
-    Mail(f"127.0.0.1:{port}", "me@here", ["a@there"], lines.append).send(ALERT)
-    assert len(lines) == 1
-    assert lines[0].startswith(f"an alert did not reach the mail server 127.0.0.1:{port}: ")
-    assert lines[0].endswith("Connection refused")
-
-
-def test_without_an_address_it_does_not_start(tmp_path):
-    line = one_line_error(streamgauge("notify", settings=Settings(home=tmp_path)), 2)
-    assert "ALERT_WEBHOOK_URL is not set" in line
-    line = one_line_error(streamgauge("notify", "--mail-to", "a@there", "--mail-server", "there", settings=Settings(home=tmp_path)), 2)
-    assert "--mail-server is 'there'; expected HOST:PORT" in line
+def test_options_that_cannot_work_are_one_line(tmp_path, options, expected):
+    assert expected in one_line_error(streamgauge("notify", *options, settings=Settings(home=tmp_path)), 2)

@@ -10,7 +10,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.cluster import close_producer
 from contract.process.ports import free_ports
 from contract.settings import Settings
-from contract.web import webhook as contract_webhook
+from contract.web import outbox
 from pipeline.monitoring import alerts as module
 from pipeline.monitoring.alerts import Alerts
 
@@ -18,7 +18,7 @@ from pipeline.monitoring.alerts import Alerts
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """The webhook is tried again without a pause, and an absent Kafka is not waited for at the end."""
-    monkeypatch.setattr(contract_webhook, "PAUSES_SECONDS", (0, 0, 0))
+    monkeypatch.setattr(outbox, "PAUSES_SECONDS", (0, 0, 0))
     monkeypatch.setattr(module, "close_producer", lambda producer, _: close_producer(producer, 0))
 
 
