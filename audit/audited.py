@@ -39,6 +39,7 @@ class Table:
     end with whole seconds. {name} is a parameter, {until} the watermark up to which timers have fired. {facts} follows the columns where facts
     become a row: for `streamgauge why`, it adds column `facts`, those that the row is made of.
     distinct: the columns of facts that tell two of them apart, if that is not the event key.
+    counts: SQL, whether a fact can count at all. Others only move the watermark, and are not missed when they come too late.
     fold: makes the rows of those of `sql`, up to the watermark `until_ms`: in the order in which they are written, the last of a key counts, and one
     of key columns only deletes. It continues from what it has noted in a mapping of its own up to an earlier watermark: none at first.
     skew: how far an idle partition can hold the watermark back, if it is not the setting for all queries.
@@ -61,6 +62,7 @@ class Table:
     growing: tuple[str, ...] = ()
     mode: str = "update"
     distinct: tuple[str, ...] = ()
+    counts: str = "true"
     fold: Callable[[Sequence[Row], int, dict[Any, Any]], Iterable[Row]] | None = None
     skew: str | None = None
     session_gap_us: int = 0

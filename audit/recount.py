@@ -132,7 +132,7 @@ class Recount:
 
     def totals(self, table: Table, condition: str = "true") -> Mapping[str, int]:
         """How many rows and events of the committed batches there were that meet the condition, and were late."""
-        sql = lateness.TOTALS.format(key=", ".join(table.event_key), condition=condition)
+        sql = lateness.TOTALS.format(key=", ".join(table.event_key), condition=f"{condition} AND {table.counts}")
         (totals,) = self.database.sql(sql).to_arrow_table().to_pylist()
         return totals
 

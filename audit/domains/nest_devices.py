@@ -67,18 +67,18 @@ TEMPERATURES = """
 ALARMS = f"""
     SELECT
         topic, partition, "offset", device_id, structure_id, last_connection,
-        [{", ".join(f"{{{{'alarm': '{alarm}', 'state': as_text(read.{name})}}}}" for alarm, name in _ALARMS.items())}] AS states
+        unnest([{", ".join(f"{{{{'alarm': '{alarm}', 'state': as_text(read.{name})}}}}" for alarm, name in _ALARMS.items())}], recursive := true)
     FROM ({_CONNECTED}) WHERE device_type = 'smoke_co_alarms'
 """
-"""Reports, also of those that are ok: they move the watermark."""
+"""The state of each alarm in each report, also of those that are ok: they move the watermark."""
+IS_RAISED = "state <> 'ok' AND is_identifier(state)"
 
-ALARM_ALERTS = """
+ALARM_ALERTS = f"""
     SELECT
         device_id, structure_id, alarm, state, hour_of(last_connection) AS "window", hour_of(last_connection).start AS time,
         CASE WHEN state = 'emergency' THEN 'error' ELSE 'warning' END AS level, 'nest-alarms' AS query,
-        format('{{}}: {{}}, {{}} of {{}}', alarm, state, device_id, structure_id) AS what, '' AS detail{facts}
-    FROM (SELECT *, unnest(states, recursive := true) FROM counted)
-    WHERE state <> 'ok' AND is_identifier(state)
+        format('{{{{}}}}: {{{{}}}}, {{{{}}}} of {{{{}}}}', alarm, state, device_id, structure_id) AS what, '' AS detail{{facts}}
+    FROM counted WHERE {IS_RAISED}
     GROUP BY ALL
 """
 
@@ -115,8 +115,8 @@ def audited(settings: Settings) -> tuple[Table | Archive, ...]:
             "nest-alarms",
             ALERTS,
             facts("alarms", sql=ALARMS),
-            event_key=("device_id", "last_connection"),
-            distinct=("device_id", "structure_id", "last_connection", "states"),
+            event_key=("device_id", "structure_id", "alarm", "state", "last_connection"),
+            counts=IS_RAISED,
             key=("device_id", "structure_id", "alarm", "state", "window"),
             sql=ALARM_ALERTS,
             value=("time", "level", "query", "what", "detail"),

@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import orjson
 import pyarrow.dataset as ds
-from plain import folded, read_topic, write_topic
+from plain import dropped, folded, read_topic, write_topic
 from running import succeed
 from verifying import differences, run_once, verified, write
 
@@ -103,6 +103,7 @@ def test_results_are_those_of_a_plain_count_and_verify_proves_them(fresh):
     found = verified(fresh, *QUERIES, "nest-dead-letters")
     assert {name: found[name].verdict for name in QUERIES} == dict.fromkeys(QUERIES, "right"), found
     assert all(found[name].lateness.late_events > 0 for name in QUERIES[:2]), found
+    assert {name: found[name].lateness.late_rows for name in QUERIES[:2]} == {name: dropped(fresh, name) for name in QUERIES[:2]}
     assert found["nest-dead-letters"].rows.equal > summary["corrupt"] > 0
     assert found["nest-devices-archive"].rows.equal > len(archived)
     assert found["nest-alarms"].rows.equal == len(alerts_in(fresh)) > len(alerts)

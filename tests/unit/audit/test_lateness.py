@@ -1,5 +1,6 @@
 """Which facts count as late, and which of them a watermark dropped that had run ahead: facts and batches in, lateness out."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -67,6 +68,12 @@ def test_an_event_is_late_when_none_of_its_rows_was_in_time():
     recount = judged({A: [60, 60, 0, 0, 60]}, (1, 0), (1, ms(50)), (5, ms(60)))
     totals = recount.totals(EVENTS)
     assert (totals["events"], totals["late_events"], totals["late_rows"]) == (2, 1, 2)
+
+
+def test_an_event_that_can_count_nowhere_is_not_missed_when_it_is_late():
+    recount = judged({A: [60, 0], B: [0, 30]}, (1, 1, 0), (1, 1, ms(50)), (2, 2, ms(50)))
+    totals = recount.totals(replace(EVENTS, counts="partition = 1"))
+    assert (totals["events"], totals["rows"], totals["late_rows"]) == (2, 2, 1)
 
 
 def test_a_watermark_behind_the_events_has_not_run_ahead():
