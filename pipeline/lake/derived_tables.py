@@ -1,8 +1,9 @@
-"""Tables derived from other tables, each by the query in its file `data/tables/<name>.sql`.
+"""Tables derived from other tables, each by the query in its file `data/tables/<name>.sql`, in the current folder or beside Streamgauge.
 
 A table is replaced as a whole, by one commit of Delta: joins, averages and the rows that `expire` deletes cannot be followed by changes alone.
 """
 
+from pathlib import Path
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,8 @@ if HAS_DELTA:
 
 FOLDER = "derived"
 """The folder in the lake, and so the first part of the tables' names."""
+OWN = Path("data", "tables")
+"""Where a user's own queries are: in the current folder, because Streamgauge may be installed where its user cannot write."""
 Found = Literal["created", "unchanged", "replaced", "different"]
 
 
@@ -45,8 +48,11 @@ def derive(name: str, sql: str, spark: SparkSession, settings: Settings, *, only
 
 
 def queries(names: list[str]) -> dict[str, str]:
-    """The queries of the tables of these names, or of all, by name. Raises StreamgaugeError for an unknown name."""
-    path_by_name = {path.stem: path for path in sorted(data_file("tables").glob("*.sql"))}
+    """The queries of the tables of these names, or of all, by name. Raises StreamgaugeError for an unknown name.
+
+    Of two files of a name, the one in the current folder counts.
+    """
+    path_by_name = {path.stem: path for folder in (data_file("tables"), OWN) for path in sorted(folder.glob("*.sql"))}
     check_names("derived table", names, path_by_name)
     return {name: path_by_name[name].read_text() for name in names or path_by_name}
 
