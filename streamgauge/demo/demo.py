@@ -4,7 +4,9 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 
 from filelock import FileLock, Timeout
 from rich.console import Console
@@ -16,13 +18,14 @@ from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
 from contract.process.waiting import Reminder
+from contract.query_status import FAILED, IDLE, RUNNING
 from contract.settings import Settings
 from contract.terminal import can_redraw
 from contract.text import size_text
 from streamgauge.demo.background import EVERYTHING_RUNS, pid_file
 from streamgauge.demo.browser import open_page
 from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
-from streamgauge.demo.live import LiveFigures
+from streamgauge.demo.live import LiveFigures, query_states
 from streamgauge.demo.services import DASHBOARD, PIPELINE, children
 from streamgauge.demo.supervision import Supervised
 from streamgauge.demo.upkeep import upkeep
@@ -55,7 +58,8 @@ class Demo:
         self.children = children(settings, self.figures, dashboard=dashboard, audit=audit, domains=domains)
         self.upkeep = upkeep(settings, self._say)
         self._opens_page = opens_page and dashboard
-        self._began = time.monotonic()
+        self._domains, self._not_begun = domains, ["the first query"]
+        self._began, self._began_at = time.monotonic(), datetime.now(UTC)
 
     def run(self, seconds: float | None = None) -> None:
         """Runs until SIGINT, SIGTERM, or for `seconds`.
@@ -137,14 +141,23 @@ class Demo:
                 if one.part.name == PIPELINE:
                     for other in supervised:
                         other.wait_no_longer()
-                if all(one.is_ready for one in supervised):
-                    self._say(f"{EVERYTHING_RUNS}; Ctrl-C ends it")
+        if self._not_begun and all(one.is_ready for one in supervised):
+            with suppress(StreamgaugeError):  # the next look asks again
+                self._look_at_queries(query_states(self.settings, self._domains, self._began_at))
+
+    def _look_at_queries(self, states: Mapping[str, str]) -> None:
+        if states:
+            self._not_begun = [query for query, state in states.items() if state not in {RUNNING, IDLE, FAILED}]
+        if not self._not_begun:
+            given_up = [query for query, state in states.items() if state == FAILED]
+            but = f", but {', '.join(given_up)} given up; `streamgauge status` says why" if given_up else ""
+            self._say(f"{EVERYTHING_RUNS}{but}; Ctrl-C ends it")
 
     def _show(self, supervised: Sequence[Supervised], status: Status, shown: Reminder) -> None:
         if can_redraw(self.console):
             status.update(self.figures.line())
         if shown.is_due():
-            if missing := [one.part.name for one in supervised if not one.is_ready and not one.is_paused]:
+            if missing := [one.part.name for one in supervised if not one.is_ready and not one.is_paused] or self._not_begun:
                 self._say(f"waiting for {', '.join(missing)}; logs are in {self.settings.logs}")
             if not can_redraw(self.console):
                 self._say(self.figures.line())

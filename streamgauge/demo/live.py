@@ -1,30 +1,44 @@
 """The figures of the demo: events in, rows out, lag, batch time."""
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
 from contract.domains import TOPICS
+from contract.domains.domain import Domain
+from contract.kafka.result_table import read_to_end
 from contract.kafka.topic_ends import LATEST, list_offsets
 from contract.process.waiting import REQUEST_SECONDS
-from contract.query_status import decode_event
+from contract.query_status import decode_event, decode_state
 from contract.settings import Settings
-from contract.topics import STREAMING_METRICS, VERDICTS
+from contract.topics import QUERY_STATES, STREAMING_METRICS, VERDICTS
 
 SOURCES = tuple(topic.name for topic in TOPICS if topic.is_source)
 RESULTS = tuple(topic.name for topic in TOPICS if topic.is_result)
 
 
+def query_states(settings: Settings, domains: Sequence[Domain], since: datetime) -> dict[str, str]:
+    """What the queries of `domains` have reported since that time: by name, the state as in topic `query-states`.
+
+    A pipeline reports all its queries before it starts the first. Raises StreamgaugeError when Kafka cannot be read.
+    """
+    rows = read_to_end(settings.kafka, QUERY_STATES.name, decode_state).rows()
+    return {row["query"]: row["state"] for row in rows if row["time"] >= since and any(domain.owns(row["query"]) for domain in domains)}
+
+
 class LiveFigures:
     """Reads the figures that brokers and queries report. While a broker cannot be reached, they do not change and `is_away` is set.
 
-    ends: the number of records written, by topic.
+    ends: the number of records written, by topic. A topic that is created again counts on.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._admin = settings.kafka.admin()
         self._consumer = settings.kafka.consumer()
+        self._offsets: dict[tuple[str, int], int] = {}
         self._first: Counter[str] = Counter()
         self._progress: dict[str, tuple[int, int | None]] = {}
         self._late = 0
@@ -40,12 +54,12 @@ class LiveFigures:
         except (KafkaException, TimeoutError):
             self.is_away = True
             return
-        found = Counter[str]()
-        for (name, _), end in ends.items():
-            found[name] += end.offset
-        # For a moment, a broker that has just started does not know all partitions.
-        self.ends = Counter({**self.ends, **{name: max(end, self.ends[name]) for name, end in found.items()}})
-        self.is_away, self._first = False, self._first or self.ends
+        # For a moment, a broker that has just started does not know all partitions: they keep their offsets.
+        for (name, number), end in ends.items():
+            before = self._offsets.get((name, number), 0)
+            self.ends[name] += end.offset - before if end.offset >= before else end.offset
+            self._offsets[name, number] = end.offset
+        self.is_away, self._first = False, self._first or self.ends.copy()
         self._take_progress(topics.get(STREAMING_METRICS.name, ()))
 
     def line(self) -> str:

@@ -75,6 +75,21 @@ def test_a_topic_that_the_broker_does_not_list_for_a_moment_counts_as_before(fre
         create_topics(fresh.kafka)
 
 
+def test_the_records_of_a_topic_that_is_created_again_are_counted_with_those_before(fresh):
+    figures = LiveFigures(fresh)
+
+    def line():
+        figures.ask()
+        return not figures.is_away and figures.line()
+
+    eventually(line, "a first answer")
+    write_topic(fresh, "nest-logs", [b"{}"] * 20)
+    assert eventually(line, "an answer") == "events in 20 | Spark is starting"
+    create_anew(fresh, nest_logs=1)
+    write_topic(fresh, "nest-logs", [b"{}"] * 5, partitions=1)
+    eventually(lambda: line() == "events in 25 | Spark is starting", "the new records to be counted")
+
+
 def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fresh):
     figures = LiveFigures(fresh)
     others = {"query": "taxi-borough-stats", "source_lag": {"nyc-taxi-0": 70}, "rows_dropped_by_watermark": 4}

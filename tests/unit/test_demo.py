@@ -2,14 +2,19 @@
 
 import io
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 from filelock import FileLock
+from foreign_rows import example
 from messages import refused
+from mock_kafka import MockKafka
 from rich.console import Console
 from running import eventually, one_line_error, settings_on_free_ports, streamgauge
 
 from contract.domains import DOMAINS
+from contract.text import utc_text
 from streamgauge.demo.demo import Demo
 from streamgauge.demo.live import LiveFigures
 from streamgauge.demo.services import children
@@ -62,3 +67,23 @@ def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_pa
 )
 def test_what_the_demo_cannot_do_is_one_line(tmp_path, options, told):
     assert told in one_line_error(streamgauge("demo", *options, settings=settings_on_free_ports(tmp_path)))
+
+
+def test_everything_runs_when_each_query_of_its_domains_has_begun_in_this_demo_or_was_given_up(tmp_path):
+    kafka, said = MockKafka(tmp_path, ["query-states"]), io.StringIO()
+    (nest,) = [domain for domain in DOMAINS if domain.name == "nest"]
+    demo = Demo(kafka.settings, Console(file=said, width=200), dashboard=False, domains=[nest])
+
+    def after(query, state, age=timedelta()):
+        row = example("query-states") | {"query": query, "state": state, "time": utc_text(datetime.now(UTC) - age)}
+        kafka.write("query-states", orjson.dumps(row), key=query.encode())
+        demo._look([])
+        return said.getvalue()
+
+    assert not after("nest-archive", "running", timedelta(days=1)), "of a demo before"
+    assert not after("nest-archive", "restarting")
+    assert not after("taxi-archive", "restarting")
+    assert not after("nest-dead-letters", "idle")
+    (line,) = after("nest-archive", "failed").splitlines()
+    assert "everything runs, but nest-archive given up; `streamgauge status` says why" in line
+    assert len(after("nest-archive", "running").splitlines()) == 1, "it is told once"
