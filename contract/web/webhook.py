@@ -29,6 +29,8 @@ JSON = Form("application/json", orjson.dumps)
 class Webhook:
     """Sends alerts to `url`, as an Outbox does. Without an address, it does nothing. form: of its requests."""
 
+    name = "webhook"
+
     def __init__(self, url: str, say: Callable[[str], None], form: Form = JSON) -> None:
         self._url, self._form = url, form
         if self._url:

@@ -37,7 +37,7 @@ def notify(
         msg = "--template is the form of what goes to ALERT_WEBHOOK_URL, which is not set; set it, or leave --template out"
         raise StreamgaugeError(msg)
     webhooks = [Webhook(settings.alert_webhook_url, warn, form_of(template) if template else JSON)] if settings.alert_webhook_url else []
-    mails = [Mail(mail_server, mail_from, one, warn) for one in mail_to or ()]
+    mails = [Mail(mail_server, mail_from, one, warn) for one in dict.fromkeys(mail_to or ())]
     notifier, stop = Notifier(settings, [*webhooks, *mails], warn), stop_requested()
     out.print("sends alerts on offline cameras, alarms and crowds; Ctrl-C ends it")
     notifier.follow(stop)

@@ -25,14 +25,14 @@ class Mail:
     """
 
     def __init__(self, server: str, sender: str, to: str, say: Callable[[str], None]) -> None:
-        self._server, self._sender, self._to = _host_and_port(server), _address("--mail-from", sender), _address("--mail-to", to)
+        self._server, self._sender, self.name = _host_and_port(server), _address("--mail-from", sender), _address("--mail-to", to)
         self._outbox = Outbox(f"{to} through the mail server {server}", say, nullcontext())
 
     def send(self, alert: Mapping[str, str], finished: Finished) -> None:
         """Sends one alert, a contract.topics.Alert."""
         mail = EmailMessage()
         mail["Subject"] = " ".join(f"{alert['level']}: {alert['what']}".split())
-        mail["From"], mail["To"] = self._sender, self._to
+        mail["From"], mail["To"] = self._sender, self.name
         mail.set_content("".join(f"{name}: {value}\n" for name, value in alert.items() if value))
         self._outbox.put(str(mail["Subject"]), partial(self._hand_over, mail), finished)
 

@@ -30,7 +30,7 @@ from streamgauge.notify.told import Told
 LOOK_SECONDS = 2
 RETRY_SECONDS = 5
 AGAIN_SECONDS = 60
-"""After which an alert is sent again that nobody took."""
+"""After which an alert is sent again that was not taken."""
 MAX_SENDING = 100
 
 
@@ -44,7 +44,9 @@ class _Alarms(TableReader):
 
 
 class Way(Protocol):
-    """A way to a person: contract.web.outbox.Outbox tells how it sends."""
+    """A way to a person: contract.web.outbox.Outbox tells how it sends. name: what no other has."""
+
+    name: str
 
     def send(self, alert: Mapping[str, str], finished: Finished) -> None:
         """Sends one alert, a contract.topics.Alert."""
@@ -66,9 +68,9 @@ class Notifier:
         self._watermarks = dict(self._told.watermarks)
         self._said = ""
         self._warned: set[str] = set()
-        self._finished: queue.SimpleQueue[tuple[Incident, bool] | None] = queue.SimpleQueue()
-        self._sending: dict[Incident, list[bool]] = {}
-        self._again_at: dict[str, float] = {}
+        self._finished: queue.SimpleQueue[tuple[str, Incident, bool] | None] = queue.SimpleQueue()
+        self._sending: dict[str, set[str]] = {way.name: set() for way in ways}
+        self._again_at: dict[tuple[str, str], float] = {}
 
     def follow(self, stop: StopRequest) -> None:
         """Follows Kafka until the stop is requested. While Kafka does not answer, it waits and tries again."""
@@ -145,35 +147,30 @@ class Notifier:
         self._warned = found
 
     def _send_new(self, incidents: Sequence[Incident]) -> None:
-        """Sends what is new, and no more at once than the ways can take."""
-        busy = {one.name for one in self._sending}
-        for incident in self._told.new(incidents, self._watermarks):
-            if len(self._sending) < MAX_SENDING and incident.name not in busy and self._again_at.get(incident.name, 0) <= time.monotonic():
-                busy.add(incident.name)
-                self._send(incident)
-
-    def _send(self, incident: Incident) -> None:
-        self._sending[incident] = []
-        now = utc_text(datetime.now(UTC))
-        row = {"time": now, "level": str(incident.level), "query": incident.query, "what": incident.what, "detail": ""}
+        """Sends what is new, and no more at once than a way can take."""
+        self._told.keep(incidents, self._watermarks)
         for way in self._ways:
-            way.send({**row, "incident": incident.name}, lambda is_taken: self._finished.put((incident, is_taken)))
+            sending = self._sending[way.name]
+            for incident in self._told.new(way.name, incidents):
+                is_due = self._again_at.get((way.name, incident.name), 0) <= time.monotonic()
+                if is_due and incident.name not in sending and len(sending) < MAX_SENDING:
+                    sending.add(incident.name)
+                    self._send(way, incident)
 
-    def _note(self, finished: tuple[Incident, bool] | None) -> None:
-        """Notes that one of the ways has finished with an incident. It has been told if, in the end, one of them took it."""
+    def _send(self, way: Way, incident: Incident) -> None:
+        row = {"level": str(incident.level), "query": incident.query, "what": incident.what, "detail": "", "incident": incident.name}
+        way.send({"time": utc_text(datetime.now(UTC)), **row}, lambda is_taken: self._finished.put((way.name, incident, is_taken)))
+
+    def _note(self, finished: tuple[str, Incident, bool] | None) -> None:
+        """Notes that a way has finished with an incident."""
         if finished is None:
             return
-        incident, is_taken = finished
-        taken = self._sending[incident]
-        taken.append(is_taken)
-        if len(taken) < len(self._ways):
-            return
-        del self._sending[incident]
-        self._again_at.pop(incident.name, None)
-        if any(taken):
-            self._told.add(incident)
+        way, incident, is_taken = finished
+        self._sending[way].discard(incident.name)
+        if is_taken:
+            self._told.add(way, incident)
         else:
-            self._again_at[incident.name] = time.monotonic() + AGAIN_SECONDS
+            self._again_at[way, incident.name] = time.monotonic() + AGAIN_SECONDS
 
     def _wait(self, stop: StopRequest, wait_seconds: float) -> None:
         """Notes what finishes meanwhile. Ends early with a stop."""

@@ -14,7 +14,7 @@ from streamgauge.notify.incidents import Incident
 
 
 class Told:
-    """The last level that was told of each incident that is still in a topic. Raises StreamgaugeError if `file` is damaged.
+    """The last level of each incident that a way took, by the name of the way. Raises StreamgaugeError if `file` is damaged.
 
     watermarks: the newest of each query.
     """
@@ -23,23 +23,28 @@ class Told:
         self._file = file
         try:
             found = dict(orjson.loads(bytes_of(file) or b"{}"))
-            self._levels: dict[str, str] = dict(found.get("levels", {}))
+            self._levels: dict[str, dict[str, str]] = {way: dict(levels) for way, levels in found.get("levels", {}).items()}
             self.watermarks = {query: datetime.fromisoformat(at) for query, at in found.get("watermarks", {}).items()}
         except (ValueError, TypeError, AttributeError) as error:
             msg = f"{file} is damaged: {error}; delete it, and what lasts is told again"
             raise StreamgaugeError(msg) from error
 
-    def new(self, incidents: Sequence[Incident], watermarks: Mapping[str, datetime]) -> list[Incident]:
-        """Those of all incidents that are to be told. The others of which something was told are forgotten. watermarks: the newest of each query."""
-        levels = {one.name: self._levels[one.name] for one in incidents if one.name in self._levels}
+    def keep(self, incidents: Sequence[Incident], watermarks: Mapping[str, datetime]) -> None:
+        """Forgets other incidents than these, and keeps the watermarks."""
+        names = {one.name for one in incidents}
+        levels = {way: {name: level for name, level in told.items() if name in names} for way, told in self._levels.items()}
         if (levels, watermarks) != (self._levels, self.watermarks):
             self._levels, self.watermarks = levels, dict(watermarks)
             self._write()
+
+    def new(self, way: str, incidents: Sequence[Incident]) -> list[Incident]:
+        """Those that are to be told."""
+        levels = self._levels.get(way, {})
         return [one for one in incidents if one.level not in {None, levels.get(one.name, "resolved")}]
 
-    def add(self, incident: Incident) -> None:
-        """The incident has been told."""
-        self._levels[incident.name] = str(incident.level)
+    def add(self, way: str, incident: Incident) -> None:
+        """The way took the incident."""
+        self._levels.setdefault(way, {})[incident.name] = str(incident.level)
         self._write()
 
     def _write(self) -> None:

@@ -79,7 +79,10 @@ def told(taken, number):
 def noted(settings, incident, level="warning"):
     """Waits until the next process will know that the incident was told."""
     file = settings.home / "notify.json"
-    eventually(lambda: file.exists() and orjson.loads(file.read_bytes())["levels"].get(incident) == level, f"the note of {incident}")
+    eventually(
+        lambda: file.exists() and orjson.loads(file.read_bytes())["levels"].get("webhook", {}).get(incident) == level,
+        f"the note of {incident}",
+    )
 
 
 def test_an_offline_camera_is_told_once_also_after_a_kill_and_once_that_it_is_back(fresh):
@@ -159,22 +162,31 @@ def test_a_crowd_is_told_once_and_once_that_it_is_over_whatever_restarts(fresh):
 
 
 def test_a_query_that_recounts_tells_nothing_of_the_past(fresh, capfd):
+    recounting = "nest-camera-status", "nest-alarms"
     with webhook(200) as (url, taken):
         with notifying(fresh, url):
             watermark(fresh, "nest-alarms", "2026-01-01T10:00:00Z")
             alarm(fresh, "warning")
             told(taken, 1)
-            watermark(fresh, "nest-alarms", "2026-01-01T12:00:00Z")
+            for query in recounting:
+                watermark(fresh, query, "2026-01-01T12:00:00Z")
             assert told(taken, 2)[1].startswith("resolved: nest-alarms: ")
             noted(fresh, "smoke a1 s1", "resolved")
-        watermark(fresh, "nest-alarms", "2026-01-01T10:00:00Z")
+        for query in recounting:
+            watermark(fresh, query, "2026-01-01T10:00:00Z")
         alarm(fresh, "warning")
+        camera(fresh, "cam-1", "offline")
+        crowd(fresh)
+        watermark(fresh, "nest-crowds", "2026-01-01T10:00:00Z")
         with notifying(fresh, url):
-            camera(fresh, "cam-1", "offline")
-            assert "cam-1" in told(taken, 3)[2]
-            watermark(fresh, "nest-alarms", "2026-01-01T12:00:00Z")
+            assert told(taken, 3)[2].startswith("warning: nest-crowds: ")
+            camera(fresh, "cam-1", "back", since="2026-01-01T10:07:00Z")
+            camera(fresh, "cam-2", "offline")
+            for query in recounting:
+                watermark(fresh, query, "2026-01-01T12:00:00Z")
+            assert "cam-2" in told(taken, 4)[3]
             alarm(fresh, "emergency", hour=12)
-            assert told(taken, 4)[3].startswith("error: nest-alarms: smoke: emergency")
+            assert told(taken, 5)[4].startswith("error: nest-alarms: smoke: emergency")
     line = "nest-alarms recounts; alerts on it go on when its watermark is at 2026-01-01T12:00:00.000Z again."
     assert line in " ".join(capfd.readouterr().err.split())
 

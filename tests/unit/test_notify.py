@@ -98,9 +98,10 @@ def incident(query, level, name="a"):
 def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_path):
     def told(*incidents):
         known = Told(tmp_path / "told")
-        new = known.new(incidents, {})
+        known.keep(incidents, {})
+        new = known.new("way", incidents)
         for one in new:
-            known.add(one)
+            known.add("way", one)
         return [one.level for one in new]
 
     assert told(incident(STATUS, "resolved")) == [], "it was over when it was first seen"
@@ -113,13 +114,14 @@ def test_what_was_told_is_known_to_the_next_process_until_its_row_is_gone(tmp_pa
     assert told(incident(STATUS, "warning")) == ["warning"]
 
 
-def test_what_is_new_stays_new_until_it_was_told(tmp_path):
-    Told(tmp_path / "told").new([incident(STATUS, "warning")], {})
-    assert Told(tmp_path / "told").new([incident(STATUS, "warning")], {}) == [incident(STATUS, "warning")]
+def test_what_one_way_took_is_still_new_to_another(tmp_path):
+    one = incident(STATUS, "warning")
+    Told(tmp_path / "told").add("webhook", one)
+    assert [Told(tmp_path / "told").new(way, [one]) for way in ("webhook", "a@there")] == [[], [one]]
 
 
 def test_how_far_the_queries_were_is_known_to_the_next_process(tmp_path):
-    Told(tmp_path / "told").new([], {ALARMS: TEN})
+    Told(tmp_path / "told").keep([], {ALARMS: TEN})
     assert Told(tmp_path / "told").watermarks == {ALARMS: TEN}
 
 
