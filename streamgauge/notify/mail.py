@@ -9,6 +9,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from contract.errors import StreamgaugeError
+from contract.web.client import reason
 from contract.web.outbox import Finished, NotTaken, Outbox
 
 ANSWER_SECONDS = 10
@@ -58,7 +59,7 @@ def _not_taken(error: OSError) -> NotTaken:
     elif isinstance(error, smtplib.SMTPResponseException):
         code, answer = error.smtp_code, error.smtp_error
     else:
-        return NotTaken(str(error), may_pass=not isinstance(error, smtplib.SMTPNotSupportedError))
+        return NotTaken(reason(error), may_pass=not isinstance(error, smtplib.SMTPNotSupportedError))
     return NotTaken(f"{code} {answer.decode(errors='replace') if isinstance(answer, bytes) else answer}", may_pass=code < _PERMANENT)
 
 
