@@ -17,9 +17,12 @@ st.logo(str(_HERE / "logo.svg"), size="large")
 modules = {domain.name: import_module(f"dashboard.domains.{domain.name}") for domain in DOMAINS}
 domain_pages = {domain.name: st.Page(modules[domain.name].page, title=domain.title, url_path=domain.name) for domain in DOMAINS}
 glances = {name: module.glance for name, module in modules.items() if hasattr(module, "glance")}
+overview_page = st.Page(lambda: overview.page(domain_pages, glances), title="Overview", default=True)
 pages = [
-    st.Page(lambda: overview.page(domain_pages, glances), title="Overview", url_path="overview", default=True),
+    overview_page,
     *domain_pages.values(),
     st.Page(health.page, title="Health", url_path="health"),
+    # The default page has no other address than that of the application.
+    st.Page(lambda: st.switch_page(overview_page), title="Overview", url_path="overview", visibility="hidden"),
 ]
 st.navigation(pages, position="top").run()

@@ -76,7 +76,8 @@ def _queries() -> None:
 
 
 def _say_what_is_wrong(found: Sequence[QueryStatus]) -> None:
-    broken, stopped = (sum(status.state in states for status in found) for states in ({FAILED, SILENT}, {STOPPED}))
+    broken = sum(status.state in {FAILED, SILENT} for status in found)
+    stopped = sum(status.state == STOPPED and status.lag != 0 for status in found)  # one that has read all has ended as it should, as with --once
     if broken:
         st.error(
             f"**{formats.several(broken, 'query does', 'queries do')} not run,** and nothing changes in what they write. "

@@ -160,6 +160,13 @@ def test_pages_follow_the_colour_scheme_of_the_system_and_axe_finds_nothing_seri
     assert found == {title: [] for title in PAGES}
 
 
+def test_each_page_has_an_address(tab, dashboard):
+    for path, title in zip(("overview", *(domain.name for domain in DOMAINS), "health"), PAGES, strict=True):
+        tab.goto(f"{dashboard}/{path}")
+        expect(tab.get_by_role("heading", level=1, name=title)).to_be_visible(timeout=PATIENCE_MS)
+        expect(tab.get_by_text("Page not found")).to_have_count(0)
+
+
 def test_a_click_on_the_picture_of_a_domain_opens_its_page(page, camera_stats, states):
     camera_stats.count("94107", 12)
     states("nest-camera-stats", "running")

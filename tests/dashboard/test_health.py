@@ -109,6 +109,13 @@ def test_a_stopped_query_is_a_warning_with_what_to_do(kafka, page_with):
     assert not page.error
 
 
+def test_a_query_that_has_ended_after_the_last_record_is_no_warning(kafka, page_with):
+    kafka.state("counts", "stopped", source_offsets={"nest-logs-0": 0})
+    page = page_with(lambda page: metrics(page).get("Largest lag") == "0")
+    assert not page.warning
+    assert not page.error
+
+
 def test_a_query_that_runs_again_is_no_trouble_any_more(kafka, page_with):
     kafka.state("counts", "failed", error="boom", error_detail="boom", error_at=ago(seconds=5))
     page_with(lambda page: page.error)
