@@ -136,7 +136,7 @@ class TableCheck:
         ]
         unknown = f"some batches are not in the journal: of {unknown_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
         unbounded = (
-            "no batch is known to have only events before --from, less the margin of docs/verify-range.md: read from the first record on"
+            "no batch is known to have only events before --from, less the margin of docs/verify.md: read from the first record on"
         )
         return [
             *([unknown] if unknown_rows else []),
