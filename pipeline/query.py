@@ -121,7 +121,7 @@ def start_stream(
     """
     folder = query.checkpoint_name.folder(settings)
     checkpoint = Checkpoint(folder)
-    # From a checkpoint of real-time mode, one batch takes all: docs/explained/why-it-holds.md.
+    # From a checkpoint of real-time mode, one batch takes all: docs/explained/checkpoints.md.
     if once and isinstance(query.source, KafkaTopic) and (query.real_time is None or checkpoint.query_id is None):
         query = replace(query, source=replace(query.source, reader=None))
     if (topic := sources_of_partitions(query)) and query.watermark:

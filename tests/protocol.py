@@ -1,4 +1,4 @@
-"""How a query writes its table and what a kill leaves, as a state machine (docs/explained/why-it-holds.md).
+"""How a query writes its table and what a kill leaves, as a state machine (docs/explained/checkpoints.md).
 
 Each record counts in the window of its time, unless that window has ended by the watermark. The table is a compacted topic: the last count of
 each window. A process can be killed between any two steps. `explored` takes the steps in every order, so it finds every state that there is.

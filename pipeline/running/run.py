@@ -149,7 +149,7 @@ class Starter:
         """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first, the most important first.
 
         In real-time mode, a query that has run before first catches up, unless `has_caught_up`: a run processes in one batch all that an
-        earlier one may have written rows of (docs/explained/why-it-holds.md).
+        earlier one may have written rows of (docs/explained/checkpoints.md).
 
         Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, TopicMissing when a source or result topic is
         missing, SchemaAwaited when there is nothing to read yet, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
