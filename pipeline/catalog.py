@@ -104,7 +104,8 @@ def _of_domains(settings: Settings) -> tuple[Query, ...]:
 
 def _in_real_time(query: Query, checkpoint_interval: str) -> Query:
     """The query in Spark's real-time mode, which has output mode update alone. Dead letters are appended in it, too: each is a new row."""
-    return replace(query, real_time=checkpoint_interval, mode="update", source=replace(cast("KafkaTopic", query.source), reader=query.name))
+    source = replace(cast("KafkaTopic", query.source), reader=query.name, can_wait=isinstance(query.sink, DeadLetterTopic))
+    return replace(query, real_time=checkpoint_interval, mode="update", source=source)
 
 
 def _fits_real_time(query: Query) -> bool:

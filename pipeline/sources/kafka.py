@@ -55,7 +55,7 @@ class KafkaTopic:
 
     is_table: read the topic from its beginning, whatever STREAMGAUGE_STARTING_OFFSETS says: the end alone of a compacted topic is no table.
     reader: the query that reads it in Spark's real-time mode, whose name its consumers carry, so that they can be told apart; None: it is read
-    in micro-batches.
+    in micro-batches. can_wait: in real-time mode, a record may wait half a second for others.
     """
 
     name: str
@@ -63,6 +63,7 @@ class KafkaTopic:
     numbers: tuple[int, ...] = ()
     is_table: bool = False
     reader: str | None = None
+    can_wait: bool = False
 
     def part(self, pattern: str | None, numbers: Sequence[int]) -> Self:
         """The source of all topics that match a regular expression, or of these partitions of the topic."""
@@ -76,10 +77,11 @@ class KafkaTopic:
         return {"subscribePattern": self.pattern} if self.pattern else {"subscribe": self.name}
 
     def _reading(self, settings: Settings) -> dict[str, str]:
-        """Spark's option for the name of its consumers, or for the size of its micro-batches."""
+        """Spark's options for the name of its consumers, or for the size of its micro-batches; and how long a request waits for records."""
         if self.reader is None:
-            return {"maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger)}
-        return {"groupIdPrefix": self.reader}
+            return {"maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger), "kafka.fetch.max.wait.ms": "50"}
+        # A task polls all the time. By default, a request waits half a second for the first record, or here for a megabyte of them.
+        return {"groupIdPrefix": self.reader, **({"kafka.fetch.min.bytes": str(2**20)} if self.can_wait else {})}
 
     def partitions(self, settings: Settings) -> list[Partition]:
         """The partitions that it reads. Raises StreamgaugeError, too, for a number that the topic does not have."""
@@ -142,7 +144,6 @@ def stream_of_records(spark: SparkSession, settings: Settings, selection: Mappin
     options = {
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
-        "kafka.fetch.max.wait.ms": "50",
         # By default, Spark tries three times for a minute each before it reports that it cannot reach Kafka.
         "kafka.request.timeout.ms": "15000",
         "kafka.default.api.timeout.ms": "20000",
