@@ -1,37 +1,58 @@
-"""A small real SMTP server on loopback."""
+"""A real SMTP server on loopback."""
 
-import threading
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from socketserver import StreamRequestHandler, ThreadingTCPServer
+from pathlib import Path
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, LoginPassword
+
+from contract.process.ports import free_ports
 
 
 @contextmanager
-def mail_server(*refused: str, later: int = 0) -> Iterator[tuple[str, list[EmailMessage]]]:
-    """Its address, as HOST:PORT, and the mail that it takes. refused: the recipients for whom it takes none. later: how many it asks to try again."""
+def mail_server(
+    *refused: str, later: int = 0, certificate: Path | None = None, login: tuple[str, str] | None = None
+) -> Iterator[tuple[str, list[EmailMessage]]]:
+    """Its address, as HOST:PORT, and the mail that it takes.
+
+    refused: the recipients for whom it takes none. later: how many it asks to try again. certificate: it offers STARTTLS with that. login: user
+    and password without which it takes none.
+    """
     taken: list[EmailMessage] = []
     put_off = iter(range(later))
 
-    class Handler(StreamRequestHandler):
-        def handle(self) -> None:
-            self.answer(220, "ready")
-            for line in self.rfile:
-                command = line.decode().strip()
-                name = command[:4].upper()
-                if name == "DATA":
-                    self.answer(354, "go on")
-                    lines = iter(self.rfile.readline, b".\r\n")
-                    taken.append(message_from_bytes(b"".join(lines), policy=policy.default))
-                is_refused = name == "RCPT" and any(f"<{one}>" in command for one in refused)
-                is_put_off = name == "RCPT" and next(put_off, None) is not None
-                self.answer(451 if is_put_off else 550 if is_refused else 221 if name == "QUIT" else 250, "so be it")
+    class Handler:
+        async def handle_RCPT(self, _server: object, _session: object, envelope: Any, address: str, _options: object) -> str:  # noqa: N802
+            if address in refused:
+                return "550 so be it"
+            if next(put_off, None) is not None:
+                return "451 so be it"
+            envelope.rcpt_tos.append(address)
+            return "250 so be it"
 
-        def answer(self, code: int, text: str) -> None:
-            self.wfile.write(f"{code} {text}\r\n".encode())
+        async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
+            taken.append(message_from_bytes(envelope.content, policy=policy.default))
+            return "250 so be it"
 
-    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
-        yield f"127.0.0.1:{server.server_address[1]}", taken
-        server.shutdown()
+    def known(_server: object, _session: object, _envelope: object, _mechanism: str, data: Any) -> AuthResult:
+        is_known = isinstance(data, LoginPassword) and (data.login.decode(), data.password.decode()) == login
+        return AuthResult(success=is_known, handled=False)
+
+    tls = None
+    if certificate:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(str(certificate))
+    (port,) = free_ports(1)
+    controller = Controller(
+        Handler(), "127.0.0.1", port, tls_context=tls, authenticator=known, auth_required=login is not None, auth_require_tls=False
+    )
+    controller.start()
+    try:
+        yield f"127.0.0.1:{port}", taken
+    finally:
+        controller.stop()

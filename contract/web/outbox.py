@@ -65,6 +65,9 @@ class Outbox:
                     self._say(f"an alert did not reach {self._to}: {error}")
                     break
                 time.sleep(pause_seconds)
+            except Exception as error:  # the next alert may be another
+                self._say(f"an alert did not reach {self._to}: {type(error).__name__}: {error}")
+                break
             else:
                 return True
         return False

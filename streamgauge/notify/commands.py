@@ -19,13 +19,17 @@ def notify(
     ] = None,
     mail_from: Annotated[str, typer.Option(metavar="ADDRESS", help="The sender of mail.")] = "streamgauge@localhost",
     mail_server: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="An SMTP server that takes mail without a password.")
+        str, typer.Option(metavar="HOST:PORT", help="The SMTP server; at port 465, by TLS from the first byte on.")
     ] = "localhost:25",
+    mail_user: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Log in to the mail server, through TLS.", show_default=False)
+    ] = None,
+    mail_password_file: Annotated[Path | None, typer.Option(help="A file with the password of --mail-user.", show_default=False)] = None,
 ) -> None:
     """Send alerts on offline cameras, alarms and crowds to ALERT_WEBHOOK_URL, and one when each is over. It runs until it is stopped."""
     from contract.process.stop_signals import stop_requested
     from contract.web.webhook import JSON, Webhook
-    from streamgauge.notify.mail import Mail
+    from streamgauge.notify.mail import Login, Mail
     from streamgauge.notify.notifier import Notifier
     from streamgauge.notify.template import form_of
 
@@ -36,8 +40,12 @@ def notify(
     if template and not settings.alert_webhook_url:
         msg = "--template is the form of what goes to ALERT_WEBHOOK_URL, which is not set; set it, or leave --template out"
         raise StreamgaugeError(msg)
+    if (mail_user is None) != (mail_password_file is None):
+        msg = "--mail-user and --mail-password-file go together; name both, or neither"
+        raise StreamgaugeError(msg)
+    login = Login.of(mail_user, mail_password_file) if mail_user and mail_password_file else None
     webhooks = [Webhook(settings.alert_webhook_url, warn, form_of(template) if template else JSON)] if settings.alert_webhook_url else []
-    mails = [Mail(mail_server, mail_from, one, warn) for one in dict.fromkeys(mail_to or ())]
+    mails = [Mail(mail_server, mail_from, one, warn, login) for one in dict.fromkeys(mail_to or ())]
     notifier, stop = Notifier(settings, [*webhooks, *mails], warn), stop_requested()
     out.print("sends alerts on offline cameras, alarms and crowds; Ctrl-C ends it")
     notifier.follow(stop)

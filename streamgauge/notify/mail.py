@@ -1,32 +1,61 @@
-"""Sends alerts by mail, through a server that takes mail from this machine without a password."""
+"""Sends alerts by mail."""
 
 import re
 import smtplib
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from email.message import EmailMessage
 from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
+
+import httpx2
 
 from contract.errors import StreamgaugeError
 from contract.web.client import reason
 from contract.web.outbox import Finished, NotTaken, Outbox
 
 ANSWER_SECONDS = 10
+TLS_PORT = 465
+"""Where a server speaks TLS from the first byte on (RFC 8314)."""
 _PERMANENT = 500
 """The first code of answers after which mail is not tried again."""
 _ADDRESS = re.compile(r"[^\s<>@,;]+@[^\s<>@,;]+")
 
 
+class Login(NamedTuple):
+    """With what to log in to a mail server."""
+
+    user: str
+    password: str
+
+    @classmethod
+    def of(cls, user: str, file: Path) -> Self:
+        """The password is the content of `file`, without the end of its line. Raises StreamgaugeError if there is none."""
+        try:
+            password = file.read_bytes().rstrip(b"\r\n")
+        except OSError as error:
+            msg = f"--mail-password-file {file} cannot be read ({error.strerror}); expected a file with the password"
+            raise StreamgaugeError(msg) from error
+        if not password or not (password.isascii() and user.isascii()):
+            found = "is empty" if not password else "or --mail-user has a character outside ASCII, which Python's mail client does not send"
+            msg = f"--mail-password-file {file} {found}; expected a file with the password"
+            raise StreamgaugeError(msg)
+        return cls(user, password.decode())
+
+
 class Mail:
     """Sends alerts to the address `to`, as an Outbox does.
 
-    server: HOST:PORT. The connection is encrypted if the server offers that. Raises StreamgaugeError for another form, and for an address that
-    is none.
+    server: HOST:PORT. The connection is encrypted if the server offers that; with a login, it must be, by a certificate that this machine trusts.
+    Raises StreamgaugeError for another form, and for an address that is none.
     """
 
-    def __init__(self, server: str, sender: str, to: str, say: Callable[[str], None]) -> None:
+    def __init__(self, server: str, sender: str, to: str, say: Callable[[str], None], login: Login | None = None) -> None:
         self._server, self._sender, self.name = _host_and_port(server), _address("--mail-from", sender), _address("--mail-to", to)
+        self._login = login
         self._outbox = Outbox(f"{to} through the mail server {server}", say, nullcontext())
 
     def send(self, alert: Mapping[str, str], finished: Finished) -> None:
@@ -43,13 +72,28 @@ class Mail:
 
     def _hand_over(self, mail: EmailMessage) -> None:
         try:
-            with smtplib.SMTP(*self._server, timeout=ANSWER_SECONDS) as server:
+            trusted = httpx2.create_ssl_context() if self._login else None
+            with self._connection(trusted) as server:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
-                    server.starttls()
+                    server.starttls(context=trusted)
+                if self._login:
+                    _check_encrypted(server)
+                    server.login(*self._login)
                 server.send_message(mail)
         except OSError as error:  # smtplib's are, too
             raise _not_taken(error) from error
+
+    def _connection(self, trusted: ssl.SSLContext | None) -> smtplib.SMTP:
+        if self._server[1] == TLS_PORT:
+            return smtplib.SMTP_SSL(*self._server, timeout=ANSWER_SECONDS, context=trusted)
+        return smtplib.SMTP(*self._server, timeout=ANSWER_SECONDS)
+
+
+def _check_encrypted(server: smtplib.SMTP) -> None:
+    if not isinstance(server.sock, ssl.SSLSocket):
+        msg = "it offers no encryption, and the password is not sent without"
+        raise smtplib.SMTPNotSupportedError(msg)
 
 
 def _not_taken(error: OSError) -> NotTaken:

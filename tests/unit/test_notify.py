@@ -6,6 +6,7 @@ from queue import Queue
 
 import orjson
 import pytest
+from certificates import Authority
 from mail_server import mail_server
 from running import RETRY_SECONDS, free_ports, one_line_error, streamgauge
 
@@ -13,7 +14,7 @@ from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.web import outbox
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount
-from streamgauge.notify.mail import Mail
+from streamgauge.notify.mail import Login, Mail
 from streamgauge.notify.template import form_of
 from streamgauge.notify.told import Told
 
@@ -184,10 +185,10 @@ def at_once(monkeypatch):
     monkeypatch.setattr(outbox, "PAUSES_SECONDS", (0, 0, 0))
 
 
-def sent(address, to="a@there"):
+def sent(address, to="a@there", login=None):
     """Whether the server took the alert, and the lines about it."""
     lines, taken = [], Queue()
-    mail = Mail(address, "me@here", to, lines.append)
+    mail = Mail(address, "me@here", to, lines.append, login)
     mail.send(ALERT, taken.put)
     mail.close()
     return taken.get(timeout=RETRY_SECONDS), lines
@@ -227,6 +228,42 @@ def test_a_mail_server_that_does_not_answer_is_told(host):
     assert why in {"Connection refused", "Cannot assign requested address"}  # the latter on a machine without IPv6
 
 
+@pytest.fixture
+def authority():
+    return Authority("a company's")
+
+
+@pytest.fixture
+def certificate(authority, tmp_path):
+    return authority.issue("mail", ("127.0.0.1",)).pem(tmp_path / "mail.pem")
+
+
+@pytest.fixture
+def is_trusted(monkeypatch, authority, tmp_path):
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.pem(tmp_path / "authority.pem")))
+
+
+@pytest.mark.usefixtures("is_trusted")
+def test_a_mail_server_that_asks_for_a_password_gets_it_through_tls(certificate):
+    with mail_server(certificate=certificate, login=("me", "password")) as (address, taken):
+        assert sent(address, login=Login("me", "password")) == (True, [])
+        is_taken, (line,) = sent(address, login=Login("me", "wrong"))
+    assert (len(taken), is_taken, ": 535 " in line) == (1, False, True)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("is_encrypted", "why"),
+    [(False, "it offers no encryption, and the password is not sent without"), (True, "its certificate is not trusted: ")],
+)
+def test_a_password_is_not_sent_to_a_server_that_cannot_prove_who_it_is(certificate, is_encrypted, why):
+    login = Login("me", "password")
+    with mail_server(certificate=certificate if is_encrypted else None, login=login) as (address, taken):
+        is_taken, (line,) = sent(address, login=login)
+    assert (taken, is_taken) == ([], False)
+    assert why in line
+
+
 def test_who_sends_a_mail_does_not_wait_for_the_server():
     finished = Queue()
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -248,6 +285,16 @@ def test_who_sends_a_mail_does_not_wait_for_the_server():
             for to in ("there", "a@there\nBcc: b@there", "a@there, b@there")
         ),
         (["--mail-to", "a@there", "--mail-from", "me\n"], "--mail-from is 'me\\n'; expected one address"),
+        (["--mail-to", "a@there", "--mail-user", "me"], "--mail-user and --mail-password-file go together"),
+        (
+            ["--mail-to", "a@there", "--mail-user", "me", "--mail-password-file", "/none"],
+            "--mail-password-file /none cannot be read (No such",
+        ),
+        (["--mail-to", "a@there", "--mail-user", "me", "--mail-password-file", "/dev/null"], "--mail-password-file /dev/null is empty"),
+        (
+            ["--mail-to", "a@there", "--mail-user", "mé", "--mail-password-file", __file__],
+            "or --mail-user has a character outside ASCII",
+        ),
     ],
 )
 def test_options_that_cannot_work_are_one_line(tmp_path, options, expected):
