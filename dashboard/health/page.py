@@ -77,7 +77,8 @@ def _queries() -> None:
 
 def _say_what_is_wrong(found: Sequence[QueryStatus]) -> None:
     broken = sum(status.state in {FAILED, SILENT} for status in found)
-    stopped = sum(status.state == STOPPED and status.lag != 0 for status in found)  # one that has read all has ended as it should, as with --once
+    # One that has read all has ended as it should, as with --once.
+    stopped = sum(status.state == STOPPED and status.lag != 0 for status in found)
     if broken:
         st.error(
             f"**{formats.several(broken, 'query does', 'queries do')} not run,** and nothing changes in what they write. "
