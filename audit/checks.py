@@ -135,9 +135,7 @@ class TableCheck:
             str(one.name) for one in others_of_query(self.prefix.place.name, self._settings) if Checkpoint(one.folder).last_committed >= 0
         ]
         unknown = f"some batches are not in the journal: of {unknown_rows:,} rows it is not known whether they came too late, and results that they touch and that differ are not counted as wrong"
-        unbounded = (
-            "no batch is known to have only events before --from, less the margin of docs/verify.md: read from the first record on"
-        )
+        unbounded = "no batch is known to have only events before --from, less the margin of docs/verify.md: read from the first record on"
         return [
             *([unknown] if unknown_rows else []),
             *([unbounded] if self._span.start is not None and not self._starts_later else []),
