@@ -1,21 +1,23 @@
 """What is killed: for each case, new records, a command that works on them, and what must hold when it has run again."""
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import Any, Literal
 
 import orjson
-from plain import START, one_camera, read_topic, write_counts, write_topic
+from plain import START, folded, one_camera, read_topic, write_counts, write_topic
 from running import eventually, stop_shared_spark, streamgauge, succeed, verify
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import checkpoints
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
+from crash_points.live_changes import STREAM, delivered, live_changes, lost_or_doubled, missing
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,17 @@ class Case:
     """feed: writes new records, in round 0, 1, 2 ... work: takes them; this is killed, and done again. wrong: what is wrong then, a line each.
 
     found: what a kill has left.
-    variables: settings of the work, in which HOME is the home. spark: the session that the work needs, if any.
+    source: the topic that it reads. variables: settings of the work, in which HOME is the home. spark: the session that the work needs, if any.
     """
 
     feed: Callable[[Settings, int], None]
     work: Callable[[Settings], None]
     found: Callable[[Settings], str]
     wrong: Callable[[Settings], list[str]]
+    source: str = "nest-logs"
     variables: dict[str, str] = field(default_factory=dict)
     spark: Literal["in micro-batches", "in real time", "with Delta"] | None = "in micro-batches"
+    needs_registry: bool = False
 
 
 def command(*arguments: str, settings: Settings) -> None:
@@ -77,7 +81,7 @@ def of_query(
         found, expected = verify(name, settings=settings)[name], ("right", len(read_topic(settings, source)))
         return [] if (found["verdict"], found["records"]) == expected else [f"{expected} expected, and found {found}"]
 
-    return Case(feed, partial(work, name), found, wrong, **more)
+    return Case(feed, partial(work, name), found, wrong, source, **more)
 
 
 def run(name: str, settings: Settings) -> None:
@@ -125,6 +129,34 @@ def run_in_real_time(name: str, settings: Settings) -> None:
         finally:
             stop.set()
         running.result()
+
+
+PEOPLE = "select hour(window.start) as hour, sum(count) as people from live_nest_camera_stats group by all"
+
+
+def derive_people(settings: Settings) -> None:
+    """A derived table. Raises AssertionError unless it then has the rows of the topic, and a second time finds nothing to do."""
+    from pipeline.lake.derived_tables import derive
+    from pipeline.spark.session import running_session
+
+    expected: Counter[int] = Counter()
+    for row in folded(settings, "nest-camera-stats").values():
+        expected[datetime.fromisoformat(row["window"]["start"]).hour] += row["count"]
+    with running_session(settings) as spark:
+        derive("people", PEOPLE, spark, settings)
+        table = spark.read.format("delta").load(str(settings.lake / "derived" / "people"))
+        assert {row.hour: row.people for row in table.collect()} == expected
+        assert derive("people", PEOPLE, spark, settings, only_compare=True) == "unchanged"
+
+
+def written(settings: Settings) -> str:
+    log = settings.lake / "derived" / "people" / "_delta_log"
+    return "no table" if not any(log.glob("*.json")) else f"version {max(int(path.stem) for path in log.glob('*.json'))}"
+
+
+def produce_changes(settings: Settings) -> None:
+    """Until all events of the live stream have come."""
+    command("produce", "wikimedia", "--live", "--limit", str(missing(settings)), settings=settings)
 
 
 def alone(name: str, settings: Settings) -> list[Any]:
@@ -211,6 +243,16 @@ CASES = {
         lambda settings: "a change not told" if wrongly_told(settings) else "the change told",
         wrongly_told,
         spark=None,
+    ),
+    "derive": Case(counts, derive_people, written, lambda _: [], "nest-camera-stats", spark="with Delta"),
+    "live-changes": Case(
+        live_changes,
+        produce_changes,
+        delivered,
+        lost_or_doubled,
+        variables={"WIKIMEDIA_URL": STREAM},
+        spark=None,
+        needs_registry=True,
     ),
     "export": Case(
         counts, lambda settings: command("export", "nest-camera-stats", settings=settings), differing_files, exported, spark=None

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from running import environment, few_rows
 from topic_reset import empty_topics
@@ -12,6 +13,7 @@ from topic_reset import empty_topics
 from contract.lake_environment import PYTHON as PYTHON_WITH_DELTA
 from contract.settings import Settings
 from crash_points.cases import CASES
+from crash_points.images import Images
 from crash_points.watched import Point, Watched, points_of
 
 TESTS = str(Path(__file__).parents[1])
@@ -49,41 +51,67 @@ class Enumeration:
         self._program: Watched | None = None
         self._rounds = 0
 
-    def tried(self, most: int | None = None) -> Iterator[Tried]:
-        """Tries each point of a run that is not the first, or so many of them. Ends with the first that is wrong."""
+    def tried(self, most: int | None = None, *, by_kill: bool = False) -> Iterator[Tried]:
+        """Tries each point of a run that is not the first, or so many of them.
+
+        by_kill: with a new run and a real kill for each point, as for a case without a session. Otherwise, one run is recorded, and what a kill
+        would leave at the point is restored.
+        """
         try:
-            for _ in range(3):
-                operations = self._fed_and_done()
-            self.points = points_of(operations)
-            for point in self.points[:: 1 if most is None else max(1, len(self.points) // most)]:
-                self._fed_and_done(point)
-                found = self.case.found(self.settings) if self._program is None else None
-                self._done()
-                wrong = self.case.wrong(self.settings)
-                yield Tried(point, found, wrong)
-                if wrong:
-                    break
+            for _ in range(2):
+                self._fed_and_done()
+            yield from self._killed(most) if by_kill or self.case.spark is None else self._restored(most)
         finally:
             if self._program:
                 self._program.end()
 
-    def _fed_and_done(self, point: Point | None = None) -> list[str]:
+    def _killed(self, most: int | None) -> Iterator[Tried]:
+        self.points = points_of(self._fed_and_done())
+        for number in self._chosen(most):
+            self._fed_and_done(self.points[number])
+            found = self.case.found(self.settings) if self._program is None else None
+            yield Tried(self.points[number], found, self._wrong_after_the_next_run())
+
+    def _restored(self, most: int | None) -> Iterator[Tried]:
+        """What a kill leaves is often the same at several points, and is then tried once."""
+        with Images(self.settings, NOT_KEPT, [self.case.source]) as images:
+            self.points = points_of(self._fed_and_done(before_each=images.take))
+            known: dict[str, tuple[str, list[str]]] = {}
+            for number in self._chosen(most):
+                content = images.content(number)
+                if content not in known:
+                    images.restore(number)
+                    known[content] = self.case.found(self.settings), self._wrong_after_the_next_run()
+                yield Tried(self.points[number], *known[content])
+
+    def _chosen(self, most: int | None) -> range:
+        return range(0, len(self.points), 1 if most is None else max(1, len(self.points) // most))
+
+    def _wrong_after_the_next_run(self) -> list[str]:
+        return self.case.wrong(self.settings) if self._done() is not None else ["the next run failed"]
+
+    def _fed_and_done(self, point: Point | None = None, **armed: Any) -> list[str]:
         self.case.feed(self.settings, self._rounds)
         self._rounds += 1
-        return self._done(point)
+        operations = self._done(point, **armed)
+        assert operations is not None, f"the work of {self.name} failed"
+        return operations
 
-    def _done(self, point: Point | None = None) -> list[str]:
-        """Does the work, and returns its operations. It is killed at the point, if it comes to it."""
+    def _done(self, point: Point | None = None, **armed: Any) -> list[str] | None:
+        """Does the work, and returns its operations, None if it fails. It is killed at the point, if it comes to it."""
         if self._program is None:
             python = PYTHON_WITH_DELTA if self.case.spark == "with Delta" else sys.executable
             command = [str(python), "-m", "crash_points.worker", self.name]
             self._program = Watched(command, self._environment, self.settings.home, self.settings.kafka_port, but=NOT_KEPT)
         program = self._program
-        program.arm(point)
+        program.arm(point, **armed)
         program.popen.stdin.write("\n")
         program.popen.stdin.flush()
-        if not program.popen.stdout.readline():
+        is_done = program.popen.stdout.readline()
+        if not is_done:
             program.end()
             self._program = None
-            assert program.killed_at, f"the work of {self.name} failed"
-        return program.operations
+        operations = program.operations
+        if self._program:
+            program.arm(None)
+        return operations if is_done or program.killed_at else None

@@ -32,11 +32,12 @@ def table(tried: Sequence[Tried]) -> str:
         f"| {what} | {'; '.join(f'{count}: {left}' for left, count in kinds.items())} | {right[what]} of {kinds.total()} |"
         for what, kinds in found.items()
     ]
-    return "\n".join(["| before an operation on | the kill left | right after the next run |", "|---|---|---|", *rows])
+    return "\n".join(["| before an operation on | the kill left | right |", "|---|---|---|", *rows])
 
 
 def note(case: str, tried: Sequence[Tried], points: int) -> None:
     """Puts the table of a case into the page. points: how many a run has."""
-    told = f"{sum(one.found is not None for one in tried)} of the {points} points of a run were tried.\n\n{table(tried)}"
+    count = sum(one.found is not None for one in tried)
+    told = f"{'All' if count == points else f'Only a sample, {count} of'} the {points} points of a run were tried.\n\n{table(tried)}"
     begin, end = f"<!-- {case} -->\n\n", f"\n\n<!-- end of {case} -->"
     PAGE.write_text(re.sub(f"(?s){re.escape(begin)}.*{re.escape(end)}", lambda _: begin + told + end, PAGE.read_text()))

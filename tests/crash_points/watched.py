@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -79,6 +79,7 @@ class Watched:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path, port: int, but: Sequence[str] = ()) -> None:
         self._is_watched = re.compile(f"{re.escape(str(folder))}/(?!({'|'.join(but)})(/|$))(.+)").fullmatch
         self._port = port
+        self._answering = threading.Lock()
         self.arm(None)
         # A filter belongs to a thread and what that starts.
         start = threading.Thread(target=self._start, args=(command, environment))
@@ -93,9 +94,10 @@ class Watched:
         self._answers.start()
         start.join()
 
-    def arm(self, point: Point | None) -> None:
-        """Forgets all operations; kills the program before this one."""
-        self._point, self.killed_at, self.operations = point, None, list[str]()
+    def arm(self, point: Point | None, before_each: Callable[[], None] = lambda: None) -> None:
+        """Forgets all operations; kills the program before this one. before_each: called before each one, for which the program waits."""
+        with self._answering:
+            self._point, self.killed_at, self.operations, self._before_each = point, None, list[str](), before_each
 
     def end(self) -> None:
         """Kills the program, and everything that it has started."""
@@ -133,7 +135,9 @@ class Watched:
                 called = bytearray(80)
                 fcntl.ioctl(self._listener, _RECEIVE, called)
                 number, thread, _, call, _, _, *arguments = struct.unpack("QIIiIQ6Q", called)
-                if self._goes_on(thread, call, arguments):
+                with self._answering:
+                    goes_on = self._goes_on(thread, call, arguments)
+                if goes_on:
                     fcntl.ioctl(self._listener, _SEND, struct.pack("QqiI", number, 0, 0, _CONTINUE))
         os.close(self._listener)
 
@@ -146,6 +150,7 @@ class Watched:
         if operation is None:
             return True
         self.operations.append(operation)
+        self._before_each()
         if self._point != (operation, self.operations.count(operation)):
             return True
         self.killed_at = self._point

@@ -4,7 +4,15 @@ import sys
 from contextlib import nullcontext
 
 from contract.settings import Settings
-from crash_points.cases import CASES
+from crash_points.cases import CASES, Case
+
+
+def forget_tables(case: Case) -> None:
+    """As in a new process, Delta must know of its tables only what is in their folders."""
+    from pyspark.sql import SparkSession
+
+    if case.spark == "with Delta" and (session := SparkSession.getActiveSession()):
+        session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def main() -> None:
@@ -13,6 +21,7 @@ def main() -> None:
     case, settings = CASES[sys.argv[1]], Settings.from_environment()
     with running_session(settings, in_real_time=case.spark == "in real time") if case.spark else nullcontext():
         for _ in sys.stdin:
+            forget_tables(case)
             case.work(settings)
             sys.stdout.write("done\n")
             sys.stdout.flush()

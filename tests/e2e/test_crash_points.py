@@ -7,9 +7,9 @@ from crash_points.watched import refusal
 pytestmark = pytest.mark.skipif(refusal() is not None, reason=str(refusal()))
 
 
-@pytest.mark.parametrize(("case", "most"), [("compacted-topic", 3), ("export", 3)])
-def test_killed_before_an_operation_it_is_right_after_the_next_run(fresh, tmp_path, case, most):
-    tried = list(Enumeration(case, fresh, tmp_path / case).tried(most))
+@pytest.mark.parametrize(("case", "most", "by_kill"), [("compacted-topic", 3, True), ("compacted-topic", 6, False), ("export", 3, True)])
+def test_killed_before_an_operation_it_is_right_after_the_next_run(fresh, tmp_path, case, most, by_kill):
+    tried = list(Enumeration(case, fresh, tmp_path / case).tried(most, by_kill=by_kill))
     assert len(tried) >= most
     assert any(one.found for one in tried), "no point was reached"
     assert [one for one in tried if one.wrong] == []

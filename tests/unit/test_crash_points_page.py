@@ -35,4 +35,6 @@ def test_the_page_has_a_place_for_each_case(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "PAGE", copy)
     for case in CASES:
         note(case, [Tried(Point("open of nobody", 1), case, [])], 7)
-    assert copy.read_text().count("1 of the 7 points of a run were tried.") == len(CASES)
+    assert copy.read_text().count("Only a sample, 1 of the 7 points of a run were tried.") == len(CASES)
+    note("export", [Tried(Point("open of nobody", 1), "nothing", [])], 1)
+    assert copy.read_text().count("All the 1 points of a run were tried.") == 1

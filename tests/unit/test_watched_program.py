@@ -58,3 +58,10 @@ def test_a_point_that_it_does_not_come_to_kills_nothing(program):
     program.arm(Point("rename N.tmp to N", 3))
     assert answer_of(program) == "done\n"
     assert program.killed_at is None
+
+
+def test_the_program_waits_before_each_operation(program, tmp_path):
+    seen = []
+    program.arm(None, before_each=lambda: seen.append({path.name for path in tmp_path.iterdir()} - {"logs"}))
+    assert answer_of(program) == "done\n"
+    assert seen == [set(), {"0.tmp"}, {"0.tmp"}, {"0"}, {"0", "1.tmp"}, {"0", "1.tmp"}]

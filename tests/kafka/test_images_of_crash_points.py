@@ -1,0 +1,31 @@
+"""What a kill would leave is taken and restored: files, and the records of topics."""
+
+from crash_points.images import Images
+from plain import folded, read_topic, write_counts, write_topic
+
+
+def test_files_and_topics_are_again_as_they_were(fresh):
+    write_counts(fresh, {1: 1})
+    write_topic(fresh, "dead-letters", [b"first"], key=b"key")
+    (fresh.home / "logs").mkdir()
+    (fresh.home / "plan").write_text("one batch")
+    before = folded(fresh, "nest-camera-stats")
+    with Images(fresh, ["logs"], ["nest-logs"]) as images:
+        images.take()
+        write_counts(fresh, {1: 2, 2: 1})
+        write_topic(fresh, "dead-letters", [b"second"])
+        write_topic(fresh, "nest-logs", [b"an event"])
+        (fresh.home / "plan").write_text("two batches")
+        images.take()
+        for name in ("logs/log", "later"):
+            (fresh.home / name).write_text("...")
+        assert images.content(0) != images.content(1)
+        for _ in range(2):
+            images.restore(1)
+            assert len(folded(fresh, "nest-camera-stats")) == 2
+            images.restore(0)
+            assert folded(fresh, "nest-camera-stats") == before
+            assert [(record.key(), record.value()) for record in read_topic(fresh, "dead-letters")] == [(b"key", b"first")]
+            assert (fresh.home / "plan").read_text() == "one batch"
+            assert sorted(path.name for path in fresh.home.iterdir()) == ["logs", "plan"]
+            assert [record.value() for record in read_topic(fresh, "nest-logs")] == [b"an event"]
