@@ -20,10 +20,11 @@ TESTS = str(Path(__file__).parents[1])
 NOT_KEPT = ("kafka", "logs", "tmp")
 """Folders of a home whose files no restart reads."""
 SOON_OLD = {
-    # What Spark deletes or compacts after a hundred batches, it does in each run.
+    # What Spark deletes or compacts after a hundred batches, it does in each run, and a batch in real time may be short.
     "spark.sql.streaming.minBatchesToRetain": "2",
     "spark.sql.streaming.fileSink.log.compactInterval": "3",
     "spark.sql.streaming.stateStore.maintenanceInterval": "1s",
+    "spark.sql.streaming.realTimeMode.minBatchDuration": "1s",
 }
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/crash-points.md: which points were tried, and what was found."""
+"""The results in docs/crash-points.md: which points were tried, and what was found."""
 
 import re
 from collections import Counter, defaultdict
@@ -20,24 +20,19 @@ def what_of(operation: str) -> str:
     return f"`{re.sub(of_checkpoint, '', f'{folder}/{name}'.lstrip('/'))}`"
 
 
-def table(tried: Sequence[Tried]) -> str:
-    """A row for each file, in the order of the first operation on it."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    right: Counter[str] = Counter()
-    for one in tried:
-        if one.found is not None:
-            found[what_of(one.point.operation)][one.found] += 1
-            right[what_of(one.point.operation)] += not one.wrong
-    rows = [
-        f"| {what} | {'; '.join(f'{count}: {left}' for left, count in kinds.items())} | {right[what]} of {kinds.total()} |"
-        for what, kinds in found.items()
-    ]
-    return "\n".join(["| before an operation on | the kill left | right |", "|---|---|---|", *rows])
+def told(tried: Sequence[Tried], points: int) -> str:
+    """How many points were tried, and for each thing that a kill can leave, before how many operations on which files. points: of a run."""
+    reached = [one for one in tried if one.found is not None]
+    files: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in reached:
+        files[str(one.found)][what_of(one.point.operation)] += 1
+    how_many = f"All {points}" if len(reached) == points else f"Only a sample, {len(reached)} of {points}"
+    wrong = [f"* **wrong** before {one.point.operation} ({one.point.occurrence}): {'; '.join(one.wrong)}" for one in reached if one.wrong]
+    left = [f"* {kind}: {', '.join(f'{what} {count}' for what, count in counts.items())}" for kind, counts in files.items()]
+    return "\n".join([f"{how_many} points were tried; {len(reached) - len(wrong)} were right.", "", *wrong, *left])
 
 
 def note(case: str, tried: Sequence[Tried], points: int) -> None:
-    """Puts the table of a case into the page. points: how many a run has."""
-    count = sum(one.found is not None for one in tried)
-    told = f"{'All' if count == points else f'Only a sample, {count} of'} the {points} points of a run were tried.\n\n{table(tried)}"
-    begin, end = f"<!-- {case} -->\n\n", f"\n\n<!-- end of {case} -->"
-    PAGE.write_text(re.sub(f"(?s){re.escape(begin)}.*{re.escape(end)}", lambda _: begin + told + end, PAGE.read_text()))
+    """Puts what was found into the section of the case. points: how many a run has."""
+    begin, text = f"<!-- {case} -->\n\n", told(tried, points)
+    PAGE.write_text(re.sub(f"(?s)(?<={re.escape(begin)}).*?(?=\n\n### |\n$)", lambda _: text, PAGE.read_text(), count=1))

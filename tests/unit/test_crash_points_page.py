@@ -1,10 +1,10 @@
-"""The tables of docs/crash-points.md."""
+"""The results in docs/crash-points.md."""
 
 import pytest
 from crash_points import page
 from crash_points.cases import CASES
 from crash_points.enumeration import Tried
-from crash_points.page import note, table, what_of
+from crash_points.page import note, told, what_of
 from crash_points.watched import Point
 
 
@@ -24,9 +24,17 @@ def test_an_operation_is_on_the_file_that_it_makes(operation, what):
 
 
 def test_a_point_that_was_not_reached_counts_neither_as_right_nor_as_wrong():
-    lock, plan = Point("open checkpoints/a-v1-update.lock", 1), Point("write checkpoints/a-v1-update/offsets/N", 1)
-    tried = [Tried(lock, None, []), Tried(plan, "no batch to repeat", []), Tried(plan, "a batch to repeat", ["2 rows are missing"])]
-    assert table(tried).splitlines()[2:] == ["| `offsets/N` | 1: no batch to repeat; 1: a batch to repeat | 1 of 2 |"]
+    lock, plan, commit = (Point(f"write checkpoints/a-v1-update{of}", 1) for of in (".lock", "/offsets/N", "/commits/N"))
+    kept, repeated = "no batch to repeat", "a batch to repeat"
+    tried = [Tried(lock, None, []), Tried(plan, kept, []), Tried(plan, repeated, ["2 rows are missing"]), Tried(commit, repeated, [])]
+    assert told(tried, 4).splitlines() == [
+        "Only a sample, 3 of 4 points were tried; 2 were right.",
+        "",
+        "* **wrong** before write checkpoints/a-v1-update/offsets/N (1): 2 rows are missing",
+        "* no batch to repeat: `offsets/N` 1",
+        "* a batch to repeat: `offsets/N` 1, `commits/N` 1",
+    ]
+    assert told(tried[1:], 3).startswith("All 3 points were tried; 2 were right.")
 
 
 def test_the_page_has_a_place_for_each_case(tmp_path, monkeypatch):
@@ -34,7 +42,8 @@ def test_the_page_has_a_place_for_each_case(tmp_path, monkeypatch):
     copy.write_text(page.PAGE.read_text())
     monkeypatch.setattr(page, "PAGE", copy)
     for case in CASES:
-        note(case, [Tried(Point("open of nobody", 1), case, [])], 7)
-    assert copy.read_text().count("Only a sample, 1 of the 7 points of a run were tried.") == len(CASES)
-    note("export", [Tried(Point("open of nobody", 1), "nothing", [])], 1)
-    assert copy.read_text().count("All the 1 points of a run were tried.") == 1
+        for left in ("nothing", case):
+            note(case, [Tried(Point("open of nobody", 1), left, [])], 7)
+    for case in CASES:
+        section = copy.read_text().split(f"<!-- {case} -->")[1].split("###")[0]
+        assert section.strip().split("\n\n") == ["Only a sample, 1 of 7 points were tried; 1 were right.", f"* {case}: `nobody` 1"], section
