@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +59,9 @@ class Images:
             if path.name not in self._but:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(self._image(number), home, symlinks=True, dirs_exist_ok=True)
+        for note in home.rglob("*.driver"):
+            if note.read_text():  # the process that it names would be dead
+                note.write_text(str(_ended()))
         self._restore_topics(self._ends[number])
 
     def content(self, number: int) -> str:
@@ -97,3 +101,10 @@ class Images:
                     time, headers = record.timestamp()[1], record.headers()
                     producer.produce(topic.name, record.value(), record.key(), record.partition(), timestamp=time, headers=headers)
         assert producer.flush(ANSWER_SECONDS) == 0, f"Kafka did not take all records in {ANSWER_SECONDS} s"
+
+
+def _ended() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid

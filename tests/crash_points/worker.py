@@ -1,5 +1,6 @@
 """`python -m crash_points.worker CASE`: does the work of a case for each line that it reads, in one Spark session."""
 
+import os
 import sys
 from contextlib import nullcontext
 
@@ -18,13 +19,15 @@ def forget_tables(case: Case) -> None:
 def main() -> None:
     from pipeline.spark.session import running_session
 
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Delta prints there how many files it has deleted
     case, settings = CASES[sys.argv[1]], Settings.from_environment()
     with running_session(settings, in_real_time=case.spark == "in real time") if case.spark else nullcontext():
         for _ in sys.stdin:
             forget_tables(case)
             case.work(settings)
-            sys.stdout.write("done\n")
-            sys.stdout.flush()
+            answers.write("done\n")
+            answers.flush()
 
 
 if __name__ == "__main__":

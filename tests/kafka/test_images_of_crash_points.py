@@ -1,5 +1,8 @@
 """What a kill would leave is taken and restored: files, and the records of topics."""
 
+import os
+
+import psutil
 from crash_points.images import Images
 from plain import folded, read_topic, write_counts, write_topic
 
@@ -9,6 +12,7 @@ def test_files_and_topics_are_again_as_they_were(fresh):
     write_topic(fresh, "dead-letters", [b"first"], key=b"key")
     (fresh.home / "logs").mkdir()
     (fresh.home / "plan").write_text("one batch")
+    (fresh.home / "query.driver").write_text(str(os.getpid()))
     before = folded(fresh, "nest-camera-stats")
     with Images(fresh, ["logs"], ["nest-logs"]) as images:
         images.take()
@@ -27,5 +31,6 @@ def test_files_and_topics_are_again_as_they_were(fresh):
             assert folded(fresh, "nest-camera-stats") == before
             assert [(record.key(), record.value()) for record in read_topic(fresh, "dead-letters")] == [(b"key", b"first")]
             assert (fresh.home / "plan").read_text() == "one batch"
-            assert sorted(path.name for path in fresh.home.iterdir()) == ["logs", "plan"]
+            assert sorted(path.name for path in fresh.home.iterdir()) == ["logs", "plan", "query.driver"]
+            assert not psutil.pid_exists(int((fresh.home / "query.driver").read_text()))
             assert [record.value() for record in read_topic(fresh, "nest-logs")] == [b"an event"]
