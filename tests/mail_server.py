@@ -16,12 +16,12 @@ from contract.process.ports import free_ports
 
 @contextmanager
 def mail_server(
-    *refused: str, later: int = 0, certificate: Path | None = None, login: tuple[str, str] | None = None
+    *refused: str, later: int = 0, certificate: Path | None = None, login: tuple[str, str] | None = None, bye: str = "221 bye"
 ) -> Iterator[tuple[str, list[EmailMessage]]]:
     """Its address, as HOST:PORT, and the mail that it takes.
 
     refused: the recipients for whom it takes none. later: how many it asks to try again. certificate: it offers STARTTLS with that. login: user
-    and password without which it takes none.
+    and password without which it takes none. bye: its answer to QUIT.
     """
     taken: list[EmailMessage] = []
     put_off = iter(range(later))
@@ -38,6 +38,9 @@ def mail_server(
         async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
             taken.append(message_from_bytes(envelope.content, policy=policy.default))
             return "250 so be it"
+
+        async def handle_QUIT(self, *_: object) -> str:  # noqa: N802
+            return bye
 
     def known(_server: object, _session: object, _envelope: object, _mechanism: str, data: Any) -> AuthResult:
         is_known = isinstance(data, LoginPassword) and (data.login.decode(), data.password.decode()) == login

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.errors import check_names
+from contract.errors import StreamgaugeError, check_names
 from contract.lake_environment import HAS_DELTA
 from contract.settings import Settings
 from contract.storage.data_files import data_file
@@ -54,7 +54,16 @@ def queries(names: list[str]) -> dict[str, str]:
     """
     path_by_name = {path.stem: path for folder in (data_file("tables"), OWN) for path in sorted(folder.glob("*.sql"))}
     check_names("derived table", names, path_by_name)
-    return {name: path_by_name[name].read_text() for name in names or path_by_name}
+    return {name: _text(path_by_name[name]) for name in names or path_by_name}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        msg = f"{path} cannot be read: {why}; expected a query in SQL"
+        raise StreamgaugeError(msg) from error
 
 
 def _are_equal(some: DataFrame, others: DataFrame) -> bool:

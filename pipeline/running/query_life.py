@@ -187,7 +187,14 @@ class QueryLife:
     def _ids_of_new_schemas(self, run: Run, text: str) -> list[int]:
         """The ids of the schemas for want of which a run failed, the most important first; empty if it failed for another reason."""
         named = unknown_ids(text)
-        return [*named, *self._context.starter.new_schema_ids(self.query, run)] if named or hides_its_cause(text) else []
+        if not named and hides_its_cause(text):
+            try:
+                self._context.starter.ask_servers(self.query)
+            except StreamgaugeError:  # that explains the failure
+                return []
+        elif not named:
+            return []
+        return [*named, *self._context.starter.new_schema_ids(self.query, run)]
 
     def finish(self) -> None:
         """Stops the run after the current batch, or now if there is none. A batch in real-time mode would be followed by another at once."""

@@ -206,10 +206,11 @@ class Starter:
         """
         if self._settings.starting_offsets != "latest" or not isinstance(query.source, KafkaTopic):
             return self._settings
-        if query.name not in self._latest:
+        topics = f"{query.name} {query.source.ids(list(partitions), self._settings)}"  # one that is created again has another id
+        if topics not in self._latest:
             ends = first_and_end_offsets(self._settings.kafka, partitions)
-            self._latest[query.name] = {partition: end for partition, (_, end) in ends.items()}
-        starts = {partition: self._latest[query.name].get(partition, 0) for partition in partitions}
+            self._latest[topics] = {partition: end for partition, (_, end) in ends.items()}
+        starts = {partition: self._latest[topics].get(partition, 0) for partition in partitions}
         return replace(self._settings, starting_offsets=json.dumps(nested(starts)))
 
     def _is_empty(self, partitions: Collection[Partition]) -> bool:
@@ -257,9 +258,10 @@ class Starter:
             return []
         try:
             error = failed.running._jsq.exception().get()
-            start, end = _offsets(error.startOffset()) or "earliest", _offsets(error.endOffset()) or "latest"
+            first = self._from_here(query, self._partitions(query)).starting_offsets
+            start, end = _offsets(error.startOffset()) or first, _offsets(error.endOffset()) or "latest"
             return schema_ids(query.source.batch_from(self._spark, self._settings, start, end), failed.schemas)
-        except SparkFailure:  # e.g. Kafka cannot be reached; the one known id suffices for a restart
+        except (*SparkFailure, StreamgaugeError):  # e.g. Kafka cannot be reached; the one known id suffices for a restart
             return []
 
     def has_new_schemas(self, query: Query, run: Run) -> bool:

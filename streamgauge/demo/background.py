@@ -13,7 +13,7 @@ from streamgauge.platform.log_file import Log
 from streamgauge.platform.processes import PidFile, start_process, stop_process
 
 EVERYTHING_RUNS = "everything runs"
-"""What the demo says when each part is ready."""
+"""What the demo says when each part is ready, and its queries have begun."""
 _WAYS = "in the background: `streamgauge logs demo --follow` shows what it says, and `streamgauge down` stops it"
 
 
@@ -23,7 +23,7 @@ def pid_file(settings: Settings) -> PidFile:
 
 
 def start(command: Sequence[str], settings: Settings, say: Say) -> int:
-    """Starts the demo by `command`, and says what it says. Returns 0 as soon as each part is ready, or the demo's exit code if it ends before.
+    """Starts the demo by `command`, and says what it says. Returns 0 as soon as everything runs, or the demo's exit code if it ends before.
 
     An interrupt leaves it running, and says so.
     """

@@ -35,6 +35,8 @@ from streamgauge.platform.platform import NAME_WIDTH, Platform
 SECONDS_BETWEEN_LINES = 1
 FIRST_ROW_SECONDS = 60
 """The longest time that the children that start after the first row wait for it."""
+QUERIES_SECONDS = 300
+"""How long queries may take to begin after each part is ready, before the demo says that everything else runs."""
 MIN_DISK_BYTES = 50_000_000
 """With less free space, nothing that is started works."""
 
@@ -60,6 +62,7 @@ class Demo:
         self._opens_page = opens_page and dashboard
         self._domains, self._not_begun = domains, ["the first query"]
         self._began, self._began_at = time.monotonic(), datetime.now(UTC)
+        self._ready_at = self._began
 
     def run(self, seconds: float | None = None) -> None:
         """Runs until SIGINT, SIGTERM, or for `seconds`.
@@ -141,17 +144,21 @@ class Demo:
                 if one.part.name == PIPELINE:
                     for other in supervised:
                         other.wait_no_longer()
-        if self._not_begun and all(one.is_ready for one in supervised):
+        if not all(one.is_ready for one in supervised):
+            self._ready_at = time.monotonic()
+        elif self._not_begun:
             with suppress(StreamgaugeError):  # the next look asks again
                 self._look_at_queries(query_states(self.settings, self._domains, self._began_at))
 
     def _look_at_queries(self, states: Mapping[str, str]) -> None:
         if states:
             self._not_begun = [query for query, state in states.items() if state not in {RUNNING, IDLE, FAILED}]
-        if not self._not_begun:
-            given_up = [query for query, state in states.items() if state == FAILED]
-            but = f", but {', '.join(given_up)} given up; `streamgauge status` says why" if given_up else ""
+        if not self._not_begun or time.monotonic() - self._ready_at > QUERIES_SECONDS:
+            others = {"given up": [query for query, state in states.items() if state == FAILED], "not begun": self._not_begun}
+            found = " and ".join(f"{', '.join(names)} {what}" for what, names in others.items() if names)
+            but = f", but {found}; `streamgauge status` says why" if found else ""
             self._say(f"{EVERYTHING_RUNS}{but}; Ctrl-C ends it")
+            self._not_begun = []
 
     def _show(self, supervised: Sequence[Supervised], status: Status, shown: Reminder) -> None:
         if can_redraw(self.console):

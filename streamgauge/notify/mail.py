@@ -71,6 +71,7 @@ class Mail:
         self._outbox.close()
 
     def _hand_over(self, mail: EmailMessage) -> None:
+        is_taken = False
         try:
             trusted = httpx2.create_ssl_context() if self._login else None
             with self._connection(trusted) as server:
@@ -81,8 +82,10 @@ class Mail:
                     _check_encrypted(server)
                     server.login(*self._login)
                 server.send_message(mail)
-        except OSError as error:  # smtplib's are, too
-            raise _not_taken(error) from error
+                is_taken = True
+        except OSError as error:  # smtplib's are, too, such as for an odd answer to QUIT
+            if not is_taken:
+                raise _not_taken(error) from error
 
     def _connection(self, trusted: ssl.SSLContext | None) -> smtplib.SMTP:
         if self._server[1] == TLS_PORT:

@@ -87,3 +87,16 @@ def test_everything_runs_when_each_query_of_its_domains_has_begun_in_this_demo_o
     (line,) = after("nest-archive", "failed").splitlines()
     assert "everything runs, but nest-archive given up; `streamgauge status` says why" in line
     assert len(after("nest-archive", "running").splitlines()) == 1, "it is told once"
+
+
+def test_a_query_that_waits_for_ever_keeps_nobody_who_started_the_demo(tmp_path, monkeypatch):
+    kafka, said = MockKafka(tmp_path, ["query-states"]), io.StringIO()
+    demo = Demo(kafka.settings, Console(file=said, width=200), dashboard=False, domains=DOMAINS)
+    now = utc_text(datetime.now(UTC) + timedelta(minutes=1))
+    row = example("query-states") | {"query": "wikimedia-edit-stats", "state": "restarting", "time": now}
+    kafka.write("query-states", orjson.dumps(row), key=b"wikimedia-edit-stats")
+    demo._look([])
+    assert not said.getvalue()
+    monkeypatch.setattr("streamgauge.demo.demo.QUERIES_SECONDS", 0)
+    demo._look([])
+    assert "everything runs, but wikimedia-edit-stats not begun; `streamgauge status` says why" in said.getvalue()

@@ -211,6 +211,13 @@ def test_a_mail_server_that_asks_to_try_again_is_asked_again():
 
 
 @pytest.mark.usefixtures("at_once")
+def test_a_mail_that_the_server_took_is_not_sent_again_whatever_it_says_at_the_end():
+    with mail_server(bye="421 so be it") as (address, taken):
+        assert sent(address) == (True, [])
+    assert len(taken) == 1
+
+
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(("refused", "later", "answer"), [(["a@there"], 0, "550"), ([], 4, "451")], ids=["for ever", "four times"])
 def test_a_mail_that_the_server_refuses_is_told(refused, later, answer):
     with mail_server(*refused, later=later) as (address, taken):

@@ -369,6 +369,9 @@ def test_a_failure_of_a_task_that_reads_from_the_failed_one_is_searched_for_a_ne
     assert world.said[-1] == f"{life.name} restarts from its checkpoint: a task failed, and Spark does not say why"
     life.start()
     assert world.asked == [[], [9], []]
+    world.servers, world.new_ids = AWAY, [9]
+    world.end_run(hidden)
+    assert life.state is State.WAITING, "Kafka is away, which explains it"
 
 
 def test_a_schema_that_the_registry_lacked_costs_a_restart_and_the_end_of_the_old_run_nothing(tmp_path):
