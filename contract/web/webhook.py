@@ -46,7 +46,7 @@ class Webhook:
             self._outbox.put(text, partial(self._post, self._form.body({**alert, "text": text})), finished)
 
     def close(self) -> None:
-        """Sends the pending alerts, for at most LAST_ALERTS_SECONDS."""
+        """Sends the pending alerts, for at most outbox.LAST_ALERTS_SECONDS."""
         if self._url:
             self._outbox.close()
 

@@ -116,7 +116,7 @@ class WriterSchemas:
         return (F.substring(value, 2, 1) >= F.lit(b"\x80")) | _has_id(value, self.absent)
 
     def may_be_new(self, value: Column) -> Column:
-        """Whether the value has the id of a schema that the registry may have got meanwhile."""
+        """Whether the value has the id of a schema that may have been registered since these were fetched."""
         is_known = F.lit(True) if self.is_full else self._is_absent(value) | _has_id(value, self.by_id)  # noqa: FBT003
         return _has_prefix(value) & ~is_known
 

@@ -45,7 +45,7 @@ def derive(
     name: Annotated[list[str] | None, typer.Argument(help="derived tables by name; all without one", show_default=False)] = None,
     check: Annotated[bool, typer.Option("--check", help="only compare each table with its query")] = False,  # noqa: FBT002 - an option
 ) -> None:
-    """Write the tables that SQL files derive from other tables. The files are data/tables/*.sql, in the current folder and of Streamgauge. Exit code 1 if --check finds a difference."""
+    """Write the tables that SQL files derive from other tables. It reads data/tables/*.sql in the current folder and in the installation. Exit code 1 if --check finds a difference."""
     continue_with_delta("derive")
     from pipeline.lake import derived_tables
     from pipeline.spark.session import running_session

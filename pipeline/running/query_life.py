@@ -187,13 +187,13 @@ class QueryLife:
     def _ids_of_new_schemas(self, run: Run, text: str) -> list[int]:
         """The ids of the schemas for want of which a run failed, the most important first; empty if it failed for another reason."""
         named = unknown_ids(text)
-        if not named and hides_its_cause(text):
+        if not named:
+            if not hides_its_cause(text):
+                return []
             try:
                 self._context.starter.ask_servers(self.query)
             except StreamgaugeError:  # that explains the failure
                 return []
-        elif not named:
-            return []
         return [*named, *self._context.starter.new_schema_ids(self.query, run)]
 
     def finish(self) -> None:

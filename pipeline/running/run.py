@@ -139,7 +139,7 @@ class Starter:
     ) -> None:
         """once: runs process the available records and end."""
         self._spark, self._settings, self._progress, self._say, self._once = spark, settings, progress, say, once
-        self._latest: dict[str, Mapping[Partition, int]] = {}
+        self._latest: dict[tuple[str, tuple[tuple[str, str], ...]], Mapping[Partition, int]] = {}
 
     @cached_property
     def _schemas(self) -> SchemaBook:
@@ -199,18 +199,18 @@ class Starter:
             first_and_end_offsets(self._settings.kafka, partitions)  # Kafka lists partitions without a leader, too
         return partitions
 
-    def _from_here(self, query: Query, partitions: Collection[Partition]) -> Settings:
-        """The settings, in which "latest" is what was the latest when this process first started the query.
+    def _from_here(self, query: Query, partitions: Sequence[Partition]) -> Settings:
+        """The settings, with "latest" replaced by the end offsets at the first start of the query on these topics in this process.
 
         Otherwise a query that fails before its first checkpoint, or waits for its schema, would skip what came meanwhile.
         """
         if self._settings.starting_offsets != "latest" or not isinstance(query.source, KafkaTopic):
             return self._settings
-        topics = f"{query.name} {query.source.ids(list(partitions), self._settings)}"  # one that is created again has another id
-        if topics not in self._latest:
+        key = query.name, tuple(query.source.ids(partitions, self._settings).items())  # a topic that is recreated has another id
+        if key not in self._latest:
             ends = first_and_end_offsets(self._settings.kafka, partitions)
-            self._latest[topics] = {partition: end for partition, (_, end) in ends.items()}
-        starts = {partition: self._latest[topics].get(partition, 0) for partition in partitions}
+            self._latest[key] = {partition: end for partition, (_, end) in ends.items()}
+        starts = {partition: self._latest[key].get(partition, 0) for partition in partitions}
         return replace(self._settings, starting_offsets=json.dumps(nested(starts)))
 
     def _is_empty(self, partitions: Collection[Partition]) -> bool:

@@ -18,11 +18,9 @@ def notify(
         list[str] | None, typer.Option(metavar="ADDRESS", help="Also send alerts by mail. May be repeated.", show_default=False)
     ] = None,
     mail_from: Annotated[str, typer.Option(metavar="ADDRESS", help="The sender of mail.")] = "streamgauge@localhost",
-    mail_server: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The SMTP server; at port 465, by TLS from the first byte on.")
-    ] = "localhost:25",
+    mail_server: Annotated[str, typer.Option(metavar="HOST:PORT", help="The SMTP server. Port 465 uses implicit TLS.")] = "localhost:25",
     mail_user: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Log in to the mail server, through TLS.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="The user name for the mail server, which must then offer TLS.", show_default=False)
     ] = None,
     mail_password_file: Annotated[Path | None, typer.Option(help="A file with the password of --mail-user.", show_default=False)] = None,
 ) -> None:

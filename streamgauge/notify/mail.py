@@ -4,7 +4,7 @@ import re
 import smtplib
 import ssl
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext, suppress
 from email.message import EmailMessage
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,15 @@ from contract.web.client import reason
 from contract.web.outbox import Finished, NotTaken, Outbox
 
 ANSWER_SECONDS = 10
-TLS_PORT = 465
-"""Where a server speaks TLS from the first byte on (RFC 8314)."""
+IMPLICIT_TLS_PORT = 465
+"""RFC 8314."""
 _PERMANENT = 500
 """The first code of answers after which mail is not tried again."""
 _ADDRESS = re.compile(r"[^\s<>@,;]+@[^\s<>@,;]+")
 
 
 class Login(NamedTuple):
-    """With what to log in to a mail server."""
+    """The user and password of a mail server."""
 
     user: str
     password: str
@@ -39,9 +39,11 @@ class Login(NamedTuple):
         except OSError as error:
             msg = f"--mail-password-file {file} cannot be read ({error.strerror}); expected a file with the password"
             raise StreamgaugeError(msg) from error
-        if not password or not (password.isascii() and user.isascii()):
-            found = "is empty" if not password else "or --mail-user has a character outside ASCII, which Python's mail client does not send"
-            msg = f"--mail-password-file {file} {found}; expected a file with the password"
+        if not password:
+            msg = f"--mail-password-file {file} is empty; expected a file with the password"
+            raise StreamgaugeError(msg)
+        if not (password.isascii() and user.isascii()):
+            msg = f"--mail-password-file {file} or --mail-user has a character outside ASCII; expected ASCII only, as Python's SMTP client sends no other"
             raise StreamgaugeError(msg)
         return cls(user, password.decode())
 
@@ -71,10 +73,9 @@ class Mail:
         self._outbox.close()
 
     def _hand_over(self, mail: EmailMessage) -> None:
-        is_taken = False
         try:
             trusted = httpx2.create_ssl_context() if self._login else None
-            with self._connection(trusted) as server:
+            with closing(self._connection(trusted)) as server:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=trusted)
@@ -82,13 +83,13 @@ class Mail:
                     _check_encrypted(server)
                     server.login(*self._login)
                 server.send_message(mail)
-                is_taken = True
-        except OSError as error:  # smtplib's are, too, such as for an odd answer to QUIT
-            if not is_taken:
-                raise _not_taken(error) from error
+                with suppress(OSError):  # the server has taken the mail, whatever happens now
+                    server.quit()
+        except OSError as error:  # smtplib's are, too
+            raise _not_taken(error) from error
 
     def _connection(self, trusted: ssl.SSLContext | None) -> smtplib.SMTP:
-        if self._server[1] == TLS_PORT:
+        if self._server[1] == IMPLICIT_TLS_PORT:
             return smtplib.SMTP_SSL(*self._server, timeout=ANSWER_SECONDS, context=trusted)
         return smtplib.SMTP(*self._server, timeout=ANSWER_SECONDS)
 

@@ -35,6 +35,12 @@ def create_anew(settings, **partitions):
         created.result()
 
 
+def answer_of(figures):
+    """The line; false while Kafka does not answer."""
+    figures.ask()
+    return not figures.is_away and figures.line()
+
+
 def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_has(fresh):
     create_anew(fresh, nest_logs=1, nyc_taxi=5, streaming_metrics=2)
     figures = LiveFigures(fresh)
@@ -59,35 +65,25 @@ def test_records_are_counted_in_fewer_and_in_more_partitions_than_the_contract_h
 def test_a_topic_that_the_broker_does_not_list_for_a_moment_counts_as_before(fresh):
     figures, admin = LiveFigures(fresh), fresh.kafka.admin()
 
-    def asked():
-        """The line, once Kafka has answered."""
-        figures.ask()
-        return not figures.is_away and figures.line()
-
-    eventually(asked, "a first answer")
+    eventually(lambda: answer_of(figures), "a first answer")
     write_topic(fresh, "nest-logs", [b"{}"] * 20)
-    assert eventually(asked, "an answer") == "events in 20 | Spark is starting"
+    assert eventually(lambda: answer_of(figures), "an answer") == "events in 20 | Spark is starting"
     admin.delete_topics(["nest-logs"])["nest-logs"].result()
     try:
         eventually(lambda: "nest-logs" not in admin.list_topics().topics, "the broker not to list the topic")
-        assert eventually(asked, "an answer") == "events in 20 | Spark is starting"
+        assert eventually(lambda: answer_of(figures), "an answer") == "events in 20 | Spark is starting"
     finally:
         create_topics(fresh.kafka)
 
 
 def test_the_records_of_a_topic_that_is_created_again_are_counted_with_those_before(fresh):
     figures = LiveFigures(fresh)
-
-    def line():
-        figures.ask()
-        return not figures.is_away and figures.line()
-
-    eventually(line, "a first answer")
+    eventually(lambda: answer_of(figures), "a first answer")
     write_topic(fresh, "nest-logs", [b"{}"] * 20)
-    assert eventually(line, "an answer") == "events in 20 | Spark is starting"
+    assert eventually(lambda: answer_of(figures), "an answer") == "events in 20 | Spark is starting"
     create_anew(fresh, nest_logs=1)
     write_topic(fresh, "nest-logs", [b"{}"] * 5, partitions=1)
-    eventually(lambda: line() == "events in 25 | Spark is starting", "the new records to be counted")
+    eventually(lambda: answer_of(figures) == "events in 25 | Spark is starting", "the new records to be counted")
 
 
 def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fresh):
