@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import TopicDescription
 
 from contract.domains import TOPICS
 from contract.domains.domain import Domain
@@ -38,7 +39,7 @@ class LiveFigures:
     def __init__(self, settings: Settings) -> None:
         self._admin = settings.kafka.admin()
         self._consumer = settings.kafka.consumer()
-        self._offsets: dict[tuple[str, int], int] = {}
+        self._offsets: dict[tuple[str, int], int] = {}  # by topic id: a topic that is created again has another
         self._first: Counter[str] = Counter()
         self._progress: dict[str, tuple[int, int | None]] = {}
         self._late = 0
@@ -47,20 +48,19 @@ class LiveFigures:
 
     def ask(self) -> None:
         try:
-            topics = {name: tuple(topic.partitions) for name, topic in self._admin.list_topics(timeout=REQUEST_SECONDS).topics.items()}
-            wanted = [(name, number) for name in (*SOURCES, *RESULTS, VERDICTS.name) for number in topics.get(name, ())]
+            topics = self._describe(*SOURCES, *RESULTS, VERDICTS.name, STREAMING_METRICS.name)
+            wanted = [(name, of.id) for name, topic in topics.items() for of in topic.partitions]
             # Not Consumer.get_watermark_offsets: it waits for the consumer's own fetch, half a second each time.
             ends = list_offsets(self._admin, wanted, LATEST, REQUEST_SECONDS)
         except (KafkaException, TimeoutError):
             self.is_away = True
             return
-        # For a moment, a broker that has just started does not know all partitions: they keep their offsets.
         for (name, number), end in ends.items():
-            before = self._offsets.get((name, number), 0)
-            self.ends[name] += end.offset - before if end.offset >= before else end.offset
-            self._offsets[name, number] = end.offset
+            partition = str(topics[name].topic_id), number
+            self.ends[name] += end.offset - self._offsets.get(partition, 0)
+            self._offsets[partition] = end.offset
         self.is_away, self._first = False, self._first or self.ends.copy()
-        self._take_progress(topics.get(STREAMING_METRICS.name, ()))
+        self._take_progress([of.id for of in topics[STREAMING_METRICS.name].partitions] if STREAMING_METRICS.name in topics else [])
 
     def line(self) -> str:
         """One line on the current state, counted from the first reading."""
@@ -73,10 +73,21 @@ class LiveFigures:
         longest = f" | longest batch {max(timed):,} ms" if timed else ""
         return f"events in {events:,} | rows out {rows:,} | lag {lag:,}{longest} | too late {self._late:,} | queries {len(self._progress)}{away}"
 
+    def _describe(self, *names: str) -> dict[str, TopicDescription]:
+        """By name, without the topics that the broker does not know, for a moment after its start or for good."""
+        found = {}
+        for name, asked in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_SECONDS).items():
+            try:
+                found[name] = asked.result(REQUEST_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+        return found
+
     def _since_the_first(self, topics: tuple[str, ...]) -> int:
         return sum(self.ends[topic] - self._first[topic] for topic in topics)
 
-    def _take_progress(self, partitions: tuple[int, ...]) -> None:
+    def _take_progress(self, partitions: Sequence[int]) -> None:
         if len(partitions) != len(self._consumer.assignment()):
             self._consumer.assign([TopicPartition(STREAMING_METRICS.name, number, OFFSET_END) for number in partitions])
         for message in self._consumer.consume(1000, timeout=0):

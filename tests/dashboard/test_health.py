@@ -109,7 +109,7 @@ def test_a_stopped_query_is_a_warning_with_what_to_do(kafka, page_with):
     assert not page.error
 
 
-def test_a_query_that_has_ended_after_the_last_record_is_no_warning(kafka, page_with):
+def test_a_query_that_has_ended_after_the_last_record_is_no_warning(fresh, kafka, page_with):  # noqa: ARG001 - an empty nest-logs
     kafka.state("counts", "stopped", source_offsets={"nest-logs-0": 0})
     page = page_with(lambda page: metrics(page).get("Largest lag") == "0")
     assert not page.warning

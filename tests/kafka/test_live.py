@@ -79,11 +79,11 @@ def test_a_topic_that_the_broker_does_not_list_for_a_moment_counts_as_before(fre
 def test_the_records_of_a_topic_that_is_created_again_are_counted_with_those_before(fresh):
     figures = LiveFigures(fresh)
     eventually(lambda: answer_of(figures), "a first answer")
-    write_topic(fresh, "nest-logs", [b"{}"] * 20)
+    write_topic(fresh, "nest-logs", [b"{}"] * 20, to=0)
     assert eventually(lambda: answer_of(figures), "an answer") == "events in 20 | Spark is starting"
     create_anew(fresh, nest_logs=1)
-    write_topic(fresh, "nest-logs", [b"{}"] * 5, partitions=1)
-    eventually(lambda: answer_of(figures) == "events in 25 | Spark is starting", "the new records to be counted")
+    write_topic(fresh, "nest-logs", [b"{}"] * 25, to=0)
+    eventually(lambda: answer_of(figures) == "events in 45 | Spark is starting", "the new records to be counted")
 
 
 def test_a_query_that_has_ended_no_longer_counts_and_its_late_rows_still_do(fresh):
