@@ -1,5 +1,6 @@
 """Reads records of a topic in bulk, as Arrow tables."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from audit.documents import may_hold
 from audit.files import lines_of, path_of_topic
 from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
@@ -19,6 +21,7 @@ from contract.kafka.record_clock import LAST_CLOCK_MS, clock_ms_of
 from contract.settings import Settings
 
 AT_ONCE = 5_000
+_CONSUMED_AT_ONCE = 1_000  # of more, Python's garbage collector visits all again and again
 SILENCE_SECONDS = 30
 SCHEMA = pa.schema(
     {
@@ -55,7 +58,13 @@ class RecordReader:
             self._consumer.close()
             self._consumer = None
 
-    def between(self, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})) -> Iterator[pa.Table]:
+    def between(
+        self,
+        starts: Offsets,
+        ends: Offsets,
+        modified_ms: Mapping[str, int] = MappingProxyType({}),
+        only: re.Pattern[bytes] | None = None,
+    ) -> Iterator[pa.Table]:
         """See `records_between`."""
         left = {which: end for which, end in ends.items() if starts[which] < end}
         if not left:
@@ -71,17 +80,19 @@ class RecordReader:
             self._consumer = self._kafka.consumer({**_OPTIONS, **isolation})
         try:
             self._consumer.assign([TopicPartition(topic, number, starts[topic, number]) for topic, number in left])
-            yield from self._assigned(self._consumer, left, starts, ends)
+            yield from self._assigned(self._consumer, left, starts, ends, only)
             self._consumer.unassign()
         except BaseException:  # also if no more are wanted: it would read on
             self.close()
             raise
 
-    def _assigned(self, consumer: Consumer, left: dict[tuple[str, int], int], starts: Offsets, ends: Offsets) -> Iterator[pa.Table]:
-        heard_at, found = time.monotonic(), list[Message]()
+    def _assigned(
+        self, consumer: Consumer, left: dict[tuple[str, int], int], starts: Offsets, ends: Offsets, only: re.Pattern[bytes] | None
+    ) -> Iterator[pa.Table]:
+        heard_at, rows = time.monotonic(), list[tuple[Any, ...]]()
         missing = sum(end - starts[which] for which, end in left.items())
         while left:
-            messages = consumer.consume(max(min(missing, AT_ONCE), 1), timeout=0.1)  # it waits for so many
+            messages = consumer.consume(max(min(missing, _CONSUMED_AT_ONCE), 1), timeout=0.1)  # it waits for so many
             if messages:
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
@@ -89,23 +100,28 @@ class RecordReader:
                 raise StreamgaugeError(msg)
             wanted = [message for message in messages if _is_wanted(message, left, ends, self._kafka)]
             missing -= len(wanted)
-            found += wanted
-            if len(found) >= AT_ONCE or not left:
-                yield _table(found)
-                found = []
+            rows += [_row(message) for message in wanted if only is None or may_hold(message.value(), only)]
+            if len(rows) >= AT_ONCE or not left:
+                yield _of_rows(rows)
+                rows = []
 
 
 def records_between(
-    settings: Settings, starts: Offsets, ends: Offsets, modified_ms: Mapping[str, int] = MappingProxyType({})
+    settings: Settings,
+    starts: Offsets,
+    ends: Offsets,
+    modified_ms: Mapping[str, int] = MappingProxyType({}),
+    only: re.Pattern[bytes] | None = None,
 ) -> Iterator[pa.Table]:
     """The records of each partition from its offset in `starts` up to, not including, its offset in `ends`: tables with the columns of SCHEMA.
 
     There is always one table, which may be empty. modified_ms: when files were changed, since 1970, by the topic of their records.
+    only: see `Facts.only`; other records of Kafka are left out.
 
     Raises StreamgaugeError when Kafka does not answer, or no longer has one of the records.
     """
     with closing(RecordReader(settings)) as reader:
-        yield from reader.between(starts, ends, modified_ms)
+        yield from reader.between(starts, ends, modified_ms, only)
 
 
 def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets, kafka: KafkaCluster) -> bool:
@@ -122,12 +138,8 @@ def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets
     return error is None and (message.offset() or 0) < ends[which]
 
 
-def _table(messages: Sequence[Message]) -> pa.Table:
-    rows = [
-        (message.topic() or "", message.partition() or 0, message.offset() or 0, *_times(message), message.value(), None, message.key())
-        for message in messages
-    ]
-    return _of_rows(rows)
+def _row(message: Message) -> tuple[Any, ...]:
+    return message.topic(), message.partition(), message.offset(), *_times(message), message.value(), None, message.key()
 
 
 def _of_rows(rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from audit import lateness
 from audit.audited import Facts, Row, Table
 from audit.checkpoints import Stretch
+from audit.documents import may_hold
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.data_files import data_file
@@ -60,11 +61,12 @@ class Recount:
     def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
         """Adds the facts of all records, of one table after the other; the next is read meanwhile."""
         by_name = {one.name: one for one in facts}
-        by_format = {one.documents: [other for other in by_name.values() if other.documents == one.documents] for one in by_name.values()}
+        formats = {(one.documents, one.only) for one in by_name.values()}
+        by_format = {of: [one for one in by_name.values() if (one.documents, one.only) == of] for of in formats}
         with ThreadPoolExecutor(1) as worker:
             pending: Future[None] | None = None
             for table in records:
-                documents = [(of_format(table), chosen) for of_format, chosen in by_format.items()]
+                documents = [(of_format(_holding(table, only)), chosen) for (of_format, only), chosen in by_format.items()]
                 if pending is not None:
                     pending.result()
                 pending = worker.submit(self._add, documents)
@@ -151,6 +153,10 @@ class Recount:
             for name in steps:  # their memory is needed no longer
                 self.database.execute(f"DROP TABLE {name}")
             self.database.unregister("documents")
+
+
+def _holding(records: pa.Table, only: re.Pattern[bytes] | None) -> pa.Table:
+    return records if only is None else records.filter(pa.array([may_hold(one, only) for one in records["value"].to_pylist()], pa.bool_()))
 
 
 def _timestamp(time_ms: int) -> str:

@@ -58,8 +58,10 @@ def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Setting
             with _noted(one, found, number):
                 checks[number] = CHECKS[type(one)](one, place, recount, settings, **of_span)
         try:
-            records = records_between(settings, *_joined([check.prefix for check in checks.values()]))
-            recount.load([facts for check in checks.values() for facts in check.facts], records)
+            facts = [facts for check in checks.values() for facts in check.facts]
+            patterns = {one.only for one in facts}
+            only = patterns.pop() if len(patterns) == 1 else None
+            recount.load(facts, records_between(settings, *_joined([check.prefix for check in checks.values()]), only))
         except StreamgaugeError as error:
             found |= {number: Verdict(one.query, one.sink, problem=str(error)) for number, (one, _) in left.items()}
             break

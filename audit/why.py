@@ -109,8 +109,8 @@ class _Row:
         if window := window_of(key):
             check.narrow(TimeRange(window.start, window.end), to_the_end=with_late)
         prefix: Prefix[Any] = check.prefix
-        times = Facts("times", table.facts.source, _TIMES, documents=table.facts.documents)
-        records = records_between(self._settings, prefix.starts, prefix.ends, prefix.modified_ms)
+        times = Facts("times", table.facts.source, _TIMES, documents=table.facts.documents, only=table.facts.only)
+        records = records_between(self._settings, prefix.starts, prefix.ends, prefix.modified_ms, table.facts.only)
         self._recount.load([table.facts, times], records)
         comparison, totals = check.compared()
         expected, condition = self._expected(comparison), check.needed.condition(table)

@@ -6,7 +6,6 @@ from functools import partial
 
 from audit.archive import Archive
 from audit.audited import Facts, Table
-from audit.documents import json_documents
 from audit.domains import nest_devices, nest_status
 from audit.fields import flaws, read, too_long, value, values, when
 from audit.letters import DeadLetters
@@ -56,7 +55,7 @@ SEEN = """
         FROM documents)
 """
 
-_OF_PEOPLE = partial(json_documents, only=re.compile(rb'"has_person"\s*:\s*true'))
+_OF_PEOPLE = re.compile(rb'"has_person"\s*:\s*true')
 
 SIGHTINGS = """
     SELECT topic, partition, "offset", device_id, as_moment(event.start_time) AS start_time
@@ -124,7 +123,7 @@ def audited(settings: Settings) -> tuple[Table | Archive | DeadLetters, ...]:
     facts = partial(Facts, source=NEST_LOGS, parameters={"future": settings.future}, steps=STEPS)
     seen = partial(
         Table,
-        facts=facts("sightings", sql=SIGHTINGS, steps={"seen": SEEN}, documents=_OF_PEOPLE),
+        facts=facts("sightings", sql=SIGHTINGS, steps={"seen": SEEN}, only=_OF_PEOPLE),
         event_time="start_time",
         event_key=("device_id", "start_time"),
         watermark=settings.watermark,

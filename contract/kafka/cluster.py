@@ -62,7 +62,11 @@ class KafkaCluster:
         """Creates a consumer in a unique group. It commits nothing; the caller assigns its partitions."""
         from contract.kafka.consumer import GrouplessConsumer
 
-        own = {"group.id": f"{GROUP_PREFIX}{uuid.uuid4()}", "enable.auto.commit": False}
+        own = {
+            "group.id": f"{GROUP_PREFIX}{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 10,  # by default, a client whose queue was full waits for a second before it fetches more
+        }
         return self._made(GrouplessConsumer, {**own, **config})
 
     def admin(self, config: Mapping[str, Any] = {}) -> "AdminClient":
