@@ -38,7 +38,7 @@ def test_the_people_seen_on_the_page_of_nest():
     assert f"20,000 documents contain {len(sightings)} sightings" in (ROOT / "docs" / "nest.md").read_text()
 
 
-def test_the_trips_on_the_page_of_real_months():
+def test_the_trips_on_the_page_of_taxis():
     simulation = taxi.Simulation(datetime(2024, 3, 1, tzinfo=UTC), seed=1, limit=20_000, odd_fraction=0.005)
     with duckdb.connect() as database:
         database.register("trips", pa.Table.from_batches(taxi.simulated_trips(simulation), TRIP))
@@ -50,4 +50,4 @@ def test_the_trips_on_the_page_of_real_months():
             f"select year({dropoff}), count(*), count_if(total_amount < 0) from trips group by all order by 1",
         )
         found = [[tuple(map(str, row)) for row in database.sql(question).fetchall()] for question in questions]
-    assert found == answers("taxi-months.md")
+    assert found == answers("taxi.md")
