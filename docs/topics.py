@@ -1,9 +1,13 @@
-"""Writes the tables of docs/topics.md and the JSON Schemas of data/schemas from the declarations of the topics: `python docs/topics.py`."""
+"""Writes the tables of docs/topics.md, the JSON Schemas of data/schemas and the data contracts of data/contracts: `python docs/topics.py`.
+
+All are made from the declarations of the topics.
+"""
 
 import ast
 import inspect
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from datetime import timedelta
 from importlib import import_module
@@ -11,15 +15,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
-from contract.domains import NAMES, TOPICS
+from contract.domains import DOMAINS, NAMES, TOPICS
 from contract.registry.values import AVRO
 from contract.rows import Fields
+from contract.settings import Settings
 from contract.topics import BatchEvent, Topic
 
 PAGE = Path(__file__).with_suffix(".md")
-SCHEMAS = PAGE.parents[1] / "data" / "schemas"
+ROOT = PAGE.parents[1]
+SCHEMAS = ROOT / "data" / "schemas"
+CONTRACTS = ROOT / "data" / "contracts"
 MODULES = ("contract.topics", *(f"contract.domains.{name}" for name in NAMES))
 _MADE = re.compile(r"(<!-- (\w+), by docs/topics.py -->\n).*?(<!-- end -->\n)", re.DOTALL)
 _KEY_AND_VALUE = re.compile(r"Key: (?:canonical JSON )?(.*?)(?:, UTC)?\.\s+Value: (.*)\.\s*", re.DOTALL)
@@ -103,6 +111,80 @@ def schema_of(row: type[Fields]) -> dict[str, Any]:
     return _Schema().generate(row.core_schema())
 
 
+def contracts() -> dict[Path, str]:
+    """The data contract of each topic of rows, by file, in the Open Data Contract Standard (ODCS)."""
+    texts, version = dict(texts_below()), tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    domains = {topic.name: domain.name for domain in DOMAINS for topic in domain.topics}
+    return {
+        CONTRACTS / f"{topic.name}.odcs.yaml": yaml.safe_dump(
+            {
+                "apiVersion": "v3.2.0",
+                "kind": "DataContract",
+                "id": f"streamgauge:{topic.name}",
+                "version": version,
+                "status": "active",
+                "domain": domains.get(topic.name, "streamgauge"),
+                "servers": [_server(topic)],
+                "schema": [_table(topic, texts[topic.name][0])],
+            },
+            sort_keys=False,
+            width=140,
+        )
+        for topic in TOPICS
+        if topic.row.names()
+    }
+
+
+def _server(topic: Topic) -> dict[str, str]:
+    return {"server": "kafka", "type": "kafka", "host": Settings().bootstrap_servers, "format": "avro" if topic.row in AVRO else "json"}
+
+
+def _table(topic: Topic, key: str) -> dict[str, Any]:
+    """A topic as ODCS has a table. It has no `primaryKey`, which would forbid that a topic also has older rows of a key."""
+    row = schema_of(topic.row)
+    of_a_table = "The newest record of a key is its row. One without a value deletes the row."
+    return {
+        "name": topic.name,
+        "physicalType": "topic",
+        "description": row["description"],
+        "customProperties": [{"property": "key", "value": " ".join(key.split())}],
+        **({"quality": [{"type": "text", "description": of_a_table}]} if topic.is_compacted else {}),
+        "properties": _properties(row),
+    }
+
+
+def _properties(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "required": name in schema.get("required", ()) and "anyOf" not in of} | _property(of)
+        for name, of in schema["properties"].items()
+    ]
+
+
+def _property(schema: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 - a line for each kind
+    """A JSON Schema as ODCS has a type. The physical type is for tools that would read an integer as one of 32 bits, and a number as a decimal."""
+    bounds = {"logicalTypeOptions": found} if (found := {name: schema[name] for name in ("minimum", "maximum") if name in schema}) else {}
+    match schema:
+        case {"anyOf": [of, _]}:
+            return _property(of)
+        case {"enum": values}:
+            return {"logicalType": "string", "enum": [{"value": value} for value in values]}
+        case {"properties": _}:
+            return {"logicalType": "object", "description": schema["description"], "properties": _properties(schema)}
+        case {"items": of}:
+            return {"logicalType": "array", "items": _property(of)}
+        case {"additionalProperties": of}:
+            # Without bounds, because datacontract-cli warns that it cannot check those of a map's values.
+            value = {"logicalType": _property(of)["logicalType"], "physicalType": _property(of)["physicalType"]}
+            return {"logicalType": "map", "map": {"key": {"logicalType": "string"}, "value": value}}
+        case {"format": "date-time"}:
+            return {"logicalType": "timestamp"}
+        case {"type": "integer"}:
+            return {"logicalType": "integer", "physicalType": "bigint"} | bounds
+        case {"type": "number"}:
+            return {"logicalType": "number", "physicalType": "double"} | bounds
+    return {"logicalType": schema["type"]}
+
+
 class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, _schema: object) -> bool:
         return False
@@ -110,5 +192,5 @@ class _Schema(GenerateJsonSchema):
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    for file, text in schemas().items():
+    for file, text in (schemas() | contracts()).items():
         file.write_text(text)

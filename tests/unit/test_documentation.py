@@ -72,10 +72,11 @@ def test_the_table_of_settings_is_that_of_the_code():
     assert sentences == [(one.metadata["variable"], as_documented(one), meanings[one.name]) for one in fields(Settings)]
 
 
-def test_the_page_and_the_schemas_of_topics_are_those_of_their_declarations():
+def test_the_page_the_schemas_and_the_contracts_of_topics_are_those_of_their_declarations():
     topics = runpy.run_path(str(ROOT / "docs" / "topics.py"))
     assert topics["PAGE"].read_text() == topics["page"](), "write it anew: .venv/bin/python docs/topics.py"
     assert {file: file.read_text() for file in topics["SCHEMAS"].glob("*-value.json")} == topics["schemas"](), "as above"
+    assert {file: file.read_text() for file in topics["CONTRACTS"].iterdir()} == topics["contracts"](), "as above"
 
 
 def test_the_acls_name_every_topic_with_windows():
