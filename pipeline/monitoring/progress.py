@@ -115,14 +115,15 @@ class ProgressToKafka(JsonListener):
             self._publish("terminated", str(event.runId), fields)
             self._lock.notify_all()
 
-    def resumes_at(self, query: str, offsets: Offsets, in_real_time: Collection[Partition] = ()) -> None:
+    def resumes_at(self, query: str, offsets: Offsets, in_real_time: Collection[Partition] = (), *, catches_up: bool = False) -> None:
         """Records the offsets from which a query is about to resume, because its first batch may take long.
 
-        in_real_time: the partitions that it reads in that mode; none in micro-batches.
+        in_real_time: the partitions that it reads in that mode; none in micro-batches. catches_up: see `Run`.
         """
         with self._lock:
             self._in_real_time[query] = [f"{topic}-{number}" for topic, number in in_real_time]
-            self._states.resumes_at(query, {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()})
+            next_offsets = {f"{topic}-{number}": offset for (topic, number), offset in offsets.items()}
+            self._states.resumes_at(query, next_offsets, catches_up=catches_up)
 
     def waiting(self, query: str) -> None:
         """Publishes that a query is to be started when others have begun, which may take a minute."""

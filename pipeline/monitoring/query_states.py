@@ -21,11 +21,13 @@ class QueryStates:
         self._row_of_run: dict[str, dict[str, Any]] = {}
         self._published_at: dict[str, datetime] = {}
         self._resumes_at: dict[str, Mapping[str, int]] = {}
+        self._catching_up: set[str] = set()
         self._given_up: set[str] = set()
 
-    def resumes_at(self, query: str, source_offsets: Mapping[str, int]) -> None:
-        """Records where a query will resume: the next offset of each partition ("topic-0")."""
+    def resumes_at(self, query: str, source_offsets: Mapping[str, int], *, catches_up: bool = False) -> None:
+        """Records where a query will resume: the next offset of each partition ("topic-0"). catches_up: another run follows that one."""
         self._resumes_at[query] = source_offsets
+        (self._catching_up.add if catches_up else self._catching_up.discard)(query)
 
     def waiting(self, query: str, now: datetime) -> None:
         """A query is to be started when others have begun: it restarts, and not because of an error."""
@@ -66,7 +68,7 @@ class QueryStates:
         row = self._row_of_run[run_id]
         if row["query"] in self._given_up:
             return  # the reason for giving up says more than how the last run ended
-        _turn(row, "restarting" if failure else "stopped", now)
+        _turn(row, "restarting" if failure or row["query"] in self._catching_up else "stopped", now)
         if failure:
             self._rows[row["query"]] |= _error_columns(failure, now)
 

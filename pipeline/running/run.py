@@ -177,7 +177,7 @@ class Starter:
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
         in_real_time = query.real_time is not None and not self._once
         catches_up = in_real_time and not has_caught_up and checkpoint.query_id is not None
-        self._progress.resumes_at(query.name, ends, partitions if in_real_time and not catches_up else ())
+        self._progress.resumes_at(query.name, ends, partitions if in_real_time and not catches_up else (), catches_up=catches_up)
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})
         running = start_stream(query, self._spark, settings, partitions, schemas, once=self._once or catches_up)

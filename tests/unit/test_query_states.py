@@ -107,6 +107,18 @@ def test_a_query_that_is_to_be_started_is_reported_meanwhile_as_one_that_restart
     assert stands(states, "state", "started_at") == ("running", "2026-11-21T12:01:46.000Z")
 
 
+def test_a_query_that_has_caught_up_starts_again_and_is_not_stopped():
+    states = QueryStates()
+    states.resumes_at("counts", {"a-0": 7}, catches_up=True)
+    states.started("run-1", "counts", at(0))
+    states.ended("run-1", None, at(1))
+    assert stands(states, "state", "error") == ("restarting", None)
+    states.resumes_at("counts", {"a-0": 9})
+    states.started("run-2", "counts", at(2))
+    states.ended("run-2", None, at(3))
+    assert stands(states, "state", "error") == ("stopped", None)
+
+
 def test_a_query_that_is_given_up_stays_so_when_its_process_ends():
     states = QueryStates()
     states.started("run-1", "counts", at(0))
