@@ -72,18 +72,13 @@ def serve(
     host: Annotated[str, typer.Option(help="the address to serve at; others than loopback need a network that is closed")] = "127.0.0.1",
 ) -> None:
     """Serve result tables over HTTP at /tables, as JSON and Arrow. They are current and can be read only; it runs until it is stopped."""
-    import uvicorn
+    from streamgauge.operations.table_server import table_app
+    from streamgauge.platform import http_server
 
-    from contract.process.stop_signals import stop_requested
-    from streamgauge.operations.table_server import check_host, in_url, table_app
-    from streamgauge.platform.listening import refuse_a_taken_port
-
-    check_host(host)
-    refuse_a_taken_port(host, port, "choose another one with --port")
-    stop_requested()  # uvicorn ends at a signal, and then raises it again
-    out.print(f"result tables are at http://{in_url(host)}:{port}/tables; Ctrl-C ends it")
+    http_server.check_address(host, port)
+    out.print(f"result tables are at http://{http_server.in_url(host)}:{port}/tables; Ctrl-C ends it")
     with table_app(Settings.from_environment(), host) as app:
-        uvicorn.run(app, host=host, port=port, log_level="warning")
+        http_server.run(app, host, port)
 
 
 def doctor(output_format: FormatOption = "table") -> None:

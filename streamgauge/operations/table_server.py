@@ -1,9 +1,8 @@
 """Result tables over HTTP, as their topics have them now, for programs that do not speak Kafka."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Lock
-from urllib.parse import urlsplit
 
 import orjson
 import pyarrow as pa
@@ -11,8 +10,6 @@ import pyarrow.compute as pc
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -27,9 +24,8 @@ from contract.settings import Settings
 from contract.terminal import warn
 from contract.topics import Topic
 from streamgauge.operations.export import TABLES, schema_of
+from streamgauge.platform.http_server import own_names_only
 
-LOOPBACK = ("127.0.0.1", "localhost")
-ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared with
 ARROW, ARROW_TYPE = ".arrow", "application/vnd.apache.arrow.stream"
 FIRST_READ_SECONDS = 30
 """How long a request waits for a table that nobody has asked for before."""
@@ -69,11 +65,7 @@ class Tables:
 
 @contextmanager
 def table_app(settings: Settings, host: str) -> Iterator[Starlette]:
-    """The application to be served at `host`. It reads Kafka until the end of the block.
-
-    It answers under loopback names and `host` only, unless that means all addresses: no page of another site can reach it by a name of its own
-    (DNS rebinding).
-    """
+    """The application to be served at `host`. It reads Kafka until the end of the block."""
     tables = Tables(settings)
 
     def table(request: Request) -> Response:
@@ -86,37 +78,10 @@ def table_app(settings: Settings, host: str) -> Iterator[Starlette]:
         return _in_arrow(found, about) if path.endswith(ARROW) else _in_json({**about, "rows": found.to_pylist()})
 
     routes = [Route("/tables", lambda _: _in_json(_list())), Route("/tables/{name}", table)]
-
-    async def only_own_names(request: Request, answer: RequestResponseEndpoint) -> Response:
-        name = _host_name(request.headers.get("host", ""))
-        if host in ALL_ADDRESSES or name in {*LOOPBACK, host.lower()}:
-            return await answer(request)
-        return _in_json({"error": f"no host {name}; there are {', '.join(dict.fromkeys([*LOOPBACK, host]))}"}, 400)
-
-    middleware = [Middleware(BaseHTTPMiddleware, dispatch=only_own_names)]
     try:
-        yield Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _refusal})
+        yield Starlette(routes=routes, middleware=[own_names_only(host)], exception_handlers={HTTPException: _refusal})
     finally:
         tables.stop()
-
-
-def check_host(host: str) -> None:
-    """Raises StreamgaugeError for a host that is no name or address."""
-    if not host.strip() or "*" in host:
-        msg = f"--host: expected an address or a name, found {host!r}; for all addresses, give 0.0.0.0"
-        raise StreamgaugeError(msg)
-
-
-def in_url(host: str) -> str:
-    """The host as it is written in a URL: an IPv6 address in brackets."""
-    return f"[{host}]" if ":" in host else host
-
-
-def _host_name(header: str) -> str | None:
-    """The header without its port. None if it has no name, or cannot be read."""
-    with suppress(ValueError):
-        return urlsplit(f"//{header}").hostname
-    return None
 
 
 def _list() -> Row:

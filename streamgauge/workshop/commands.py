@@ -9,8 +9,8 @@ import typer
 from contract.errors import StreamgaugeError, check_names
 from contract.lake_environment import continue_with_delta
 from contract.settings import Settings
-from contract.terminal import err, out
-from streamgauge.workshop import labs
+from contract.terminal import err, out, warn
+from streamgauge.workshop import labs, room
 from streamgauge.workshop.grading import Verdict
 from streamgauge.workshop.labs import Lab
 
@@ -42,6 +42,7 @@ def start(number: Number) -> None:
     grader.ready(Settings.from_environment()).close()  # Spark starts while the learner reads
     out.print(f"lab {lab.number}: {lab.title}{note}")
     out.print(f"  read   {_shown(lab, 'README.md')}\n  edit   {lab.exercise}\n  check  streamgauge workshop check {lab.number}")
+    _tell_the_trainer(lab)
 
 
 @workshop.command()
@@ -62,9 +63,10 @@ def check(
         verdict = product.with_audit(lab, verdict, settings)
     for line in result_lines(lab, verdict):
         out.print(line)
-    if verdict.failure is not None:
-        sys.exit(1)
-    lab.mark_passed()
+    if verdict.failure is None:
+        lab.mark_passed()
+    _tell_the_trainer(lab, verdict.passed, verdict.total)
+    sys.exit(verdict.failure is not None)
 
 
 @workshop.command()
@@ -93,6 +95,37 @@ def reset(number: Number) -> None:
     lab = labs.lab_of(number)
     kept = lab.reset()
     out.print(f"{lab.exercise} is as at the start" + (f"; your version is in {kept}" if kept else ""))
+
+
+@workshop.command()
+def join(
+    url: Annotated[str, typer.Argument(metavar="URL", help="the address that the trainer shows", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="how the page calls you: a name or a number", show_default=False)],
+) -> None:
+    """Show the trainer how far you are. From now on, `start` and `check` tell the trainer's page which lab and check you are at, and no more."""
+    room.join(url, name)
+    out.print(f"the page at {url} shows {name}; `streamgauge workshop leave` ends it")
+
+
+@workshop.command()
+def leave() -> None:
+    """Show the trainer nothing any more. The page forgets you."""
+    url = room.leave()
+    out.print(f"the page at {url} shows you no more" if url else "no page shows you")
+
+
+@workshop.command()
+def serve(
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="the port to serve at")] = 9466,
+    host: Annotated[str, typer.Option(help="the address to serve at; 0.0.0.0 lets the room's other machines in")] = "127.0.0.1",
+) -> None:
+    """Serve the trainer's page: who is at which lab. It shows those who have joined, until it is stopped."""
+    from streamgauge.platform import http_server
+    from streamgauge.workshop.room_page import Room
+
+    http_server.check_address(host, port)
+    out.print(f"the page is at http://{http_server.in_url(host)}:{port}; Ctrl-C ends it")
+    http_server.run(Room(labs.all_labs()).app(host), host, port)
 
 
 @workshop.command(name="break")
@@ -142,6 +175,13 @@ def diagnose(
         sys.exit(1)
     faults.forget(settings)
     out.print("It is repaired: the queries run, and `verify` finds each row right.")
+
+
+def _tell_the_trainer(lab: Lab, passed: int = 0, total: int = 0) -> None:
+    try:
+        room.report(lab.number, passed, total)
+    except StreamgaugeError as error:
+        warn(str(error))
 
 
 def _continue_for(lab: Lab) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from nbclient import NotebookClient
 from running import environment, eventually, one_line_error, settings_on_free_ports, streamgauge
+from served import served
 
 from streamgauge.platform.processes import PidFile, stop_process
 from streamgauge.workshop.labs import lab_of
@@ -159,6 +160,21 @@ def test_a_loop_without_an_end_is_stopped_and_named(workshop, settings):
     assert "OutOfTime: stopped after 2 s of computing in Python; is there a loop that does not end?" in ran.stdout
     assert re.search(r"line: my-workshop/01-one-record/exercise.py, line [23]: (while True:|pass)", ran.stdout)
     eventually(lambda: grader(settings) is None, "the process to end")
+
+
+def test_the_trainer_of_those_who_have_joined_sees_each_start_and_check(workshop, settings):
+    with served(settings, "workshop", "serve") as trainer:
+        workshop("join", trainer.base_url, "Ana")
+        workshop("start", 1)
+        assert '<td class="now">started</td>' in trainer.get("/").text
+        assert workshop("check", 1).returncode == 1
+        assert '<td class="now">0 of 6</td>' in trainer.get("/").text
+        shutil.copy(lab_of(1).folder / "solution.py", lab_of(1).exercise)
+        workshop("check", 1)
+        assert "<tr><td>Ana</td><td>done</td>" in trainer.get("/").text
+    told = workshop("check", 1)
+    assert told.returncode == 0
+    assert "does not learn of it: Connection refused" in told.stderr
 
 
 def test_a_change_of_the_project_starts_another_process(workshop, settings):

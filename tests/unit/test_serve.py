@@ -1,18 +1,12 @@
 """`streamgauge serve`: result tables over HTTP, asked by a client, with a broker without Java."""
 
-import re
-import signal
-import subprocess
-import sys
-from contextlib import contextmanager
-
-import httpx2
 import orjson
 import polars as pl
 import pytest
 from foreign_rows import example
 from mock_kafka import MockKafka
-from running import environment, eventually, one_line_error, streamgauge
+from running import eventually, one_line_error, streamgauge
+from served import served
 
 from contract.process.ports import free_ports
 from streamgauge.platform.listening import is_free
@@ -20,31 +14,6 @@ from streamgauge.platform.listening import is_free
 TOPIC = "nest-camera-stats"
 TEN = {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T11:00:00Z"}
 ELEVEN = {"start": "2026-01-01T11:00:00Z", "end": "2026-01-01T12:00:00Z"}
-
-
-@contextmanager
-def served(settings, host="127.0.0.1"):
-    """A client of the command until the end of the block, when Ctrl-C ends it well."""
-    (port,) = free_ports(1)
-    command = [sys.executable, "-m", "streamgauge.cli", "serve", "--port", str(port), "--host", host]
-    process = subprocess.Popen(command, env=environment(settings), stdout=subprocess.PIPE, text=True)
-    try:
-        address = re.search(r"http:.*(?=/tables)", process.stdout.readline())[0]
-        with httpx2.Client(base_url=address, trust_env=False, timeout=60) as client:
-            eventually(lambda: answers(client), "the server to answer")
-            yield client
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
-
-
-def answers(client):
-    try:
-        return client.get("/tables").is_success
-    except httpx2.TransportError:
-        return False
 
 
 def write(kafka, zip_code, count, window=TEN):
@@ -66,7 +35,7 @@ def kafka(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(kafka):
-    with served(kafka.settings) as client:
+    with served(kafka.settings, "serve", path="/tables") as client:
         yield client
 
 
@@ -143,14 +112,14 @@ def test_it_is_read_only_and_answers_under_its_own_name_only(client):
 
 @pytest.mark.skipif(not is_free(0, "::1"), reason="IPv6 is not possible on this machine")
 def test_it_answers_at_an_address_of_ipv6(kafka):
-    with served(kafka.settings, "::1") as client:
+    with served(kafka.settings, "serve", path="/tables", host="::1") as client:
         assert client.get(f"/tables/{TOPIC}").json()["rows"] == ROWS
 
 
 def test_without_kafka_the_answer_is_that_it_may_come_later(tmp_path, kafka):
     (nobody,) = free_ports(1)
     address = f"127.0.0.1:{nobody}"
-    with served(kafka.settings.__class__(home=tmp_path, kafka_bootstrap_servers=address)) as client:
+    with served(kafka.settings.__class__(home=tmp_path, kafka_bootstrap_servers=address), "serve", path="/tables") as client:
         code, text = error(client.get(f"/tables/{TOPIC}"))
         assert code == 503
         assert address in text

@@ -1,0 +1,147 @@
+"""The trainer's page: real commands of learners, a real server, and requests that no command sends."""
+
+import re
+from html import unescape
+
+import pytest
+from running import one_line_error, streamgauge
+from served import served
+
+from contract.settings import Settings
+from streamgauge.workshop import room
+from streamgauge.workshop.labs import all_labs, lab_of
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with served(Settings(home=tmp_path_factory.mktemp("home")), "workshop", "serve") as client:
+        yield client
+
+
+@pytest.fixture
+def trainer(server):
+    """A client of an empty page."""
+    for name in rows(server):
+        server.delete("/learner", params={"name": name})
+    return server
+
+
+@pytest.fixture
+def workshop(tmp_path, monkeypatch):
+    """Runs `streamgauge workshop` in the folder of a learner."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: streamgauge("workshop", *map(str, arguments), settings=Settings(home=tmp_path))
+
+
+def rows(client):
+    """The rows of the page by name: what a learner did in each lab, and the two times."""
+    found = re.findall(r"<tr>(<td.*?)</tr>", client.get("/").text)
+    cells = [[unescape(cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)] for row in found]
+    return {name: rest for name, *rest in cells}
+
+
+def labs_of(client, name):
+    return {number: cell for number, cell in enumerate(rows(client)[name][:-2], 1) if cell}
+
+
+def put(client, name, **progress):
+    return client.put("/learner", params={"name": name}, json=progress)
+
+
+def test_the_page_shows_where_a_learner_is_who_has_joined(trainer, workshop):
+    room.report(1, 2, 6)
+    assert rows(trainer) == {}
+    assert (
+        workshop("join", trainer.base_url, "7").stdout == f"the page at {trainer.base_url} shows 7; `streamgauge workshop leave` ends it\n"
+    )
+    assert labs_of(trainer, "7") == {}
+    lab_of(1).start()
+    lab_of(1).mark_passed()
+    room.report(2)
+    assert labs_of(trainer, "7") == {1: "done", 2: "started"}
+    room.report(2, 3, 4)
+    assert labs_of(trainer, "7") == {1: "done", 2: "3 of 4"}
+    assert len(rows(trainer)["7"]) == len(all_labs()) + 2
+    assert workshop("leave").stdout == f"the page at {trainer.base_url} shows you no more\n"
+    assert rows(trainer) == {}
+    room.report(2, 4, 4)
+    assert rows(trainer) == {}
+    assert workshop("leave").stdout == "no page shows you\n"
+
+
+def test_the_time_at_a_check_goes_on_until_another_is_reached(trainer):
+    def seconds():
+        at_this_check, last_heard = rows(trainer)["7"][-2:]
+        assert re.fullmatch(r"\d+ s ago", last_heard)
+        return int(at_this_check.removesuffix(" s"))
+
+    put(trainer, "7", done=[], lab=1, passed=1, total=6)
+    while not seconds():
+        pass
+    put(trainer, "7", done=[], lab=1, passed=1, total=6)
+    assert seconds()
+    put(trainer, "7", done=[], lab=1, passed=2, total=6)
+    assert not seconds()
+
+
+def test_learners_are_in_the_order_of_numbers_and_then_names(trainer):
+    for name in ("Zoe", "10", "2", "anna"):
+        put(trainer, name, done=[])
+    assert list(rows(trainer)) == ["2", "10", "anna", "Zoe"]
+
+
+def test_a_name_is_text_and_nothing_else(trainer):
+    name = '<script>x</script> & "é"'
+    assert put(trainer, name, done=[]).status_code == 204
+    assert "<script" not in trainer.get("/").text
+    assert "&lt;script&gt;x&lt;/script&gt; &amp; &quot;é&quot;" in trainer.get("/").text
+    assert trainer.get("/").headers["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\u202eb", "\x1b[31m", "x" * 31])
+def test_a_name_that_is_none_is_refused(trainer, workshop, name):
+    assert put(trainer, name, done=[]).status_code == 400
+    assert "expected a name or number of at most 30 printable characters" in one_line_error(workshop("join", trainer.base_url, name))
+    assert rows(trainer) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"", 400),
+        (b"[]", 400),
+        (b'{"done": ["1"], "lab": "<b>"}', 400),
+        (b'{"done": [], "lab": 100}', 400),
+        (b'{"done": [], "passed": -1}', 400),
+        (b'{"done": [%s]}' % b",".join([b"1"] * 100), 400),
+        (b" " * 2_001, 413),
+    ],
+)
+def test_what_is_no_progress_is_refused(trainer, content, status):
+    answer = trainer.put("/learner", params={"name": "7"}, content=content)
+    assert answer.status_code == status
+    assert answer.json()["error"]
+    assert rows(trainer) == {}
+
+
+def test_the_number_of_learners_is_bounded(trainer):
+    assert [put(trainer, str(number), done=[]).status_code for number in range(201)] == [204] * 200 + [403]
+    assert put(trainer, "199", done=[1]).status_code == 204
+    assert labs_of(trainer, "199") == {1: "done"}
+
+
+def test_no_page_of_another_site_can_read_or_write_it(trainer):
+    assert trainer.get("/", headers={"Host": "rebound.example"}).status_code == 400
+    assert trainer.post("/learner", params={"name": "7"}, json={"done": []}).status_code == 405
+    assert "Access-Control-Allow-Methods" not in trainer.options("/learner").headers
+
+
+def test_a_trainer_who_cannot_be_reached_is_one_line(trainer, workshop):
+    workshop("join", trainer.base_url, "7")
+    room.JOINED.write_text('["http://user:secret@127.0.0.1:1", "7"]')
+    with pytest.raises(
+        room.StreamgaugeError, match=r"the trainer's page at http://\*\*\*@127.0.0.1:1 does not learn of it: Connection refused"
+    ):
+        room.report(1)
+    assert "does not learn of it" in one_line_error(workshop("join", "http://127.0.0.1:1", "7"))
+    assert "does not learn of it" in one_line_error(workshop("join", "trainer:9466", "7"))
