@@ -32,7 +32,7 @@ def records(spark):
 
 
 def test_the_payload_begins_after_five_bytes(lab, records):
-    """F.substring counts from 1, so the payload begins at 6. from_avro takes the payload and the schema that it was written with."""
+    """F.substring counts from 1, so the payload begins at 6. from_avro takes the payload and the schema that it was written with. The id is big-endian."""
     expect_rows(
         lab.edits(records(written(7, "Berlin", 100, 120), written(7, "Oslo", 80, 75, bot=True)), {7: V1}, V1),
         """

@@ -76,13 +76,14 @@ def test_a_tombstone_of_a_key_that_the_table_lacks_is_no_row(lab, spark, batch, 
 
 
 def test_an_older_batch_that_runs_again_replaces_nothing(lab, spark, batch, path):
-    """The offset says which record is newer. Compare it in whenMatchedUpdateAll."""
+    """The offset says which record is newer. Compare it wherever a row is replaced or deleted."""
     later = """
         key    value  offset
         cam-1  on     5
         cam-2  off    6
+        cam-3  off    7
         """
-    for table in (later, FIRST):
+    for table in (later, FIRST, SECOND):
         lab.upsert(batch(table), path)
     expect_rows(table_at(spark, path), later)
 
@@ -98,7 +99,9 @@ def test_small_files_become_one_and_the_rows_stay(lab, spark, batch, path):
 
 
 def test_an_earlier_version_can_still_be_read(lab, spark, batch, path):
-    """Each batch makes a version. Delta's reader has the option versionAsOf."""
+    """Each batch makes a version. Delta's reader has the option versionAsOf, and leaves the table as it is."""
     append(batch(TABLE), path)
     append(batch(SECOND), path)
     expect_rows(lab.as_of(spark, path, 0), TABLE)
+    rows = table_at(spark, path).count()
+    assert rows == 4, f"the table itself, after it was read as of version 0\ncame:      {rows} rows\nexpected:  4, as before"

@@ -12,11 +12,12 @@ b-1   Harbour  2026-01-01 10:10:00  12
 b-1   Harbour  2026-01-01 10:10:00  12
 b-2   Harbour  2026-01-01 10:20:00  30
 b-1   Station  2026-01-01 10:50:00  8
+b-3   Station  2026-01-01 10:55:00  null
 """
 STATS = """
 station  window                                      trips  minutes
 Harbour  {2026-01-01 10:00:00, 2026-01-01 11:00:00}  2      42
-Station  {2026-01-01 10:00:00, 2026-01-01 11:00:00}  1      8
+Station  {2026-01-01 10:00:00, 2026-01-01 11:00:00}  2      8
 """
 REASONS = """
 offset  reason
@@ -41,7 +42,7 @@ UNUSABLE = [
     trip(station=None),
     trip(ended_at=None),
     trip(minutes=-1),
-    trip(ended_at="2099-01-01T00:00:00Z"),
+    trip(ended_at="2026-01-01T12:10:01Z"),  # past for the clock on the wall
 ]
 
 
@@ -96,7 +97,7 @@ def test_trips_are_counted_once_per_station_and_hour(lab, spark):
 
 
 def test_the_query_writes_whole_rows_under_a_key_that_tells_them_apart(query, stream):
-    """CompactedTopic takes the key's columns. The query needs decode, transform, sink and mode; partial(trips, future=settings.future) is a decode."""
+    """CompactedTopic takes the key's columns. The query needs decode, transform, sink and mode; partial(trips, future=settings.future) is a decode. In mode update, a row is written when it changes; in mode append, when its hour is closed."""
     counting = stream(query("bike-station-stats"), settings=Settings(watermark="1 day"))
     counting.run([trip()], [trip(), trip("b-2", minutes=3)], [trip("b-3", ended_at="2026-01-01T11:30:00Z")])
     came = told(counting.table)
