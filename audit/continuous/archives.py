@@ -14,10 +14,10 @@ import pyarrow as pa
 from audit.archive import Archive, Files, Origin, kinds_of_rows
 from audit.checks import shown
 from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
-from audit.continuous.recent import RecentRecords
 from audit.continuous.store import Store
 from audit.continuous.watch import Progress, Watch
 from audit.prefix import Prefix
+from audit.records import RecordReader
 from audit.verdict import Verdict
 from contract.checkpoints.names import CheckpointPlace
 from contract.settings import Settings
@@ -42,7 +42,7 @@ class ArchiveWatch(Watch[ArchiveProgress]):
     """The check of an archive."""
 
     def __init__(
-        self, archive: Archive, name: str, place: CheckpointPlace, store: Store, records: RecentRecords, settings: Settings
+        self, archive: Archive, name: str, place: CheckpointPlace, store: Store, records: RecordReader, settings: Settings
     ) -> None:
         super().__init__(name, place, store, records, settings)
         self._archive = replace(archive, facts=replace(archive.facts, name=f"facts_{name}"))

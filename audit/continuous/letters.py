@@ -7,11 +7,11 @@ from typing import Any
 
 from audit.checks import letters_verdict
 from audit.comparison import Kind
-from audit.continuous.recent import RecentRecords
 from audit.continuous.store import Store
 from audit.continuous.watch import Progress, Watch, are_lost
 from audit.letters import DeadLetters, Letter, Letters, Origin, expected_letters, kinds_of_letters, letters_of
 from audit.prefix import Prefix
+from audit.records import RecordReader
 from audit.result_topic import ends_of
 from audit.verdict import Verdict
 from contract.checkpoints.contents import Offsets
@@ -33,7 +33,7 @@ class LettersWatch(Watch[LettersProgress]):
     """The check of dead letters."""
 
     def __init__(
-        self, letters: DeadLetters, name: str, place: CheckpointPlace, store: Store, records: RecentRecords, settings: Settings
+        self, letters: DeadLetters, name: str, place: CheckpointPlace, store: Store, records: RecordReader, settings: Settings
     ) -> None:
         super().__init__(name, place, store, records, settings)
         self._letters = replace(letters, reasons=replace(letters.reasons, name=f"facts_{name}"))

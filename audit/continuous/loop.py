@@ -22,7 +22,6 @@ from audit.catalog import Audited, audited, placed, places_in
 from audit.continuous.alerts import alert, alerted, summary
 from audit.continuous.archives import ArchiveWatch
 from audit.continuous.letters import LettersWatch
-from audit.continuous.recent import RecentRecords
 from audit.continuous.store import MEMORY_LIMIT, AuditRuns, Store
 from audit.continuous.tables import TableWatch
 from audit.letters import DeadLetters
@@ -91,7 +90,7 @@ class Audit:
     def __init__(self, settings: Settings, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._say, self._clock = settings, say, clock
         self._store, self._reader = Store(settings), RecordReader(settings)
-        self._records, self._webhook = RecentRecords(self._reader), Webhook(settings.alert_webhook_url, say)
+        self._webhook = Webhook(settings.alert_webhook_url, say)
         self._places: list[CheckpointPlace] = []
         self._results: dict[tuple[str, str], Result] = {}
         self._round_due = 0.0
@@ -163,7 +162,7 @@ class Audit:
     def _result(self, one: Audited, place: CheckpointPlace) -> Result:
         found = Result(one.query, one.sink, place, lambda: verify([(one, place)], self._settings)[0])
         if not _reads_files(place) and type(one) in _WATCHES:
-            found.look = _WATCHES[type(one)](one, found.name, place, self._store, self._records, self._settings).look
+            found.look = _WATCHES[type(one)](one, found.name, place, self._store, self._reader, self._settings).look
         return found
 
     def _look(self, one: Result) -> None:

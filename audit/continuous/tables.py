@@ -19,12 +19,12 @@ from audit.checkpoints import stretches
 from audit.checks import expired_after, own_rows, under_way, unknown_sessions, wrongly_late
 from audit.comparison import Comparison, Excuses, Found, Kind, Unreadable, is_same
 from audit.continuous.commits import AtCommits, Values
-from audit.continuous.recent import MANY, RecentRecords
 from audit.continuous.rows import Rows, Settled
 from audit.continuous.store import Store
 from audit.continuous.watch import Progress, Watch, are_lost
 from audit.lateness import UNKNOWN
 from audit.prefix import Prefix
+from audit.records import RecordReader
 from audit.result_topic import decoder_of, offsets_of, read_value
 from audit.verdict import Lateness, Verdict
 from contract.checkpoints.contents import Offsets
@@ -35,6 +35,8 @@ from contract.windows import window_of
 _EXCUSED: tuple[Kind, ...] = ("not_checkable", "unknown_lateness")
 _DELETED_AT_ONCE = 0.5
 """Facts that no longer matter are deleted when they are this part of all."""
+_MOST_FOLLOWED = 20_000
+"""If the topic has got more records since the last look, what was in between is not known: they would fill the memory."""
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 Written = Mapping[bytes, list[Row | None]]
 
@@ -74,7 +76,7 @@ class _Recounted:
 class TableWatch(Watch[TableProgress]):
     """The check of a result topic."""
 
-    def __init__(self, table: Table, name: str, place: CheckpointPlace, store: Store, records: RecentRecords, settings: Settings) -> None:
+    def __init__(self, table: Table, name: str, place: CheckpointPlace, store: Store, records: RecordReader, settings: Settings) -> None:
         super().__init__(name, place, store, records, settings)
         self._table = replace(table, facts=replace(table.facts, name=f"facts_{name}"))
         self._rows, self._decode = Rows(store, name), decoder_of(table, settings)
@@ -139,7 +141,7 @@ class TableWatch(Watch[TableProgress]):
             return {}
         last, values, times = dict[bytes, bytes | None](), defaultdict[bytes, list[bytes | None]](list), list[datetime]()
         expected = sum(ends.values()) - sum(starts.values())
-        is_followed = self._is_real_time and self.looked is not None and expected <= MANY
+        is_followed = self._is_real_time and self.looked is not None and expected <= _MOST_FOLLOWED
         number = 0
         for records in self.records.between(starts, ends):
             number += len(records)

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from audit.audited import Facts
 from audit.continuous.batches import Batches
-from audit.continuous.recent import RecentRecords
 from audit.continuous.store import Store
 from audit.prefix import Prefix, prefix_of
+from audit.records import RecordReader
 from audit.verdict import Verdict
 from contract.checkpoints.contents import Checkpoint, Offsets
 from contract.checkpoints.names import CheckpointPlace
@@ -37,7 +37,7 @@ P = TypeVar("P", bound=Progress)
 class Watch(ABC, Generic[P]):
     """The continuous check of one result. name: of its tables in the store. looked: when a look has ended last, None before the first."""
 
-    def __init__(self, name: str, place: CheckpointPlace, store: Store, records: RecentRecords, settings: Settings) -> None:
+    def __init__(self, name: str, place: CheckpointPlace, store: Store, records: RecordReader, settings: Settings) -> None:
         self.name, self.place, self.store, self.records, self.settings = name, place, store, records, settings
         self.batches = Batches()
         self._last: tuple[object, Verdict] | None = None
@@ -79,7 +79,6 @@ class Watch(ABC, Generic[P]):
             prefix = prefix_of(self.place, self.seen, self.settings, self.batches.of)
         if known is None:
             known, self._last = self.begin(query_id, prefix), None
-            self.records.forget()
         return replace(prefix, kept={**prefix.kept, **known.kept}), known
 
     def load(self, facts: Sequence[Facts], prefix: Prefix[Any], known: P, ends: Offsets) -> None:
