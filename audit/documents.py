@@ -1,14 +1,16 @@
 """Records as DuckDB takes them: with their contents in columns."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from audit.avro_values import AvroReader, Value
 from audit.json_texts import json_text
+from contract.registry.avro_reader import AvroReader, schema_id_of
 
+Value = Mapping[str, Any]
+"""What an Avro record says."""
 NO_CLOCK = "the record's Kafka timestamp is after the year 2999; expected milliseconds since 1970"
 
 
@@ -34,10 +36,19 @@ def json_documents(records: pa.Table) -> pa.Table:
 
 def avro_documents(records: pa.Table, *, reader: AvroReader, fields: Callable[[Value], tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     """The records of an Avro topic, with the columns of `schema`, which `fields` takes from a value; null for one that cannot be read."""
-    read = [reader.read(value) for value in records["value"].to_pylist()]
+    read = [avro_value(value, reader) for value in records["value"].to_pylist()]
     problems = [one if isinstance(one, str) else None for one in read]
     rows = [(None,) * len(schema) if isinstance(one, str) else fields(one) for one in read]
     table = records.drop_columns("problem").append_column("problem", pa.array(problems, pa.string()))
     for field, column in zip(schema, zip(*rows, strict=True) if rows else [()] * len(schema), strict=True):
         table = table.append_column(field, pa.array(column, field.type))
     return table
+
+
+def avro_value(value: bytes | None, reader: AvroReader) -> Value | str:
+    """What an Avro record says, or the reason why it cannot be read. Raises RegistryUnavailable when the registry does not answer."""
+    try:
+        found, _ = reader.read(value or b"")
+    except ValueError as error:
+        return str(error)
+    return found if isinstance(found, dict) else f"the schema of id {schema_id_of(value or b'')} cannot be used: it is not a record"

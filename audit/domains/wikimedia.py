@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from audit.archive import Archive
 from audit.audited import Facts, Table
-from audit.avro_values import AvroReader, Value
-from audit.documents import NO_CLOCK, avro_documents
+from audit.documents import NO_CLOCK, Value, avro_documents, avro_value
 from audit.fields import too_long, when
 from audit.letters import DeadLetters
 from contract import durations
 from contract.domains.wikimedia import WIKIMEDIA, WIKIMEDIA_EDITOR_SESSIONS, WIKIMEDIA_PROCESSED, WIKIMEDIA_WIKI_STATS
+from contract.registry.avro_reader import AvroReader
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 
@@ -114,7 +114,7 @@ _OWN = {
 def archived(records: pa.Table, held: pa.Schema, *, reader: AvroReader) -> pa.Table:
     """Every change that can be read, of every type, with all its fields: those columns that the archive's files have, which are `held`."""
     schema = pa.schema([*_OWN.items(), *(one for one in held if one.name not in _OWN)])
-    read = ((row, reader.read(row["value"])) for row in records.to_pylist())
+    read = ((row, avro_value(row["value"], reader)) for row in records.to_pylist())
     return pa.Table.from_pylist([_archived(row, change) for row, change in read if not isinstance(change, str)], schema)
 
 

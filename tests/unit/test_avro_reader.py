@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from schema_server import schemas_served
 
-from audit.avro_values import AvroReader as AuditReader
+from audit.documents import avro_value
 from contract.registry.avro_reader import AGAIN_SECONDS, AvroReader
 from contract.registry.client import SchemaRegistry
 from contract.registry.nesting import MOST_LEVELS
@@ -36,7 +36,7 @@ def test_a_value_is_read_by_its_schema_and_what_follows_it_is_counted(registry):
     reader = AvroReader(registry)
     assert reader.read(PREFIX + b"\x07\x02a") == ({"text": "a"}, 0)
     assert reader.read(PREFIX + b"\x08\x02amore") == ("a", 4)
-    assert AuditReader(registry).read(PREFIX + b"\x07\x02a") == {"text": "a"}
+    assert avro_value(PREFIX + b"\x07\x02a", AvroReader(registry)) == {"text": "a"}
 
 
 def test_the_registry_is_asked_once_for_each_schema(registry):
@@ -88,9 +88,9 @@ def test_a_value_may_nest_as_deep_as_the_pipeline_reads(registry):
 def test_what_cannot_be_read_has_the_reason_of_a_dead_letter(registry, value, reason):
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the text is compared below
         AvroReader(registry).read(value)
-    assert str(raised.value) == AuditReader(registry).read(value) == reason
+    assert str(raised.value) == avro_value(value, AvroReader(registry)) == reason
 
 
 def test_what_is_no_record_is_nothing_that_the_audit_takes(registry):
-    assert AuditReader(registry).read(PREFIX + b"\x08\x02a") == "the schema of id 8 cannot be used: it is not a record"
-    assert AuditReader(registry).read(None) == "empty"
+    assert avro_value(PREFIX + b"\x08\x02a", AvroReader(registry)) == "the schema of id 8 cannot be used: it is not a record"
+    assert avro_value(None, AvroReader(registry)) == "empty"
