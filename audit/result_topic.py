@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from confluent_kafka import Message
+import pyarrow.compute as pc
 
 from audit.audited import Table
 from audit.comparison import Found, Unreadable
+from audit.records import records_between
 from contract.checkpoints.contents import Offsets
 from contract.errors import StreamgaugeError
 from contract.kafka.errors import no_topic
-from contract.kafka.result_table import TableReader
 from contract.kafka.topic_ends import METADATA_SECONDS, first_and_end_offsets, partitions_by_topic
 from contract.registry.values import value_decoder
 from contract.settings import Settings
@@ -48,35 +48,22 @@ def ends_of(topic: Topic, settings: Settings) -> Offsets:
 
 def held(table: Table, limits: Offsets, settings: Settings) -> Held:
     """The last row of each key below the limits."""
-    with _Limited(settings, table.topic.name, limits).opened() as reader:
-        reader.read_to_end()
+    offsets = offsets_of(table.topic, settings)
+    starts, ends = ({which: both[number] for which, both in offsets.items()} for number in (0, 1))
+    last, later, oldest = dict[bytes, bytes | None](), set[bytes](), list[datetime]()
+    for records in records_between(settings, starts, ends):
+        columns = (records[name].to_pylist() for name in ("topic", "partition", "offset", "key", "value"))
+        for topic, partition, offset, key, value in zip(*columns, strict=True):
+            if offset < limits.get((topic, partition), 0):
+                last[key or b""] = value
+            else:
+                later.add(key or b"")
+        time = pc.min(records["timestamp"]).as_py()
+        oldest += [] if time is None else [time.replace(tzinfo=UTC)]
     decode = decoder_of(table, settings)
-    rows = {key: read_value(decode, value) for key, value in reader.held.items() if value is not None}
-    has_lost = "delete" in table.topic.config.get("cleanup.policy", "delete") and any(
-        first > 0 for first, _ in first_and_end_offsets(settings.kafka, limits).values()
-    )
-    oldest_ms = reader.oldest_ms
-    lost_before = datetime.now(UTC) if oldest_ms is None else datetime.fromtimestamp(oldest_ms / 1000, UTC)
-    return Held(rows, reader.later, lost_before if has_lost else None)
-
-
-class _Limited(TableReader):
-    """Reads the values below `limits` into `held`, a tombstone as None. oldest_ms: the timestamp of the oldest record, since 1970."""
-
-    def __init__(self, settings: Settings, topic: str, limits: Offsets) -> None:
-        super().__init__(settings.kafka, topic)
-        self._limits = limits
-        self.held: dict[bytes, bytes | None] = {}
-        self.later: set[bytes] = set()
-        self.oldest_ms: int | None = None
-
-    def _apply(self, message: Message) -> None:
-        if (message.offset() or 0) < self._limits.get((self._topic, message.partition() or 0), 0):
-            self.held[message.key() or b""] = message.value()
-            timestamp_ms = message.timestamp()[1]
-            self.oldest_ms = timestamp_ms if self.oldest_ms is None else min(self.oldest_ms, timestamp_ms)
-        else:
-            self.later.add(message.key() or b"")
+    rows = {key: read_value(decode, value) for key, value in last.items() if value is not None}
+    has_lost = "delete" in table.topic.config.get("cleanup.policy", "delete") and any(starts.values())
+    return Held(rows, later, min(oldest, default=datetime.now(UTC)) if has_lost else None)
 
 
 def decoder_of(table: Table, settings: Settings) -> Callable[[bytes], Any]:
