@@ -47,7 +47,6 @@ class Archive:
     origin_prefix: str = ""
     json_columns: tuple[str, ...] = ()
     is_delta: bool = False
-    mode: str = "append"
 
     @property
     def sink(self) -> str:

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
+from typing import TypeVar
 
 from audit.archive import Archive
 from audit.audited import Table
@@ -15,6 +17,7 @@ from contract.checkpoints.names import REAL_TIME, CheckpointPlace, checkpoints
 from contract.domains import NAMES
 from contract.settings import Settings
 
+R = TypeVar("R", bound="Audited")
 Audited = Table | DeadLetters | Archive | Ingested | DatabaseTable
 """What one result must be."""
 
@@ -50,15 +53,18 @@ def places_in(settings: Settings) -> list[CheckpointPlace]:
     return [place for place in checkpoints(settings) if place.name.mode == REAL_TIME or Checkpoint(place.folder).planned]
 
 
-def placed(one: Audited, places: Sequence[CheckpointPlace], settings: Settings) -> CheckpointPlace | None:
-    """The checkpoint of a result's query in its mode or in real-time mode: that of the last version, and of it the one in use, or else that of the last batch. None if it has not run."""
+def placed(one: R, places: Sequence[CheckpointPlace], settings: Settings) -> tuple[R, CheckpointPlace] | None:
+    """A result in the mode that its query has run in, and that checkpoint: of the last version, and the one in use, or else that of the last batch. None if it has not run."""
 
     def last_batch(place: CheckpointPlace) -> float:
         """When it began; in real-time mode, results come before the first batch ends."""
         begun_ms = Checkpoint(place.folder).last_begun_ms
         return begun_ms if begun_ms is not None else math.inf if settings.checkpoint_interval else -1
 
-    own = [place for place in places if place.name.query == one.query and place.name.mode in {REAL_TIME, one.mode}]
-    return max(
-        own, key=lambda place: (place.name.version, place.driver is not None, last_batch(place), place.name.mode == REAL_TIME), default=None
-    )
+    own = [place for place in places if place.name.query == one.query]
+    if not own:
+        return None
+    place = max(own, key=lambda one: (one.name.version, one.driver is not None, last_batch(one), one.name.mode == REAL_TIME))
+    if isinstance(one, Table) and place.name.mode != REAL_TIME:
+        one = replace(one, mode=place.name.mode)
+    return one, place

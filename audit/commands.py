@@ -3,9 +3,8 @@
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,12 +20,9 @@ if TYPE_CHECKING:
     from audit.time_range import TimeRange
     from audit.verdict import Verdict
 
-Mode = Literal["append", "update", "complete"]
-
 
 def verify(
     query: Annotated[list[str] | None, typer.Argument(help="queries by name; all without one", show_default=False)] = None,
-    mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
     start: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="only windows that begin at this time, UTC, or later", show_default=False)
     ] = None,
@@ -40,11 +36,8 @@ def verify(
     from audit.time_range import TimeRange
     from audit.verdict_topic import write_verdicts
 
-    if mode is not None and not query:
-        msg = "--mode requires the names of queries: streamgauge verify nest-camera-stats --mode complete"
-        raise StreamgaugeError(msg)
     settings, span = Settings.from_environment(), TimeRange.of(start, end)
-    verdicts = verdicts_of(query or [], settings, mode, span)
+    verdicts = verdicts_of(query or [], settings, span)
     if output_format == "json":
         sys.stdout.write(as_json(verdicts) + "\n")
     else:
@@ -66,7 +59,6 @@ def why(
             help="the row's key: columns as zip_code=94016, values alone, or JSON; as much of it as names one row", show_default=False
         ),
     ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="the output mode that the query has run in, if not its own")] = None,
     limit: Annotated[int, typer.Option(min=0, help="how many records of each kind to list")] = 10,
     with_late: Annotated[  # noqa: FBT002 - an option
         bool,
@@ -81,21 +73,22 @@ def why(
     from audit.why import why as explained
 
     settings = Settings.from_environment()
-    chosen = table_named(table, settings, mode)
-    if (place := placed(chosen, places_in(settings), settings)) is None:
-        raise has_not_run(chosen, settings)
+    result = table_named(table, settings)
+    if (found := placed(result, places_in(settings), settings)) is None:
+        raise has_not_run(result, settings)
+    chosen, place = found
     try:
         with err.status(f"{chosen.topic.name}: reading the records behind the row"):
-            found = explained(chosen, place, key or [], settings, limit=limit, with_late=with_late)
+            explanation = explained(chosen, place, key or [], settings, limit=limit, with_late=with_late)
     except SeveralRows as several:
         if output_format == "table":
             show_keys(several.keys, out)
         raise
     if output_format == "json":
-        sys.stdout.write(as_json(found) + "\n")
+        sys.stdout.write(as_json(explanation) + "\n")
     else:
-        show(found, out)
-    raise typer.Exit(1 if found.is_wrong else 0)
+        show(explanation, out)
+    raise typer.Exit(1 if explanation.is_wrong else 0)
 
 
 def audit() -> None:
@@ -117,7 +110,7 @@ def audit() -> None:
         auditing.close()
 
 
-def table_named(name: str, settings: Settings, mode: str | None = None) -> "Table":
+def table_named(name: str, settings: Settings) -> "Table":
     """The result table of that topic, or that query. Raises StreamgaugeError if there is none."""
     from audit.audited import Table
     from audit.catalog import audited
@@ -125,11 +118,11 @@ def table_named(name: str, settings: Settings, mode: str | None = None) -> "Tabl
     tables = [one for one in audited(settings) if isinstance(one, Table)]
     by_name = {one.query: one for one in reversed(tables)} | {one.topic.name: one for one in tables}
     check_names("audited result table", [name], sorted(by_name))
-    return replace(by_name[name], mode=mode or by_name[name].mode)
+    return by_name[name]
 
 
-def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = None, span: "TimeRange | None" = None) -> list["Verdict"]:
-    """The verdicts on the queries of these names, or on all that have run here. mode: that they have run in, if not their own.
+def verdicts_of(names: Sequence[str], settings: Settings, span: "TimeRange | None" = None) -> list["Verdict"]:
+    """The verdicts on the queries of these names, or on all that have run here.
 
     span: only of the rows of that time; without names, results without times are left out, with a warning.
     Raises StreamgaugeError for an unknown name, and when none of the queries has run here, or one of the names has not.
@@ -145,14 +138,14 @@ def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = Non
     others = {place.name.query for place in places} - {one.query for one in everything}
     check_names("query", names, [*dict.fromkeys(one.query for one in everything), *others])
     by_source, without_times = defaultdict(list), []
-    for one in (replace(one, mode=mode or one.mode) for one in everything if not names or one.query in names):
-        place = placed(one, places, settings)
-        if place is None and names:
+    for one in (one for one in everything if not names or one.query in names):
+        result = placed(one, places, settings)
+        if result is None and names:
             raise has_not_run(one, settings)
-        if place is not None and span is not None and not has_times(one):
+        if result is not None and span is not None and not has_times(one):
             without_times.append(one)
-        elif place is not None:
-            by_source[one.facts.source.name].append((one, place))
+        elif result is not None:
+            by_source[one.facts.source.name].append(result)
     if not places:
         msg = f"no query has run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run one first, with `streamgauge run`"
         raise StreamgaugeError(msg)
@@ -173,5 +166,7 @@ def verdicts_of(names: Sequence[str], settings: Settings, mode: str | None = Non
 
 def has_not_run(one: "Audited", settings: Settings) -> StreamgaugeError:
     """The error for a result whose query has not run."""
-    msg = f"{one.query} has not run with STREAMGAUGE_HOME {settings.home} in mode {one.mode}: there is nothing to compare. Run it first, with `streamgauge run`"
+    msg = (
+        f"{one.query} has not run with STREAMGAUGE_HOME {settings.home}: there is nothing to compare. Run it first, with `streamgauge run`"
+    )
     return StreamgaugeError(msg)

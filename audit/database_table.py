@@ -37,7 +37,6 @@ class DatabaseTable:
     """The table of the database that is made of the topic of `table`."""
 
     table: Table
-    mode: str = "append"
 
     @property
     def query(self) -> str:

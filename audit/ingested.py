@@ -54,7 +54,6 @@ class Ingested:
     query: str
     table: str
     facts: Facts
-    mode: str = "append"
 
     @property
     def sink(self) -> str:

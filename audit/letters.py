@@ -50,7 +50,6 @@ class DeadLetters:
     query: str
     reasons: Facts
     reader: str = ""
-    mode: str = "append"
 
     @property
     def sink(self) -> str:

@@ -17,9 +17,9 @@ def run_once(settings, *names, mode=None, **changes):
     Runner(shared_spark(), settings, once=True).run([query.in_mode(mode) if mode else query for query in queries])
 
 
-def verified(settings, *names, mode=None):
+def verified(settings, *names):
     """The verdict on the query of that name, or those on several or all by name."""
-    verdicts = {verdict.query: verdict for verdict in verdicts_of(names, settings, mode)}
+    verdicts = {verdict.query: verdict for verdict in verdicts_of(names, settings)}
     return verdicts[names[0]] if len(names) == 1 else verdicts
 
 

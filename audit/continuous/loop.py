@@ -153,10 +153,10 @@ class Audit:
             return
         there = {}
         for one in audited(self._settings):
-            if (place := placed(one, places, self._settings)) is None:
+            if (result := placed(one, places, self._settings)) is None:
                 continue
             known = self._results.get((one.query, one.sink))
-            there[one.query, one.sink] = known if known is not None and known.place == place else self._result(one, place)
+            there[one.query, one.sink] = known if known is not None and known.place == result[1] else self._result(*result)
         self._places, self._results = places, there
 
     def _result(self, one: Audited, place: CheckpointPlace) -> Result:

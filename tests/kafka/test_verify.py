@@ -22,7 +22,6 @@ from audit.commands import verdicts_of
 from audit.records import records_between
 from audit.time_range import TimeRange, ms_of
 from contract.checkpoints.names import CheckpointName
-from contract.errors import StreamgaugeError
 from contract.kafka.topic_ends import first_and_end_offsets
 from contract.windows import utc
 
@@ -199,13 +198,11 @@ def test_rows_archived_before_a_new_version_of_the_schema_are_right_after_it(fre
 def test_append_mode_holds_the_final_windows_only_and_another_mode_is_told(fresh):
     write_topic(fresh, "nest-logs", backlog(late_duplicates=False), partitions=3)
     run_once(fresh, STATS, mode="append", max_offsets_per_trigger=1000)
-    with pytest.raises(StreamgaugeError, match=f"{STATS} has not run"):
-        verified(fresh, STATS)
-    found = verified(fresh, STATS, mode="append")
+    found = verified(fresh, STATS)
     assert found.verdict == "right", found
     assert found.rows.equal == len(folded(fresh, "nest-camera-stats")) > 0
     run_once(fresh, STATS, mode="complete", max_offsets_per_trigger=2000)
-    found = verified(fresh, STATS, mode="complete")
+    found = verified(fresh, STATS)
     assert found.verdict == "right", found
     assert found.rows.equal > len(folded(fresh, "nest-camera-stats")) - 60
     assert "v1-append" in found.notes[0]
@@ -246,8 +243,6 @@ def test_of_a_time_range_windows_are_compared_by_their_times_and_letters_and_arc
     ("arguments", "message"),
     [
         (("nest-camera-stat",), "no query nest-camera-stat; there are nest-camera-stats"),
-        (("--mode", "complete"), "--mode requires the names of queries"),
-        ((STATS, "--mode", "often"), "'often' is not one of 'append', 'update', 'complete'"),
         ((STATS,), "nest-camera-stats has not run"),
         (("--from", "yesterday"), "--from is 'yesterday'; expected a date and time"),
         ((), "no query has run"),

@@ -272,7 +272,7 @@ def broker(tmp_path):
 def audited_here(settings):
     """The results of all queries that have run, each with the checkpoint of its query."""
     places = places_in(settings)
-    return [(one, place) for one in audited(settings) if (place := placed(one, places, settings))]
+    return [result for one in audited(settings) if (result := placed(one, places, settings))]
 
 
 def told(verdict):

@@ -37,8 +37,8 @@ def kafka(tmp_path):
 
 
 def explained(kafka, *key, table=STATS, limit=10, **options):
-    chosen = table_named(table, kafka.settings)
-    return why(chosen, placed(chosen, places_in(kafka.settings), kafka.settings), key, kafka.settings, limit=limit, **options)
+    chosen, place = placed(table_named(table, kafka.settings), places_in(kafka.settings), kafka.settings)
+    return why(chosen, place, key, kafka.settings, limit=limit, **options)
 
 
 def offsets(some):
