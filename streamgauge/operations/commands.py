@@ -82,7 +82,7 @@ def serve(
 
 
 def doctor(output_format: FormatOption = "table") -> None:
-    """Check the machine, the servers, topics and checkpoints. Each problem is one line that says what to do. Exit code 1 if there is one."""
+    """Check the machine, the servers and the topics. Each problem is one line that says what to do. Exit code 1 if there is one."""
     from streamgauge.operations.doctor.examination import examine
     from streamgauge.operations.doctor.findings import as_json, as_text
 

@@ -1,5 +1,9 @@
-"""Names of checkpoints, of queries whose names have dots too."""
+"""Names of checkpoints, of queries whose names have dots too; and the process that uses one."""
 
+import shutil
+import subprocess
+
+import psutil
 import pytest
 
 from contract.checkpoints.names import CheckpointName, checkpoints, others_of_query, remains_of
@@ -28,3 +32,22 @@ def test_queries_that_begin_alike_are_told_apart(tmp_path):
     assert checkpoints(settings) == [older, one, other]
     assert remains_of("ingest-orders.v1", settings) == [older.folder, older.note(".lock"), one.folder, one.note(".lock")]
     assert others_of_query(one.name, settings) == [older]
+
+
+def test_a_driver_that_has_gone_and_whose_pid_is_nobodys_or_anothers_uses_no_checkpoint(tmp_path):
+    place = CheckpointName("nest-archive", 1, "append").place(Settings(home=tmp_path))
+    holder = place.note(".driver")
+    holder.parent.mkdir(parents=True)
+
+    def driver(text):
+        holder.write_text(text)
+        return place.driver
+
+    (tmp_path / "java").symlink_to(shutil.which("sleep"))  # which is then the name of the process
+    running = subprocess.Popen([tmp_path / "java", "600"])
+    try:
+        assert driver(str(running.pid)).pid == running.pid
+    finally:
+        running.kill()
+        running.wait()
+    assert [driver(leftover) for leftover in ("", str(psutil.Process().pid), "rubbish", "99999999")] == [None] * 4

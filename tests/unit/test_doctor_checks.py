@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import socket
-import subprocess
 import threading
 from dataclasses import replace
 
@@ -15,14 +14,11 @@ import pytest
 from running import free_ports, settings_on_free_ports, streamgauge
 from web_server import files
 
-from contract.checkpoints.names import CheckpointName
 from contract.errors import StreamgaugeError
 from contract.java import jars
-from streamgauge.operations.doctor import checkpoints, findings, machine, servers
+from streamgauge.operations.doctor import findings, machine, servers
 from streamgauge.operations.doctor.examination import run
 from streamgauge.operations.doctor.findings import Finding
-
-CODE = {CheckpointName("nest-camera-stats", 2, "update"), CheckpointName("nest-archive", 1, "append")}
 
 
 @pytest.fixture
@@ -221,47 +217,3 @@ class TestWhatDoesNotAnswer:
     def test_a_web_server_that_is_no_registry(self, settings, tmp_path):
         with files(tmp_path) as address, pytest.raises(StreamgaugeError, match="HTTP 404"):
             servers.registry(replace(settings, schema_registry_url=address))
-
-
-class TestCheckpoints:
-    def examined(self, settings, *names):
-        for name in names:
-            (settings.checkpoints / name).mkdir(parents=True)
-        return checkpoints.checkpoints(settings, lambda _: CODE)
-
-    def test_without_any_the_code_is_not_asked(self, settings):
-        def asked(_):
-            raise AssertionError
-
-        assert levels(checkpoints.checkpoints(settings, asked)) == ["note"]
-
-    def test_those_of_the_code_in_any_mode_and_printed(self, settings):
-        names = ["nest-camera-stats-v2-update", "nest-camera-stats-v2-complete", "nest-archive-console-v1-append"]
-        (found,) = self.examined(settings, *names)
-        assert (found.level, found.message.startswith("3 of 3 ")) == ("ok", True), found
-
-    def test_another_version_and_an_unknown_query_are_named(self, settings):
-        _, version, unknown = self.examined(settings, "nest-archive-v1-append", "nest-camera-stats-v1-update", "new-query-v1-append")
-        assert version.message.startswith("nest-camera-stats-v1-update ")
-        assert {"version 1", "version 2"} <= set(re.findall(r"version \d", version.message)), version
-        assert unknown.message.startswith("new-query-v1-append ")
-        assert {version.level, unknown.level} == {"warning"}
-
-    def test_a_checkpoint_in_use_is_said_to_be_and_the_pid_of_a_driver_that_has_gone_is_nobodys(self, settings, tmp_path):
-        self.examined(settings, "nest-archive-v1-append")
-        driver = settings.checkpoints / "nest-archive-v1-append.driver"
-
-        def message(text):
-            driver.write_text(text)
-            return checkpoints.checkpoints(settings, lambda _: CODE)[0].message
-
-        (tmp_path / "java").symlink_to(shutil.which("sleep"))  # which is then the name of the process
-        running = subprocess.Popen([tmp_path / "java", "600"])
-        try:
-            assert f"pid {running.pid}" in message(str(running.pid))
-        finally:
-            running.kill()
-            running.wait()
-        unused = message("")
-        assert "pid" not in unused
-        assert {message(leftover) for leftover in (str(psutil.Process().pid), "rubbish", "99999999")} == {unused}

@@ -8,7 +8,6 @@ from functools import partial
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from streamgauge.operations.doctor import machine, servers
-from streamgauge.operations.doctor.checkpoints import checkpoints
 from streamgauge.operations.doctor.findings import Finding
 
 MAX_SECONDS = 10
@@ -27,7 +26,6 @@ def examine(settings: Settings) -> list[Finding]:
         "kafka": partial(servers.broker, settings),
         "topics": partial(servers.topics, settings),
         "schema registry": partial(servers.registry, settings),
-        "checkpoints": partial(checkpoints, settings),
     }
     return run(checks, MAX_SECONDS)
 
