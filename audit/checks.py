@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from audit.archive import Archive, Files, Origin, rows_of
 from audit.audited import Facts, Row, Table
@@ -14,7 +14,7 @@ from audit.checkpoints import stretches
 from audit.comparison import MOST_SHOWN, WRONG, Comparison, Difference, Excuses, Found, Kind
 from audit.lateness import UNKNOWN
 from audit.letters import DeadLetters, Letter, Letters, expected_letters, kinds_of_letters, letters_of
-from audit.prefix import Prefix, prefix_of
+from audit.prefix import Check, Prefix, prefix_of
 from audit.records import records_between
 from audit.recount import Recount
 from audit.result_topic import ends_of, held
@@ -34,20 +34,7 @@ Written = Mapping[bytes, Sequence[Row | None]]
 """Rows by key, in the order in which they are written."""
 
 
-class Check(Protocol):
-    """prefix: the records that the query has read. facts: what is taken from each."""
-
-    prefix: Prefix[Any]
-    facts: Sequence[Facts]
-
-    def verdict(self) -> Verdict:
-        """What is found. The facts are in the database. Raises StreamgaugeError for what cannot be checked."""
-
-    def has_grown(self) -> bool:
-        """Whether what is compared has changed since, so that a wrong row may be no error."""
-
-
-class TableCheck:
+class TableCheck(Check):
     """The check of a result topic. span: only of rows whose windows lie within it, from the records that matter for them."""
 
     def __init__(self, table: Table, place: CheckpointPlace, recount: Recount, settings: Settings, span: TimeRange | None = None) -> None:
@@ -143,7 +130,7 @@ class TableCheck:
         ]
 
 
-class LettersCheck:
+class LettersCheck(Check):
     """The check of dead letters. span: only of those of records with Kafka timestamps within it."""
 
     def __init__(
@@ -153,10 +140,6 @@ class LettersCheck:
         self.facts: Sequence[Facts] = [letters.facts]
         whole: Prefix[Any] = prefix_of(place, partial(ends_of, DEAD_LETTERS, settings), settings)
         self.prefix = whole if span is None else whole.at_times(span, settings.kafka)
-
-    def has_grown(self) -> bool:
-        """No letter replaces another."""
-        return False
 
     def verdict(self) -> Verdict:
         """The letters compared, by their records."""
@@ -184,7 +167,7 @@ def letters_verdict(
     return prefix.verdict(letters, counts, [] if found.oldest_ms is None else [lost], differences=wrong)
 
 
-class ArchiveCheck:
+class ArchiveCheck(Check):
     """The check of an archive. span: only of the rows of records with Kafka timestamps within it."""
 
     def __init__(
@@ -195,10 +178,6 @@ class ArchiveCheck:
         self.prefix = whole if span is None else whole.at_times(span, settings.kafka)
         self._files = Files(archive, self.prefix, recount.database)
         self.facts: Sequence[Facts] = self._files.facts
-
-    def has_grown(self) -> bool:
-        """No row of an archive replaces another."""
-        return False
 
     def verdict(self) -> Verdict:
         """The rows compared, by their records."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from audit.audited import Facts, Row, Table
 from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
-from audit.prefix import Prefix, prefix_of
+from audit.prefix import Check, Prefix, prefix_of
 from audit.recount import Recount
 from audit.result_topic import held
 from audit.verdict import Verdict
@@ -71,8 +71,8 @@ class Held(NamedTuple):
     rows: Sequence[Row]
 
 
-class DatabaseCheck:
-    """The check of such a table."""
+class DatabaseCheck(Check):
+    """The check of such a table, which is read at one moment."""
 
     def __init__(self, made: DatabaseTable, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:  # noqa: ARG002 - as others
         from contract.database import Database  # SQLAlchemy is slow to import
@@ -80,10 +80,6 @@ class DatabaseCheck:
         self._made, self._settings = made, settings
         self.facts: Sequence[Facts] = []
         self.prefix: Prefix[Any] = prefix_of(place, partial(read, made.name, Database.of(settings)), settings)
-
-    def has_grown(self) -> bool:
-        """The table was read at one moment."""
-        return False
 
     def verdict(self) -> Verdict:
         """The rows compared, by key."""

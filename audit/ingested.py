@@ -19,7 +19,7 @@ from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
 from audit.json_texts import json_text
 from audit.lake_files import delta_files, delta_rows
 from audit.letters import DeadLetters
-from audit.prefix import Prefix, prefix_of
+from audit.prefix import Check, Prefix, prefix_of
 from audit.recount import Recount
 from audit.verdict import RowCounts, Verdict
 from contract.checkpoints.contents import Offsets
@@ -108,7 +108,7 @@ def _problem(key: bytes | None, value: bytes | None) -> str | None:
     return "an object has two names that differ in case only" if any(clashes) else None
 
 
-class IngestedCheck:
+class IngestedCheck(Check):
     """The check of such a table."""
 
     def __init__(self, table: Ingested, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:

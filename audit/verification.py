@@ -16,11 +16,11 @@ from typing import Any
 from audit.archive import Archive
 from audit.audited import Table
 from audit.catalog import Audited
-from audit.checks import ArchiveCheck, Check, LettersCheck, TableCheck
+from audit.checks import ArchiveCheck, LettersCheck, TableCheck
 from audit.database_table import DatabaseCheck, DatabaseTable
 from audit.ingested import Ingested, IngestedCheck
 from audit.letters import DeadLetters
-from audit.prefix import Prefix
+from audit.prefix import Check, Prefix
 from audit.records import records_between
 from audit.recount import Recount
 from audit.time_range import TimeRange

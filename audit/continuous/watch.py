@@ -116,10 +116,10 @@ class Watch(ABC, Generic[P]):
         return replace(prefix, kept={**prefix.kept, **known.kept}), known
 
     def load(self, facts: Sequence[Facts], prefix: Prefix[Any], known: P, ends: Offsets) -> None:
-        """Adds the facts of the records up to `ends` that were not read."""
+        """Adds the facts of the records up to `ends` that were not read. All are of the same records."""
         starts = {which: min(known.reached.get(which, prefix.starts[which]), end) for which, end in ends.items()}
         if starts != ends or not known.reached:
-            self.store.recount.load(facts, self.records.between(starts, ends))
+            self.store.recount.load(facts, self.records.between(starts, ends, only=facts[0].only))
         known.reached |= {which: max(end, known.reached.get(which, end)) for which, end in ends.items()}
 
 
