@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -97,10 +98,15 @@ def doctor(output_format: FormatOption = "table") -> None:
 
 def settings(output_format: RowFormatOption = "table") -> None:
     """Print the settings in effect. Each comes from the environment, from a file or is the default; docs/settings.md says what it means."""
-    from contract.row_formats import show
-    from streamgauge.operations import effective_settings
+    from contract.row_formats import Rows, show
+    from contract.text import without_credentials
 
-    show(effective_settings.rows(Settings.from_environment(), Settings.given()), output_format)
+    current, given, rows = Settings.from_environment(), Settings.given(), []
+    for setting in fields(current):
+        variable, value = setting.metadata["variable"], getattr(current, setting.name)
+        text = "" if value is None else without_credentials(str(value)) if setting.repr or not value else "***"
+        rows.append((variable, text, given[variable].origin if variable in given else "default"))
+    show(Rows(["variable", "value", "from"], rows), output_format)
 
 
 def logs(
