@@ -1,9 +1,10 @@
-"""The command metrics."""
+"""The commands metrics and lineage."""
 
 from typing import Annotated
 
 import typer
 
+from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.terminal import out, warn
 
@@ -31,3 +32,23 @@ def metrics(
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def lineage() -> None:
+    """Tell OpenLineage what queries read and write, and how their runs end. Its own variables configure it. It runs until it is stopped."""
+    from contract.process.stop_signals import stop_requested
+    from streamgauge.metrics.events import follow_events
+
+    try:
+        from streamgauge.metrics.lineage import Lineage
+    except ModuleNotFoundError as error:
+        raise _missing(error, extra="lineage") from error
+    settings, stop = Settings.from_environment(), stop_requested()
+    told = Lineage(settings, warn)
+    out.print("sends the runs of queries to OpenLineage; Ctrl-C ends it")
+    follow_events(settings.kafka, told.tell, stop, warn)
+    told.close()
+
+
+def _missing(error: ModuleNotFoundError, *, extra: str) -> StreamgaugeError:
+    return StreamgaugeError(f"the Python package {error.name} is missing: `pip install 'streamgauge[{extra}]'`")

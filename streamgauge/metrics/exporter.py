@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from confluent_kafka import Message, TopicPartition
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -20,6 +19,7 @@ from contract.query_status import decode_state, source_partitions
 from contract.rows import decoder
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS, Verdict
 from streamgauge.metrics.counters import Counters
+from streamgauge.metrics.events import NewRecords
 from streamgauge.metrics.gauges import GAUGES, Seen
 
 LOOK_SECONDS = 2
@@ -45,23 +45,6 @@ class Figures(Collector):
             for labels, value in () if seen is None else gauge.samples(seen):
                 family.add_metric(labels, value)
             yield family
-
-
-class _NewRecords(TableReader):
-    """Gives `take` each record that comes to a topic. next_offsets: where it was, by partition, if it was opened before."""
-
-    def __init__(self, kafka: KafkaCluster, topic: str, take: Callable[[Message], None], next_offsets: dict[int, int]) -> None:
-        super().__init__(kafka, topic)
-        self._take_record, self._begin = take, next_offsets
-
-    def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
-        for number, (first, end) in offsets.items():
-            self._begin[number] = min(max(self._begin.get(number, end), first), end)
-        return [TopicPartition(self._topic, number, self._begin[number]) for number in offsets]
-
-    def _apply(self, message: Message) -> None:
-        self._take_record(message)
-        self._begin[message.partition() or 0] = (message.offset() or 0) + 1
 
 
 class Exporter:
@@ -101,8 +84,8 @@ class Exporter:
                 return reader
 
             # One after the other: what is made and not opened, because Kafka is away, would keep its threads.
-            events = read(_NewRecords(self._kafka, STREAMING_METRICS.name, self._counters.count_event, self._events_at))
-            letters = read(_NewRecords(self._kafka, DEAD_LETTERS.name, self._counters.count_letter, self._letters_at))
+            events = read(NewRecords(self._kafka, STREAMING_METRICS.name, self._counters.count_event, self._events_at))
+            letters = read(NewRecords(self._kafka, DEAD_LETTERS.name, self._counters.count_letter, self._letters_at))
             states = read(TableReader(self._kafka, QUERY_STATES.name, decode_state))
             verdicts = read(TableReader(self._kafka, VERDICTS.name, decoder(Verdict)))
             readers, ends = (events, letters, states, verdicts), TopicEnds(self._kafka)

@@ -1,0 +1,94 @@
+"""Follows the events of queries, for tools that are told of each."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Message, TopicPartition
+
+from contract.errors import StreamgaugeError
+from contract.kafka.cluster import KafkaCluster
+from contract.kafka.result_table import TableReader
+from contract.process.stop_signals import StopRequest
+from contract.rows import Count, Row, Time, checked, decode_json
+from contract.topics import STREAMING_METRICS, BatchEvent, QueryEvent
+
+LOOK_SECONDS = 1
+RETRY_SECONDS = 5
+CHECK_SECONDS = 5
+
+
+class Started(QueryEvent):
+    """A run of a query. run_id: Spark's, a UUID."""
+
+    run_id: str
+
+
+class Batch(BatchEvent):
+    """A micro-batch, with what it was in Spark."""
+
+    run_id: str
+    batch_id: Count
+    batch_started_at: Time
+    input_rows: Count
+
+
+class Ended(QueryEvent):
+    """The end of a run. error: None if it was stopped."""
+
+    run_id: str
+    error: str | None
+    error_detail: str | None
+
+
+_FIELDS: Mapping[object, type[QueryEvent]] = {"started": Started, "progress": Batch, "terminated": Ended}
+
+
+class NewRecords(TableReader):
+    """Gives `take` each record that comes to a topic. next_offsets: where it was, by partition, if it was opened before."""
+
+    def __init__(self, kafka: KafkaCluster, topic: str, take: Callable[[Message], None], next_offsets: dict[int, int]) -> None:
+        super().__init__(kafka, topic)
+        self._take_record, self._begin = take, next_offsets
+
+    def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
+        for number, (first, end) in offsets.items():
+            self._begin[number] = min(max(self._begin.get(number, end), first), end)
+        return [TopicPartition(self._topic, number, self._begin[number]) for number in offsets]
+
+    def _apply(self, message: Message) -> None:
+        self._take_record(message)
+        self._begin[message.partition() or 0] = (message.offset() or 0) + 1
+
+
+def follow_events(kafka: KafkaCluster, take: Callable[[Row], None], stop: StopRequest, warn: Callable[[str], None]) -> None:
+    """Gives `take` each new Started, Batch and Ended until the stop is requested.
+
+    While Kafka does not answer, `warn` gets a line, and it waits and goes on where it was.
+    """
+    next_offsets: dict[int, int] = {}
+    said = ""
+
+    def take_record(message: Message) -> None:
+        try:
+            row = decode_json(message.value() or b"")
+            event = checked(_FIELDS[row.get("event")], row)
+        except (ValueError, KeyError):  # another event, or a record of another program
+            return
+        take(event)
+
+    while not stop.is_set():
+        try:
+            with NewRecords(kafka, STREAMING_METRICS.name, take_record, next_offsets).opened() as reader:
+                checked_at = time.monotonic()
+                while not stop.is_set():
+                    reader.poll(0)
+                    said = ""
+                    if time.monotonic() - checked_at > CHECK_SECONDS:
+                        reader.check()
+                        checked_at = time.monotonic()
+                    stop.wait(LOOK_SECONDS)
+        except StreamgaugeError as error:
+            if str(error) != said:
+                warn(str(error))
+            said = str(error)
+            stop.wait(RETRY_SECONDS)

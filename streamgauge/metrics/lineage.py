@@ -1,0 +1,131 @@
+"""Tells OpenLineage of the runs of queries: what each reads and writes, and how it ends."""
+
+import time
+from collections.abc import Callable, Iterator
+from os import environ
+from typing import Any
+from urllib.parse import urlsplit
+
+from openlineage.client import OpenLineageClient
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState, set_producer
+from openlineage.client.facet_v2 import RunFacet, error_message_run, job_type_job, schema_dataset
+
+from contract.domains import TOPICS
+from contract.errors import StreamgaugeError
+from contract.rows import Row
+from contract.settings import Settings
+from contract.text import printable, utc_text
+from pipeline.catalog import all_queries
+from pipeline.ingest.upsert import UpsertTable
+from pipeline.query import Query
+from pipeline.sinks.archives import Archive
+from pipeline.sinks.topics import TopicSink
+from pipeline.sources.kafka import KafkaTopic
+
+PRODUCER = "urn:streamgauge"
+RUNNING_SECONDS = 60
+"""How often, at most, a run that goes on is reported."""
+_TYPES = {"str": "string", "literal": "string", "bool": "boolean", "int": "bigint", "float": "double", "any": "timestamp"}
+_TYPES |= {"typed-dict": "struct", "list": "array", "dict": "map"}
+
+
+class Lineage:
+    """Sends events by OpenLineage's client, which its own variables or openlineage.yml configure.
+
+    warn: gets a line when an event is not taken; the next one only after one that is. Raises StreamgaugeError when nothing is configured.
+    """
+
+    def __init__(self, settings: Settings, warn: Callable[[str], None]) -> None:
+        set_producer(PRODUCER)
+        self._client, self._settings, self._warn = OpenLineageClient(), settings, warn
+        if self._client.transport.kind == "console" and not (self._client.config.transport or {}).get("type"):
+            msg = "OpenLineage is not configured; set OPENLINEAGE_URL to the address of its server, or write openlineage.yml"
+            raise StreamgaugeError(msg)
+        self._queries = {query.name: query for query in all_queries(settings)}
+        self._columns = {topic.name: _fields(topic.row.core_schema()) for topic in TOPICS if topic.row.names()}
+        self._running_at: dict[str, float] = {}
+        self._is_lost = False
+
+    def tell(self, event: Row) -> None:
+        """Sends an event of a query, one of metrics.events. Of a run that goes on, it sends one in RUNNING_SECONDS."""
+        states = {
+            "started": RunState.START,
+            "progress": RunState.RUNNING,
+            "terminated": RunState.FAIL if event.get("error") else RunState.COMPLETE,
+        }
+        state, run_id = states[event["event"]], event["run_id"]
+        if state == RunState.RUNNING and time.monotonic() < self._running_at.get(run_id, 0):
+            return
+        self._running_at[run_id] = time.monotonic() + RUNNING_SECONDS
+        if event["event"] == "terminated":
+            del self._running_at[run_id]
+        try:
+            self._client.emit(self._event(state, event))
+            self._is_lost = False
+        except Exception as error:  # each transport has its own
+            if not self._is_lost:
+                self._warn(printable(f"OpenLineage has not taken an event of {event['query']}: {type(error).__name__}: {error}"))
+            self._is_lost = True
+
+    def close(self) -> None:
+        """Sends what waits in the client, for at most 5 s."""
+        self._client.close(5)
+
+    def _event(self, state: RunState, event: Row) -> RunEvent:
+        query = self._queries.get(event["query"])
+        facets: dict[str, RunFacet] = {}
+        if event.get("error"):
+            facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(event["error"], "PYTHON", event["error_detail"])
+        job_type = job_type_job.JobTypeJobFacet("STREAMING", "SPARK", "QUERY")
+        return RunEvent(
+            eventType=state,
+            eventTime=utc_text(event["time"]),
+            run=Run(event["run_id"], facets),
+            job=Job(environ.get("OPENLINEAGE_NAMESPACE", "streamgauge"), event["query"], {"jobType": job_type}),
+            inputs=[InputDataset(**self._input(query))] if query else [],
+            outputs=[OutputDataset(**output) for output in self._outputs(query)] if query else [],
+        )
+
+    def _input(self, query: Query) -> dict[str, Any]:
+        return self._topic(query.source.name) if isinstance(query.source, KafkaTopic) else _folder(query.source.folder.absolute())
+
+    def _outputs(self, query: Query) -> Iterator[dict[str, Any]]:
+        match query.sink:
+            case TopicSink(topics=topics):
+                yield from (self._topic(topic.name) for topic in topics)
+            case Archive() as archive:
+                yield _folder(archive.folder(self._settings))
+            case UpsertTable() as table:
+                yield _folder(table.delta_table(self._settings))
+            case table:
+                yield {"namespace": "database", "name": table.place}
+
+    def _topic(self, name: str) -> dict[str, Any]:
+        broker = self._settings.bootstrap_servers.partition(",")[0]
+        columns = self._columns.get(name)
+        facets = {"schema": schema_dataset.SchemaDatasetFacet(columns)} if columns else {}
+        return {"namespace": f"kafka://{broker}", "name": name, "facets": facets}
+
+
+def _folder(folder: object) -> dict[str, Any]:
+    """A folder in the file system, or in an object store, as OpenLineage names them."""
+    parts = urlsplit(str(folder))
+    store = f"{parts.scheme}://{parts.netloc}"
+    return {"namespace": store, "name": parts.path.lstrip("/")} if parts.netloc else {"namespace": "file", "name": str(folder)}
+
+
+def _fields(schema: Row) -> list[schema_dataset.SchemaDatasetFacetFields]:
+    """The columns of a kind of row. schema: as pydantic's core has it."""
+    return [_field(name, of) for name, of in _inner(schema)["fields"].items()]
+
+
+def _field(name: str, schema: Row) -> schema_dataset.SchemaDatasetFacetFields:
+    inner = _inner(schema)
+    return schema_dataset.SchemaDatasetFacetFields(name, _TYPES[inner["type"]], fields=_fields(inner) if "fields" in inner else [])
+
+
+def _inner(schema: Row) -> Row:
+    """Without what says of a value that it may be null, has a default or is checked."""
+    while "schema" in schema:
+        schema = schema["schema"]
+    return schema

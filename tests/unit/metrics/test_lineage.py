@@ -1,0 +1,88 @@
+"""`streamgauge lineage`: what a server of OpenLineage is told over HTTP of the events on a broker without Java."""
+
+import os
+import threading
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import orjson
+import pytest
+from foreign_rows import valid
+from mock_kafka import MockKafka
+from running import eventually, one_line_error, streamgauge
+from web_server import webhook
+
+from contract.process.stop_signals import StopRequest
+from contract.topics import STREAMING_METRICS
+from streamgauge.metrics.events import Batch, follow_events
+from streamgauge.metrics.lineage import Lineage
+
+RUN, OTHER_RUN = "0198c3c8-7f3e-7a10-8000-000000000001", "0198c3c8-7f3e-7a10-8000-000000000002"
+STARTED = {"event": "started", "query": "nest-camera-stats", "time": "2026-01-01T12:30:00.000Z", "run_id": RUN}
+FAILED = STARTED | {"event": "terminated", "error": "boom", "error_detail": "boom\nin line 1"}
+STOPPED = FAILED | {"query": "nest-archive", "run_id": OTHER_RUN, "error": None, "error_detail": None}
+BATCH = valid(Batch.core_schema()) | STOPPED | {"event": "progress"}
+
+
+@pytest.fixture
+def kafka(tmp_path):
+    return MockKafka(tmp_path, [STREAMING_METRICS.name])
+
+
+@contextmanager
+def following(kafka, address, warn):
+    """OpenLineage's server at the address is told of events."""
+    with patch.dict(os.environ, {"OPENLINEAGE_URL": address}):  # to which its client adds others
+        stop, lineage = StopRequest(), Lineage(kafka.settings, warn)
+    thread = threading.Thread(target=follow_events, args=[kafka.settings.kafka, lineage.tell, stop, pytest.fail])
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        lineage.close()
+
+
+def write(kafka, *events):
+    kafka.write(STREAMING_METRICS.name, *map(orjson.dumps, events))
+
+
+def test_a_run_is_told_from_its_start_to_its_end_with_what_it_reads_and_writes(kafka):
+    with webhook(201) as (address, sent), following(kafka, address, pytest.fail):
+        eventually(lambda: write(kafka, STARTED) or sent, "the start")  # only what comes after it has opened the topic
+        write(kafka, {"event": "started"}, BATCH, BATCH, FAILED, STOPPED)
+        eventually(lambda: sent[-1]["eventType"] == "COMPLETE", "the end")
+    start, *others = (event for event in sent if event["eventType"] != "START" or event is sent[0])
+    assert [(event["eventType"], event["job"]["name"], event["run"]["runId"]) for event in (start, *others)] == [
+        ("START", "nest-camera-stats", RUN),
+        ("RUNNING", "nest-archive", OTHER_RUN),
+        ("FAIL", "nest-camera-stats", RUN),
+        ("COMPLETE", "nest-archive", OTHER_RUN),
+    ]
+    broker = f"kafka://{kafka.settings.bootstrap_servers}"
+    assert [(of["namespace"], of["name"]) for of in (*start["inputs"], *start["outputs"])] == [
+        (broker, "nest-logs"),
+        (broker, "nest-camera-stats"),
+    ]
+    assert [
+        (of["name"], of["type"], [inner["name"] for inner in of["fields"]]) for of in start["outputs"][0]["facets"]["schema"]["fields"]
+    ] == [
+        ("zip_code", "string", []),
+        ("window", "struct", ["start", "end"]),
+        ("count", "bigint", []),
+    ]
+    assert [(of["namespace"], of["name"]) for of in others[0]["outputs"]] == [("file", str(kafka.settings.lake / "nest" / "cameras"))]
+    assert others[1]["run"]["facets"]["errorMessage"]["message"] == "boom"
+
+
+def test_a_server_that_takes_nothing_is_one_line_and_later_events_are_still_sent(kafka):
+    said = []
+    with webhook(400, 400, 201) as (address, sent), following(kafka, address, said.append):
+        eventually(lambda: write(kafka, STARTED) or len(sent) > 2, "the third event")
+    assert len(said) == 1
+    assert "nest-camera-stats" in said[0]
+
+
+def test_without_a_server_of_openlineage_it_is_refused(kafka):
+    assert "OPENLINEAGE_URL" in one_line_error(streamgauge("lineage", settings=kafka.settings))
