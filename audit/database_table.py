@@ -19,10 +19,10 @@ from audit.prefix import Check, Prefix, prefix_of
 from audit.recount import Recount
 from audit.result_topic import held
 from audit.verdict import Verdict
+from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointPlace
 from contract.json_text import MAX_ID_CHARACTERS
 from contract.settings import Settings
-from contract.storage.paths import text_of
 
 if TYPE_CHECKING:
     from contract.database import Database
@@ -84,19 +84,18 @@ class DatabaseCheck(Check):
     def verdict(self) -> Verdict:
         """The rows compared, by key."""
         made, prefix, found = self._made, self.prefix, self.prefix.seen
-        query_id = json.loads(text_of(prefix.place.folder / "metadata") or "{}").get("id")
-        batch = found.batch if found.query_id == query_id else -1
+        batch = found.batch if found.query_id == Checkpoint(prefix.place.folder).query_id else -1
         if batch < prefix.committed:
             fault = f"the table does not hold batch {prefix.committed}, which its query has committed; `streamgauge reset {made.query}` writes it from the start"
             return prefix.verdict(made, {}, faults=[fault])
         ends = prefix.ends if batch > prefix.committed else prefix.committed_ends
         of_topic = held(made.table, ends, self._settings)
-        expected = [row for key, value in of_topic.rows.items() if (row := flat(key, value, made))]
+        expected = made.by_key(row for key, value in of_topic.rows.items() if (row := flat(key, value, made)))
         renewed = made.by_key(row for key in of_topic.later if (row := flat(key, {}, made)))
-        kinds = compared(expected, found.rows, renewed.keys(), made)
+        rows = made.by_key(found.rows)
+        kinds = compared(expected, rows, renewed.keys())
         wrong = sorted((key for key, kind in kinds.items() if kind in WRONG), key=str)[:MOST_SHOWN]
-        should_be, are = made.by_key(expected), made.by_key(found.rows)
-        shown = [Difference(kinds[key], ", ".join(map(str, key)), should_be.get(key), are.get(key)) for key in wrong]
+        shown = [Difference(kinds[key], ", ".join(map(str, key)), expected.get(key), rows.get(key)) for key in wrong]
         return prefix.verdict(made, Counter(kinds.values()), differences=shown)
 
 
@@ -148,10 +147,9 @@ def _shortened(value: Any) -> Any:  # noqa: ANN401 - a part of a key
     return f"{value[: MAX_ID_CHARACTERS - 65]}\N{HORIZONTAL ELLIPSIS}{hashlib.sha256(value.encode()).hexdigest()}"
 
 
-def compared(expected: Iterable[Row], found: Iterable[Row], renewed: Collection[Key], made: DatabaseTable) -> dict[Key, Kind]:
+def compared(expected: Mapping[Key, Row], found: Mapping[Key, Row], renewed: Collection[Key]) -> dict[Key, Kind]:
     """What the row of each key is. renewed: keys that have a later record in the topic."""
-    should_be, are = made.by_key(expected), made.by_key(found)
-    return {key: _kind(should_be.get(key), are.get(key), is_renewed=key in renewed) for key in should_be.keys() | are.keys()}
+    return {key: _kind(expected.get(key), found.get(key), is_renewed=key in renewed) for key in expected.keys() | found.keys()}
 
 
 def _kind(expected: Row | None, found: Row | None, *, is_renewed: bool) -> Kind:

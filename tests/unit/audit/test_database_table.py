@@ -58,8 +58,10 @@ def test_an_empty_table_holds_its_batch(database):
 
 def test_rows_are_compared_by_key_and_with_windows_as_two_columns(database):
     write(database, ("10025", 1), ("94301", 2), ("extra", 1))
-    expected = [flat(key(zip_code), row(zip_code, count), MADE) for zip_code, count in (("10025", 1), ("94301", 3), ("missing", 1))]
-    kinds = compared(expected, read(MADE.name, database).rows, set(), MADE)
+    counts = {"10025": 1, "94301": 3, "missing": 1}
+    expected = MADE.by_key(flat(key(zip_code), row(zip_code, count), MADE) for zip_code, count in counts.items())
+    found = MADE.by_key(read(MADE.name, database).rows)
+    kinds = compared(expected, found, set())
     assert {of[0]: kind for of, kind in kinds.items()} == {
         "10025": "equal",
         "94301": "different",
@@ -67,7 +69,7 @@ def test_rows_are_compared_by_key_and_with_windows_as_two_columns(database):
         "missing": "missing",
     }
     renewed = {of for of in kinds if of[0] == "94301"}
-    assert compared(expected, read(MADE.name, database).rows, renewed, MADE)[renewed.pop()] == "not_checkable"
+    assert compared(expected, found, renewed)[renewed.pop()] == "not_checkable"
 
 
 @pytest.mark.parametrize(("of", "value"), [(b"rubbish", {}), (key("1", other=1), {}), (b'"text"', {}), (key("1"), None)])
@@ -83,10 +85,8 @@ def test_a_text_of_a_key_that_no_database_holds_ends_in_its_hash():
 
 
 def test_a_decimal_is_a_double_in_sqlite():
-    kinds = compared(
-        [{"zip_code": "1", "window_start": "", "window_end": "", "count": Decimal("0.10")}],
-        [{"zip_code": "1", "window_start": "", "window_end": "", "count": 0.1}],
-        set(),
-        MADE,
+    expected, found = (
+        MADE.by_key([{"zip_code": "1", "window_start": "", "window_end": "", "count": one}]) for one in (Decimal("0.10"), 0.1)
     )
+    kinds = compared(expected, found, set())
     assert set(kinds.values()) == {"equal"}
