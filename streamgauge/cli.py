@@ -24,7 +24,7 @@ from streamgauge.completion import complete_names
 from streamgauge.dead_letters.commands import dead_letters
 from streamgauge.demo import commands as demo_commands
 from streamgauge.grouped_help import GroupedHelp
-from streamgauge.metrics.commands import lineage, metrics
+from streamgauge.metrics.commands import lineage, metrics, traces
 from streamgauge.notify.commands import notify
 from streamgauge.operations import commands as operations
 from streamgauge.platform import commands as local_commands
@@ -70,6 +70,7 @@ _add("Prove and explain them", audit_commands.verify, audit_commands.why, audit_
 _add("Prove and explain them", pipeline_commands.state, short_help="Show what a query keeps between batches.")
 _add("Keep it running", operations.doctor, operations.settings, operations.logs, metrics)
 _add("Keep it running", lineage, short_help="Tell OpenLineage what queries read and write.")
+_add("Keep it running", traces, short_help="Send each batch as a span, by OTLP.")
 _add("Keep it running", notify, short_help="Send alerts on offline cameras, alarms and crowds.")
 app.add_typer(dead_letters, name="dead-letters", cls=GroupedHelp, rich_help_panel="Keep it running")
 _add("Keep it running", pipeline_commands.reset, short_help="Delete the checkpoints and results of a stopped query.")

@@ -1,4 +1,4 @@
-"""The commands metrics and lineage."""
+"""The commands metrics, lineage and traces."""
 
 from typing import Annotated
 
@@ -46,6 +46,21 @@ def lineage() -> None:
     settings, stop = Settings.from_environment(), stop_requested()
     told = Lineage(settings, warn)
     out.print("sends the runs of queries to OpenLineage; Ctrl-C ends it")
+    follow_events(settings.kafka, told.tell, stop, warn)
+    told.close()
+
+
+def traces() -> None:
+    """Send each batch as a span, by OTLP over HTTP. OpenTelemetry's own variables configure it. It runs until it is stopped."""
+    from contract.process.stop_signals import stop_requested
+    from streamgauge.metrics.events import follow_events
+
+    try:
+        from streamgauge.metrics.traces import Traces
+    except ModuleNotFoundError as error:
+        raise _missing(error, extra="otlp") from error
+    settings, stop, told = Settings.from_environment(), stop_requested(), Traces()
+    out.print("sends batches as spans by OTLP; Ctrl-C ends it")
     follow_events(settings.kafka, told.tell, stop, warn)
     told.close()
 
