@@ -6,7 +6,9 @@ loses none.
 
 import queue
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -30,8 +32,14 @@ from streamgauge.notify.told import Told
 LOOK_SECONDS = 2
 RETRY_SECONDS = 5
 AGAIN_SECONDS = 60
-"""After which an alert is sent again that was not taken."""
+"""After which an alert is sent again that was not taken. Each time, it waits twice as long, up to MOST_SECONDS."""
+MOST_SECONDS = 3600
 MAX_SENDING = 100
+
+
+def pause_seconds(refusals: int) -> float:
+    """How long an alert waits that was not taken so many times, at least once."""
+    return min(AGAIN_SECONDS * 2 ** min(refusals - 1, 10), MOST_SECONDS)
 
 
 class _Alarms(TableReader):
@@ -70,7 +78,8 @@ class Notifier:
         self._warned: set[str] = set()
         self._finished: queue.SimpleQueue[tuple[str, Incident, bool] | None] = queue.SimpleQueue()
         self._sending: dict[str, set[str]] = {way.name: set() for way in ways}
-        self._again_at: dict[tuple[str, str], float] = {}
+        self._refusals: Counter[tuple[str, str, str | None]] = Counter()
+        self._again_at: dict[tuple[str, str, str | None], float] = {}
 
     def follow(self, stop: StopRequest) -> None:
         """Follows Kafka until the stop is requested. While Kafka does not answer, it waits and tries again."""
@@ -83,8 +92,9 @@ class Notifier:
                     self._warn(str(error))
                 self._said = str(error)
                 self._wait(stop, RETRY_SECONDS)
-        for way in self._ways:
-            way.close()
+        with ThreadPoolExecutor(len(self._ways)) as closing:
+            for way in self._ways:
+                closing.submit(way.close)
         while not self._finished.empty():
             self._note(self._finished.get())
 
@@ -152,7 +162,7 @@ class Notifier:
         for way in self._ways:
             sending = self._sending[way.name]
             for incident in self._told.new(way.name, incidents):
-                is_due = self._again_at.get((way.name, incident.name), 0) <= time.monotonic()
+                is_due = self._again_at.get((way.name, incident.name, incident.level), 0) <= time.monotonic()
                 if is_due and incident.name not in sending and len(sending) < MAX_SENDING:
                     sending.add(incident.name)
                     self._send(way, incident)
@@ -167,10 +177,13 @@ class Notifier:
             return
         way, incident, is_taken = finished
         self._sending[way].discard(incident.name)
+        of = way, incident.name, incident.level
         if is_taken:
             self._told.add(way, incident)
+            self._refusals.pop(of, None)
         else:
-            self._again_at[way, incident.name] = time.monotonic() + AGAIN_SECONDS
+            self._refusals[of] += 1
+            self._again_at[of] = time.monotonic() + pause_seconds(self._refusals[of])
 
     def _wait(self, stop: StopRequest, wait_seconds: float) -> None:
         """Notes what finishes meanwhile. Ends early with a stop."""

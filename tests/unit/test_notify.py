@@ -1,6 +1,7 @@
 """Which incidents the rows of result topics tell of, and in which form. tests/kafka/test_notify.py has the command."""
 
 import socket
+import threading
 from datetime import UTC, datetime, timedelta
 from queue import Queue
 
@@ -11,10 +12,12 @@ from mail_server import mail_server
 from running import RETRY_SECONDS, free_ports, one_line_error, streamgauge
 
 from contract.errors import StreamgaugeError
+from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from contract.web import outbox
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount
 from streamgauge.notify.mail import Login, Mail
+from streamgauge.notify.notifier import Notifier, pause_seconds
 from streamgauge.notify.template import form_of
 from streamgauge.notify.told import Told
 
@@ -306,3 +309,23 @@ def test_who_sends_a_mail_does_not_wait_for_the_server():
 )
 def test_options_that_cannot_work_are_one_line(tmp_path, options, expected):
     assert expected in one_line_error(streamgauge("notify", *options, settings=Settings(home=tmp_path)), 2)
+
+
+def test_an_alert_that_is_not_taken_waits_twice_as_long_each_time_up_to_an_hour():
+    assert [pause_seconds(refusals) for refusals in (1, 2, 3, 6, 7, 2000)] == [60, 120, 240, 1920, 3600, 3600]
+
+
+def test_a_stop_does_not_wait_for_one_address_after_the_other(tmp_path):
+    both, closed, stop = threading.Barrier(2, timeout=20), [], StopRequest()
+
+    class Slow:
+        def __init__(self, name):
+            self.name = name
+
+        def close(self):
+            both.wait()
+            closed.append(self.name)
+
+    stop.set()
+    Notifier(Settings(home=tmp_path), [Slow("a"), Slow("b")], pytest.fail).follow(stop)
+    assert sorted(closed) == ["a", "b"]
