@@ -126,7 +126,7 @@ class ProgressToKafka(JsonListener):
             self._states.resumes_at(query, next_offsets, catches_up=catches_up)
 
     def waiting(self, query: str) -> None:
-        """Publishes that a query is to be started when others have begun, which may take a minute."""
+        """Publishes that a query is to be started, when others have begun or with a new schema, which may take a minute."""
         with self._lock:
             self._states.waiting(query, datetime.now(UTC))
         self._publish_state(query)

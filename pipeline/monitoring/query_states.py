@@ -30,7 +30,7 @@ class QueryStates:
         (self._catching_up.add if catches_up else self._catching_up.discard)(query)
 
     def waiting(self, query: str, now: datetime) -> None:
-        """A query is to be started when others have begun: it restarts, and not because of an error."""
+        """A query is to be started when others have begun, or with a new schema: it restarts, and not because of an error."""
         self._rows[query] = _row(query, None, now) | {"state": "restarting"}
 
     def started(self, run_id: str, query: str, now: datetime) -> None:
@@ -69,7 +69,7 @@ class QueryStates:
         if row["query"] in self._given_up:
             return  # the reason for giving up says more than how the last run ended
         _turn(row, "restarting" if failure or row["query"] in self._catching_up else "stopped", now)
-        if failure:
+        if failure and self._rows[row["query"]]["run_id"]:  # it does not wait
             self._rows[row["query"]] |= _error_columns(failure, now)
 
     def given_up(self, query: str, why: Failure, now: datetime) -> None:

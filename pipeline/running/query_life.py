@@ -180,6 +180,7 @@ class QueryLife:
         elif ids := self._ids_of_new_schemas(run, text):
             self._context.say(f"{self.name} met an unknown schema (id {min(ids)}): it asks the registry and restarts from its checkpoint")
             self._unknown_ids = ids
+            self._context.progress.waiting(self.name)
             self._be_due()
         else:
             self._fail(text, text)

@@ -107,6 +107,18 @@ def test_a_query_that_is_to_be_started_is_reported_meanwhile_as_one_that_restart
     assert stands(states, "state", "started_at") == ("running", "2026-11-21T12:01:46.000Z")
 
 
+def test_a_query_that_restarts_with_a_new_schema_has_no_error_whatever_is_told_first():
+    for is_told_first in (True, False):
+        states = QueryStates()
+        states.started("run-1", "counts", at(0))
+        told = [lambda: states.ended("run-1", Failure("unknown id", "unknown id"), at(1)), lambda: states.waiting("counts", at(1))]  # noqa: B023
+        for tell in told if is_told_first else reversed(told):
+            tell()
+        assert stands(states, "state", "error") == ("restarting", None)
+        states.started("run-2", "counts", at(2))
+        assert stands(states, "state", "error") == ("running", None)
+
+
 def test_a_query_that_has_caught_up_starts_again_and_is_not_stopped():
     states = QueryStates()
     states.resumes_at("counts", {"a-0": 7}, catches_up=True)

@@ -55,7 +55,9 @@ class World:
             Settings(home=tmp_path, restart_limit=2),
             starter=self,
             alerts=SimpleNamespace(send=lambda level, query, what, _="": self.alerts.append((level, query, what))),
-            progress=SimpleNamespace(given_up=lambda query, why: self.shown.append((query, why.error))),
+            progress=SimpleNamespace(
+                given_up=lambda query, why: self.shown.append((query, why.error)), waiting=lambda query: self.shown.append((query, None))
+            ),
             say=self.said.append,
             call=lambda call: call(),
             once=once,
@@ -349,7 +351,7 @@ def test_an_unknown_schema_is_asked_for_at_a_restart_that_is_due_at_once(tmp_pat
     assert (life.state, life.due) == (State.DUE, world.now)
     life.start()
     assert world.asked == [[], [7, 9]]
-    assert world.alerts == []
+    assert (world.alerts, world.shown) == ([], [(life.name, None)])
 
 
 def test_a_failure_of_a_task_that_reads_from_the_failed_one_is_searched_for_a_new_schema(tmp_path):
