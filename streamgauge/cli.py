@@ -31,7 +31,7 @@ from streamgauge.platform import commands as local_commands
 from streamgauge.records.commands import records
 from streamgauge.submit import submit
 from streamgauge.system_errors import as_line
-from streamgauge.workshop.commands import workshop
+from streamgauge.workshop.commands import break_, workshop
 
 FAULT = 70
 """The exit code for an error that nothing expects, as in sysexits.h."""
@@ -76,6 +76,7 @@ app.add_typer(dead_letters, name="dead-letters", cls=GroupedHelp, rich_help_pane
 _add("Keep it running", pipeline_commands.reset, short_help="Delete the checkpoints and results of a stopped query.")
 _add("Keep it running", table_commands.derive, operations.export, table_commands.maintain, operations.expire, operations.clean)
 app.add_typer(workshop, name="workshop", cls=GroupedHelp, rich_help_panel="Learn")
+app.command("break", rich_help_panel="Learn")(break_)
 _add("Prepare machines", local_commands.fetch, local_commands.packages, local_commands.spark_master, local_commands.spark_worker)
 app.command(hidden=True)(local_commands.executor)
 for group in (app, dead_letters):

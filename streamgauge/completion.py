@@ -31,12 +31,19 @@ def _parts() -> list[str]:
     return list(parts(Settings.from_environment()))
 
 
+def _faults() -> list[str]:
+    from streamgauge.workshop.faults import FAULTS
+
+    return list(FAULTS)
+
+
 NAMES: dict[tuple[str, str], Callable[[], list[str]]] = {
     **{(command, "query"): _queries for command in ("run", "verify", "state", "reset")},
     **{(command, "topic"): _topics for command in ("records", "ingest", "export", "replay", "clean")},
     ("report", "query"): _results,
     ("why", "table"): _results,
     ("logs", "part"): _parts,
+    ("break_", "fault"): _faults,
 }
 """What a parameter can be, by its command and its name."""
 

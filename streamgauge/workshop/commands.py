@@ -129,16 +129,11 @@ def serve(
 
 
 @workshop.command(name="break")
-def break_(
-    fault: Annotated[str | None, typer.Argument(help="the name of the fault; without it, one at random", show_default=False)] = None,
-    seed: Annotated[int | None, typer.Option(help="draw the same fault on each machine")] = None,
-) -> None:
-    """Break the system that runs, mostly its Nest part. The learner names and repairs it. See workshop/run-it.md."""
+def break_secretly(seed: Annotated[int | None, typer.Option(help="draw the same fault on each machine")] = None) -> None:
+    """Break the demo that runs, by a fault at random. The learner names and repairs it. See workshop/run-it.md."""
     from streamgauge.workshop import faults
 
-    name = fault or faults.drawn(seed)
-    check_names("fault", [name], faults.FAULTS)
-    faults.play(name, Settings.from_environment())
+    faults.play(faults.drawn(seed), Settings.from_environment())
     out.print("something is wrong now. When you know what: `streamgauge workshop diagnose FAULT`, with one of these names")
     out.print(f"  {', '.join(faults.FAULTS)}")
 
@@ -148,7 +143,7 @@ def diagnose(
     fault: Annotated[str | None, typer.Argument(help="the name of the fault that you have found", show_default=False)] = None,
     give_up: Annotated[bool, typer.Option("--give-up", help="say what the fault is, where it shows, and how to repair it")] = False,  # noqa: FBT002 - an option
 ) -> None:
-    """Name the fault that `break` has drawn. Exit code 1 if it is another, or not repaired yet."""
+    """Name the fault that `break` has made. Exit code 1 if it is another, or not repaired yet."""
     from streamgauge.workshop import faults
 
     settings = Settings.from_environment()
@@ -165,9 +160,10 @@ def diagnose(
         out.print(f"no. With {name}, this would show: {faults.FAULTS[name].signs}")
         sys.exit(1)
     found = faults.FAULTS[right]
-    out.print(f"{'' if give_up else 'right. '}{found.cause}" + (f"\n\nsigns: {found.signs}\n\nrepair: {found.repair}" if give_up else ""))
     if give_up:
+        out.print(found.told)
         return
+    out.print(f"right. {found.cause}")
     if remaining := list(faults.remains(right, settings)):
         out.print("It is not repaired yet:")
         for line in remaining:
@@ -182,6 +178,20 @@ def _tell_the_trainer(lab: Lab, passed: int = 0, total: int = 0) -> None:
         room.report(lab.number, passed, total)
     except StreamgaugeError as error:
         warn(str(error))
+
+
+def break_(
+    fault: Annotated[str | None, typer.Argument(help="the name of the fault; without it, all are listed", show_default=False)] = None,
+) -> None:
+    """Break the running demo in a way of your choice. Mostly its Nest part; says what the signs are, and how to repair it."""
+    from streamgauge.workshop import faults
+
+    if fault is None:
+        out.print("\n\n".join(f"{name}\n{one.told}" for name, one in faults.FAULTS.items()))
+        return
+    check_names("fault", [fault], faults.FAULTS)
+    faults.play(fault, Settings.from_environment())
+    out.print(f"{faults.FAULTS[fault].told}\n`streamgauge workshop diagnose {fault}` checks that it is repaired.")
 
 
 def _continue_for(lab: Lab) -> None:

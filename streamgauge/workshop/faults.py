@@ -1,4 +1,4 @@
-"""Faults for workshop/run-it.md: each breaks a running system, most of them its Nest part only. The learner names and repairs it."""
+"""The faults of `streamgauge break`: each breaks a running demo, most of them its Nest part only."""
 
 import random
 import re
@@ -38,6 +38,11 @@ class Fault:
     repair: str
     processes: Callable[[Settings], list[psutil.Process]] = lambda _: []
 
+    @property
+    def told(self) -> str:
+        """Three lines."""
+        return f"cause: {self.cause}\nsigns: {self.signs}\nrepair: {self.repair}"
+
 
 def drawn(seed: int | None) -> str:
     """The name of a fault: the same one for the same seed."""
@@ -45,7 +50,13 @@ def drawn(seed: int | None) -> str:
 
 
 def play(name: str, settings: Settings) -> None:
-    """Breaks the system, and remembers how. Raises StreamgaugeError when that is not possible, or the last fault has not been repaired."""
+    """Breaks the system, and remembers how. Raises StreamgaugeError when that is not possible, or the last fault has not been repaired.
+
+    It never breaks a Kafka of the user's own.
+    """
+    if settings.kafka_bootstrap_servers:
+        msg = f"only the demo's own Kafka is broken on purpose, and KAFKA_BOOTSTRAP_SERVERS is {settings.kafka_bootstrap_servers}; unset it"
+        raise StreamgaugeError(msg)
     if last := played(settings):
         msg = f"the fault of {last[1]:%H:%M} UTC is not repaired yet; `streamgauge workshop diagnose` goes on with it, and `--give-up` tells what it is"
         raise StreamgaugeError(msg)

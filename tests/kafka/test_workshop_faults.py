@@ -1,4 +1,4 @@
-"""The faults of `streamgauge workshop break`: each breaks what it says, shows where it says, and is repaired when `diagnose` says so."""
+"""The faults of `streamgauge break`: each breaks what it says, shows where it says, and is repaired when `diagnose` says so."""
 
 import subprocess
 import sys
@@ -21,8 +21,8 @@ CAMERAS = 20
 
 
 def play(settings, fault):
-    done = succeed("workshop", "break", fault, settings=settings)
-    assert absent(done.stdout, "something is wrong now", *faults.FAULTS) == []
+    done = succeed("break", fault, settings=settings)
+    assert absent(done.stdout, f"cause: {faults.FAULTS[fault].cause}", f"workshop diagnose {fault}") == []
 
 
 def diagnose(settings, *arguments):
@@ -75,6 +75,14 @@ def test_another_name_is_refused_with_what_it_would_show(counted):
     assert "is not repaired yet" in one_line_error(streamgauge("workshop", "break", settings=counted))
     assert absent(diagnose(counted, "--give-up").stdout, "A third of the rows", "signs: ", "repair: ") == []
     assert all(fault in diagnose(counted).stdout for fault in faults.FAULTS)
+
+
+def test_a_drawn_fault_is_not_named(counted):
+    seed = next(seed for seed in range(100) if faults.drawn(seed) == "foreign-records")
+    told = succeed("workshop", "break", "--seed", str(seed), settings=counted).stdout
+    assert absent(told, "something is wrong now", ", ".join(faults.FAULTS)) == []
+    assert faults.FAULTS["foreign-records"].cause not in told
+    assert diagnose(counted, "foreign-records").stdout.startswith("right. Another program has sent")
 
 
 def test_a_seed_draws_the_same_fault():
@@ -138,6 +146,18 @@ def test_a_deleted_topic_the_query_names_the_topic_and_up_creates_it(fresh):
         create_topics(fresh.kafka)
 
 
+def test_without_a_name_each_fault_is_listed_with_what_shows_and_repairs_it(fresh):
+    listed = succeed("break", settings=fresh).stdout
+    assert absent(listed, *(text for name, fault in faults.FAULTS.items() for text in (name, fault.cause, fault.signs, fault.repair))) == []
+    assert "nothing is broken" in one_line_error(diagnose(fresh))
+
+
+def test_a_kafka_of_the_user_is_never_broken(fresh):
+    own = replace(fresh, kafka_bootstrap_servers=fresh.bootstrap_servers)
+    assert "only the demo's own Kafka" in one_line_error(streamgauge("break", "foreign-records", settings=own))
+    assert read_topic(fresh, "nest-logs") == []
+
+
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
@@ -149,7 +169,7 @@ def test_a_deleted_topic_the_query_names_the_topic_and_up_creates_it(fresh):
     ],
 )
 def test_a_fault_that_cannot_be_played_says_why(fresh, fault, told):
-    assert told in one_line_error(streamgauge("workshop", "break", fault, settings=fresh))
+    assert told in one_line_error(streamgauge("break", fault, settings=fresh))
     assert "nothing is broken" in one_line_error(diagnose(fresh))
 
 

@@ -55,6 +55,7 @@ def completed(tmp_path, function):
         (["dead-letters", "replay", "--topic", "nyc"], ["nyc-taxi"]),
         (["logs", ""], ["kafka"]),
         (["logs", "nothing"], []),
+        (["break", "wrong"], ["wrong-clock"]),
     ],
     ids=" ".join,
 )
