@@ -26,6 +26,8 @@ SOON_OLD = {
     "spark.sql.streaming.stateStore.maintenanceInterval": "1s",
     "spark.sql.streaming.realTimeMode.minBatchDuration": "1s",
 }
+RUNS = 10
+"""How many runs may pass until one comes to a point. DuckDB, for example, truncates its file in some of them only."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,10 @@ class Enumeration:
     def _killed(self, most: int | None) -> Iterator[Tried]:
         self.points = points_of(self._fed_and_done())
         for number in self._chosen(most):
-            self._fed_and_done(self.points[number])
+            for _ in range(RUNS):
+                self._fed_and_done(self.points[number])
+                if self._program is None:
+                    break
             found = self.case.found(self.settings) if self._program is None else None
             yield Tried(self.points[number], found, self._wrong_after_the_next_run())
 
