@@ -1,4 +1,4 @@
-"""Shell completion of names: of queries, topics and the parts that have logs."""
+"""Shell completion of names: of queries, topics, faults and the parts that have logs."""
 
 import inspect
 from collections.abc import Callable
