@@ -64,7 +64,15 @@ def placed(one: R, places: Sequence[CheckpointPlace], settings: Settings) -> tup
     own = [place for place in places if place.name.query == one.query]
     if not own:
         return None
-    place = max(own, key=lambda one: (one.name.version, one.driver is not None, last_batch(one), one.name.mode == REAL_TIME))
+    place = max(
+        own,
+        key=lambda candidate: (
+            candidate.name.version,
+            candidate.driver is not None,
+            last_batch(candidate),
+            candidate.name.mode == REAL_TIME,
+        ),
+    )
     if isinstance(one, Table) and place.name.mode != REAL_TIME:
         one = replace(one, mode=place.name.mode)
     return one, place

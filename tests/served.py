@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 
 import httpx2
-from running import environment, eventually
+from running import PROCESS_SECONDS, RETRY_SECONDS, environment, eventually
 
 from contract.process.ports import free_ports
 
@@ -20,11 +20,11 @@ def served(settings, *command, path="", host="127.0.0.1"):
     process = subprocess.Popen(started, env=environment(settings), stdout=subprocess.PIPE, text=True)
     try:
         address = re.search(r"http://[^/;]*", process.stdout.readline())[0]
-        with httpx2.Client(base_url=address, trust_env=False, timeout=60) as client:
+        with httpx2.Client(base_url=address, trust_env=False, timeout=RETRY_SECONDS) as client:
             eventually(lambda: _answers(client, path), "the server to answer")
             yield client
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PROCESS_SECONDS) == 0
     finally:
         process.kill()
         process.wait()

@@ -91,7 +91,6 @@ class Audit:
         self._settings, self._say, self._clock = settings, say, clock
         self._store, self._reader = Store(settings), RecordReader(settings)
         self._webhook = Webhook(settings.alert_webhook_url, say)
-        self._places: list[CheckpointPlace] = []
         self._results: dict[tuple[str, str], Result] = {}
         self._round_due = 0.0
         self._troubles: dict[str, str] = {}
@@ -148,16 +147,14 @@ class Audit:
         return f"{what or f'right: {len(known)} results'}, {seconds:.0f} s ago"
 
     def _find(self) -> None:
-        """Adds the results of queries that have begun, and drops those of which the checkpoint is gone."""
-        if (places := places_in(self._settings)) == self._places:
-            return
-        there = {}
+        """Adds the results of queries that have begun, and drops those of which the checkpoint is gone, or another one is in use."""
+        places, there = places_in(self._settings), {}
         for one in audited(self._settings):
             if (result := placed(one, places, self._settings)) is None:
                 continue
             known = self._results.get((one.query, one.sink))
             there[one.query, one.sink] = known if known is not None and known.place == result[1] else self._result(*result)
-        self._places, self._results = places, there
+        self._results = there
 
     def _result(self, one: Audited, place: CheckpointPlace) -> Result:
         found = Result(one.query, one.sink, place, lambda: verify([(one, place)], self._settings)[0])

@@ -57,8 +57,9 @@ class LiveFigures:
             return
         for (name, number), end in ends.items():
             partition = str(topics[name].topic_id), number
-            self.ends[name] += end.offset - self._offsets.get(partition, 0)
-            self._offsets[partition] = end.offset
+            known = self._offsets.get(partition, 0)
+            self._offsets[partition] = max(end.offset, known)  # the topic may be created again before its offsets are listed
+            self.ends[name] += self._offsets[partition] - known
         self.is_away, self._first = False, self._first or self.ends.copy()
         self._take_progress([of.id for of in topics[STREAMING_METRICS.name].partitions] if STREAMING_METRICS.name in topics else [])
 
@@ -74,13 +75,13 @@ class LiveFigures:
         return f"events in {events:,} | rows out {rows:,} | lag {lag:,}{longest} | too late {self._late:,} | queries {len(self._progress)}{away}"
 
     def _describe(self, *names: str) -> dict[str, TopicDescription]:
-        """By name, without the topics that the broker does not know, for a moment after its start or for good."""
+        """By name, without the topics that are hidden from this client, or that the broker does not know, for a moment after its start or for good."""
         found = {}
         for name, asked in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_SECONDS).items():
             try:
                 found[name] = asked.result(REQUEST_SECONDS)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if error.args[0].code() not in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
                     raise
         return found
 

@@ -69,10 +69,12 @@ def follow_events(kafka: KafkaCluster, take: Callable[[Row], None], stop: StopRe
     said = ""
 
     def take_record(message: Message) -> None:
+        if stop.is_set():
+            return
         try:
             row = decode_json(message.value() or b"")
             event = checked(_FIELDS[row.get("event")], row)
-        except (ValueError, KeyError):  # another event, or a record of another program
+        except (ValueError, KeyError, TypeError):  # another event, or a record of another program
             return
         take(event)
 

@@ -1,8 +1,10 @@
-"""Tells OpenLineage of the runs of queries: what each reads and writes, and how it ends."""
+"""Sends the runs of queries to OpenLineage: what each reads and writes, and how it ends."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from os import environ
+from queue import Full, Queue
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,12 +27,15 @@ from pipeline.sources.kafka import KafkaTopic
 PRODUCER = "urn:streamgauge"
 RUNNING_SECONDS = 60
 """How often, at most, a run that goes on is reported."""
+MOST_WAITING = 1_000
+"""Events that wait for the server. Further ones are lost."""
+CLOSE_SECONDS = 5
 _TYPES = {"str": "string", "literal": "string", "bool": "boolean", "int": "bigint", "float": "double", "any": "timestamp"}
 _TYPES |= {"typed-dict": "struct", "list": "array", "dict": "map"}
 
 
 class Lineage:
-    """Sends events by OpenLineage's client, which its own variables or openlineage.yml configure.
+    """Sends events by OpenLineage's client, which its own variables or openlineage.yml configure. A thread of its own waits for the server.
 
     warn: gets a line when an event is not taken; the next one only after one that is. Raises StreamgaugeError when nothing is configured.
     """
@@ -45,6 +50,8 @@ class Lineage:
         self._columns = {topic.name: _fields(topic.row.core_schema()) for topic in TOPICS if topic.row.names()}
         self._running_at: dict[str, float] = {}
         self._is_lost = False
+        self._waiting: Queue[tuple[str, RunEvent]] = Queue(MOST_WAITING)
+        threading.Thread(target=self._send, name="OpenLineage", daemon=True).start()
 
     def tell(self, event: Row) -> None:
         """Sends an event of a query, one of metrics.events. Of a run that goes on, it sends one in RUNNING_SECONDS."""
@@ -60,16 +67,32 @@ class Lineage:
         if event["event"] == "terminated":
             del self._running_at[run_id]
         try:
-            self._client.emit(self._event(state, event))
-            self._is_lost = False
-        except Exception as error:  # each transport has its own
-            if not self._is_lost:
-                self._warn(printable(f"OpenLineage has not taken an event of {event['query']}: {type(error).__name__}: {error}"))
-            self._is_lost = True
+            self._waiting.put_nowait((event["query"], self._event(state, event)))
+        except Full:
+            self._lose(event["query"], f"{MOST_WAITING:,} others wait for its server")
 
     def close(self) -> None:
-        """Sends what waits in the client, for at most 5 s."""
-        self._client.close(5)
+        """Sends what waits, for at most CLOSE_SECONDS."""
+        sent = self._waiting.all_tasks_done
+        with sent:
+            is_sent = sent.wait_for(lambda: not self._waiting.unfinished_tasks, CLOSE_SECONDS)
+        if is_sent:
+            self._client.close(CLOSE_SECONDS)
+
+    def _send(self) -> None:
+        while True:
+            query, event = self._waiting.get()
+            try:
+                self._client.emit(event)
+                self._is_lost = False
+            except Exception as error:  # each transport has its own
+                self._lose(query, f"{type(error).__name__}: {error}")
+            self._waiting.task_done()
+
+    def _lose(self, query: str, why: str) -> None:
+        if not self._is_lost:
+            self._warn(printable(f"OpenLineage has not taken an event of {query}: {why}"))
+        self._is_lost = True
 
     def _event(self, state: RunState, event: Row) -> RunEvent:
         query = self._queries.get(event["query"])

@@ -49,5 +49,5 @@ def _attributes(event: Row) -> dict[str, str | int]:
 
 
 def _ns(time: datetime) -> int:
-    """The time in ns since 1970."""
-    return round(time.timestamp() * 1_000_000) * 1000
+    """The time in ns since 1970, and not before: one such span would lose all that are sent with it."""
+    return max(0, round(time.timestamp() * 1_000_000) * 1000)

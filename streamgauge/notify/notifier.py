@@ -33,7 +33,7 @@ LOOK_SECONDS = 2
 RETRY_SECONDS = 5
 AGAIN_SECONDS = 60
 """After which an alert is sent again that was not taken. Each time, it waits twice as long, up to MOST_SECONDS."""
-MOST_SECONDS = 3600
+MOST_SECONDS = 600
 MAX_SENDING = 100
 
 
@@ -93,8 +93,9 @@ class Notifier:
                 self._said = str(error)
                 self._wait(stop, RETRY_SECONDS)
         with ThreadPoolExecutor(len(self._ways)) as closing:
-            for way in self._ways:
-                closing.submit(way.close)
+            closed = [closing.submit(way.close) for way in self._ways]
+        for one in closed:
+            one.result()
         while not self._finished.empty():
             self._note(self._finished.get())
 

@@ -3,6 +3,7 @@
 import orjson
 
 from contract.errors import StreamgaugeError
+from contract.storage.paths import write_whole
 from contract.text import without_credentials
 from streamgauge.workshop import labs
 
@@ -18,8 +19,7 @@ def join(url: str, name: str) -> None:
         msg = f"expected a name or number of at most {MAX_NAME} printable characters, found {name!r}"
         raise StreamgaugeError(msg)
     _send("PUT", url, name)
-    JOINED.parent.mkdir(parents=True, exist_ok=True)
-    JOINED.write_bytes(orjson.dumps([url, name]))
+    write_whole(JOINED, orjson.dumps([url, name]))
 
 
 def leave() -> str | None:
@@ -47,9 +47,10 @@ def is_name(text: str) -> bool:
 
 
 def _joined() -> tuple[str, str] | None:
-    if not JOINED.exists():
+    try:
+        url, name = orjson.loads(JOINED.read_bytes())
+    except (FileNotFoundError, ValueError):  # or it was written by another program
         return None
-    url, name = orjson.loads(JOINED.read_bytes())
     return url, name
 
 

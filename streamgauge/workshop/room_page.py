@@ -1,8 +1,9 @@
 """The trainer's page: who is at which check of which lab, as the learners' commands tell it (room.py). It is kept in memory only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from html import escape
 from typing import Annotated
 
@@ -51,9 +52,10 @@ class Learner:
 
 @dataclass
 class Room:
-    """The learners by name. Requests come one after the other, in one thread."""
+    """The learners by name. Requests come one after the other, in one thread. clock: tells the time, UTC."""
 
     labs: Sequence[Lab]
+    clock: Callable[[], datetime] = partial(datetime.now, UTC)
     learners: dict[str, Learner] = field(default_factory=dict)
 
     def app(self, host: str) -> Starlette:
@@ -66,11 +68,11 @@ class Room:
         return Starlette(routes=routes, middleware=[own_names_only(host)], exception_handlers={HTTPException: _refusal})
 
     async def _show(self, _: Request) -> Response:
-        return HTMLResponse(page(self.learners, self.labs, datetime.now(UTC)), headers=_HEADERS)
+        return HTMLResponse(page(self.learners, self.labs, self.clock()), headers=_HEADERS)
 
     async def _hear(self, request: Request) -> Response:
         """PUT, which a page of another site cannot send."""
-        name, progress, now = _name(request), await _progress(request), datetime.now(UTC)
+        name, progress, now = _name(request), await _progress(request), self.clock()
         known = self.learners.get(name)
         if known is None and len(self.learners) >= MAX_LEARNERS:
             raise HTTPException(403, f"{MAX_LEARNERS} learners are on the page; a restart of the server forgets them all")

@@ -1,8 +1,11 @@
 """The trainer's page: real commands of learners, a real server, and requests that no command sends."""
 
+import asyncio
 import re
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
+import httpx2
 import pytest
 from running import one_line_error, streamgauge
 from served import served
@@ -10,6 +13,7 @@ from served import served
 from contract.settings import Settings
 from streamgauge.workshop import room
 from streamgauge.workshop.labs import all_labs, lab_of
+from streamgauge.workshop.room_page import Room
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +38,12 @@ def workshop(tmp_path, monkeypatch):
 
 
 def rows(client):
+    return rows_of(client.get("/").text)
+
+
+def rows_of(page):
     """The rows of the page by name: what a learner did in each lab, and the two times."""
-    found = re.findall(r"<tr>(<td.*?)</tr>", client.get("/").text)
+    found = re.findall(r"<tr>(<td.*?)</tr>", page)
     cells = [[unescape(cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)] for row in found]
     return {name: rest for name, *rest in cells}
 
@@ -69,19 +77,22 @@ def test_the_page_shows_where_a_learner_is_who_has_joined(trainer, workshop):
     assert workshop("leave").stdout == "no page shows you\n"
 
 
-def test_the_time_at_a_check_goes_on_until_another_is_reached(trainer):
-    def seconds():
-        at_this_check, last_heard = rows(trainer)["7"][-2:]
-        assert re.fullmatch(r"\d+ s ago", last_heard)
-        return int(at_this_check.removesuffix(" s"))
+def test_the_time_at_a_check_goes_on_until_another_is_reached():
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    app = Room(all_labs(), clock=lambda: now).app("127.0.0.1")
 
-    put(trainer, "7", done=[], lab=1, passed=1, total=6)
-    while not seconds():
-        pass
-    put(trainer, "7", done=[], lab=1, passed=1, total=6)
-    assert seconds()
-    put(trainer, "7", done=[], lab=1, passed=2, total=6)
-    assert not seconds()
+    async def requests():
+        nonlocal now
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
+            for passed in (1, 1, 2):
+                await client.put("/learner", params={"name": "7"}, json={"done": [], "lab": 1, "passed": passed, "total": 6})
+                now += timedelta(seconds=5)
+                yield rows_of((await client.get("/")).text)["7"][-2:]
+
+    async def shown():
+        return [times async for times in requests()]
+
+    assert asyncio.run(shown()) == [["5 s", "5 s ago"], ["10 s", "5 s ago"], ["5 s", "5 s ago"]]
 
 
 def test_learners_are_in_the_order_of_numbers_and_then_names(trainer):

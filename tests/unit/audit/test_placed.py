@@ -1,10 +1,12 @@
 """The checkpoint that a result is compared with, when its query has changed its mode."""
 
 import json
+from contextlib import closing
 
 import pytest
 
 from audit.catalog import audited, placed, places_in
+from audit.continuous.loop import Audit
 from contract.checkpoints.names import CheckpointName, CheckpointPlace
 from contract.settings import Settings
 
@@ -17,7 +19,7 @@ def settings(tmp_path):
 def has_run(settings, mode, begun_ms=None):
     """A checkpoint with a batch that began then; without a moment, it has none."""
     offsets = CheckpointName("nest-camera-stats", 1, mode).folder(settings) / "offsets"
-    offsets.mkdir(parents=True)
+    offsets.mkdir(parents=True, exist_ok=True)
     if begun_ms is not None:
         (offsets / "0").write_text(f"v1\n{json.dumps({'batchWatermarkMs': 0, 'batchTimestampMs': begun_ms})}\n-")
 
@@ -35,6 +37,20 @@ def test_it_is_that_of_the_newest_batch(settings, other, own_ms, other_ms):
     has_run(settings, "update", own_ms)
     has_run(settings, other, other_ms)
     assert compared(settings) == (other if other_ms > own_ms else "update")
+
+
+def test_the_continuous_audit_goes_over_to_that_of_the_newest_batch(settings):
+    has_run(settings, "update", 1000)
+    has_run(settings, "complete", 2000)
+    with closing(Audit(settings, print)) as audit:
+
+        def mode():
+            audit._find()
+            return next(result.place.name.mode for result in audit._results.values() if result.query == "nest-camera-stats")
+
+        assert mode() == "complete"
+        has_run(settings, "update", 3000)
+        assert mode() == "update"
 
 
 def test_it_is_that_in_use_whatever_has_run_before(settings, monkeypatch):

@@ -3,13 +3,14 @@
 import os
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from unittest.mock import patch
 
 import orjson
 import pytest
 from foreign_rows import valid
 from mock_kafka import MockKafka
-from running import eventually, one_line_error, streamgauge
+from running import RETRY_SECONDS, eventually, one_line_error, streamgauge
 from web_server import webhook
 
 from contract.process.stop_signals import StopRequest
@@ -52,7 +53,7 @@ def write(kafka, *events):
 def test_a_run_is_told_from_its_start_to_its_end_with_what_it_reads_and_writes(kafka):
     with webhook(201) as (address, sent), following(kafka, address, pytest.fail):
         eventually(lambda: write(kafka, STARTED) or sent, "the start")  # only what comes after it has opened the topic
-        write(kafka, {"event": "started"}, BATCH, BATCH, FAILED, STOPPED)
+        write(kafka, {"event": "started"}, {"event": []}, BATCH, BATCH, FAILED, STOPPED)
         eventually(lambda: sent[-1]["eventType"] == "COMPLETE", "the end")
     start, *others = (event for event in sent if event["eventType"] != "START" or event is sent[0])
     assert [(event["eventType"], event["job"]["name"], event["run"]["runId"]) for event in (start, *others)] == [
@@ -83,6 +84,19 @@ def test_a_server_that_takes_nothing_is_one_line_and_later_events_are_still_sent
         eventually(lambda: write(kafka, STARTED) or len(sent) > 2, "the third event")
     assert len(said) == 1
     assert "nest-camera-stats" in said[0]
+
+
+def test_a_server_that_does_not_answer_holds_up_nobody(kafka, monkeypatch):
+    monkeypatch.setattr("streamgauge.metrics.lineage.CLOSE_SECONDS", 0)
+    answers = threading.Event()
+    with webhook(201, when=answers) as (address, sent):
+        with patch.dict(os.environ, {"OPENLINEAGE_URL": address}):
+            lineage = Lineage(kafka.settings, pytest.fail)
+        lineage._client.transport.timeout = RETRY_SECONDS
+        lineage.tell(STARTED | {"time": datetime(2026, 1, 1, tzinfo=UTC)})
+        lineage.close()
+        answers.set()
+        eventually(lambda: sent, "the event")
 
 
 def test_without_a_server_of_openlineage_it_is_refused(kafka):

@@ -58,13 +58,15 @@ def test_a_collector_gets_a_span_of_each_batch_and_of_each_failure(tmp_path, mon
         # This broker has no controller, which the follower asks for every few seconds: it says so, and goes on.
         thread = threading.Thread(target=follow_events, args=[kafka.settings.kafka, tell, stop, print])
         thread.start()
-        stopped = FAILED | {"error": None, "error_detail": None}
-        eventually(lambda: kafka.write(STREAMING_METRICS.name, orjson.dumps(stopped)) or seen.is_set(), "the topic to be followed")
-        kafka.write(STREAMING_METRICS.name, *map(orjson.dumps, (BATCH, IN_REAL_TIME, FAILED)))
-        eventually(lambda: sum(len(spans_of(request)) for _, request in requests) == 3, "three spans")
-        stop.set()
-        thread.join()
-        traces.close()
+        try:
+            stopped = FAILED | {"error": None, "error_detail": None}
+            eventually(lambda: kafka.write(STREAMING_METRICS.name, orjson.dumps(stopped)) or seen.is_set(), "the topic to be followed")
+            kafka.write(STREAMING_METRICS.name, *map(orjson.dumps, (BATCH, IN_REAL_TIME, FAILED)))
+            eventually(lambda: sum(len(spans_of(request)) for _, request in requests) == 3, "three spans")
+        finally:
+            stop.set()
+            thread.join()
+            traces.close()
 
     assert {path for path, _ in requests} == {"/v1/traces"}
     resource = {one.key: one.value.string_value for one in requests[0][1].resource_spans[0].resource.attributes}
