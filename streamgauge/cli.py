@@ -69,7 +69,7 @@ _add("See the results", operations.status, operations.report, records, table_com
 _add("Prove and explain them", audit_commands.verify, audit_commands.why, audit_commands.audit)
 _add("Prove and explain them", pipeline_commands.state, short_help="Show what a query keeps between batches.")
 _add("Keep it running", operations.doctor, operations.settings, operations.logs, metrics)
-_add("Keep it running", lineage, short_help="Tell OpenLineage what queries read and write.")
+_add("Keep it running", lineage, short_help="Send the runs of queries to OpenLineage.")
 _add("Keep it running", traces, short_help="Send each batch as a span, by OTLP.")
 _add("Keep it running", notify, short_help="Send alerts on offline cameras, alarms and crowds.")
 app.add_typer(dead_letters, name="dead-letters", cls=GroupedHelp, rich_help_panel="Keep it running")

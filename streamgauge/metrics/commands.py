@@ -35,7 +35,7 @@ def metrics(
 
 
 def lineage() -> None:
-    """Tell OpenLineage what queries read and write, and how their runs end. Its own variables configure it. It runs until it is stopped."""
+    """Send the runs of queries to OpenLineage: what each reads and writes, and how it ends. Its own variables configure it. It runs until it is stopped."""
     from contract.process.stop_signals import stop_requested
     from streamgauge.metrics.events import follow_events
 

@@ -100,7 +100,7 @@ def reset(number: Number) -> None:
 @workshop.command()
 def join(
     url: Annotated[str, typer.Argument(metavar="URL", help="the address that the trainer shows", show_default=False)],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="how the page calls you: a name or a number", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="the name or number that the page shows", show_default=False)],
 ) -> None:
     """Show the trainer how far you are. From now on, `start` and `check` tell the trainer's page which lab and check you are at, and no more."""
     room.join(url, name)
@@ -109,7 +109,7 @@ def join(
 
 @workshop.command()
 def leave() -> None:
-    """Show the trainer nothing any more. The page forgets you."""
+    """Leave the page of the trainer."""
     url = room.leave()
     out.print(f"the page at {url} shows you no more" if url else "no page shows you")
 

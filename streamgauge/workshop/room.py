@@ -65,5 +65,5 @@ def _send(method: str, url: str, name: str, **more: int) -> None:
         with client(connect=_SECONDS, silence=_SECONDS) as trainer:
             trainer.request(method, f"{url.rstrip('/')}/learner", params={"name": name}, json=progress).raise_for_status()
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        msg = f"the trainer's page at {without_credentials(url)} does not learn of it: {reason(error)}"
+        msg = f"cannot tell the trainer's page at {without_credentials(url)}: {reason(error)}"
         raise StreamgaugeError(msg) from error

@@ -174,7 +174,8 @@ def test_the_trainer_of_those_who_have_joined_sees_each_start_and_check(workshop
         assert "<tr><td>Ana</td><td>done</td>" in trainer.get("/").text
     told = workshop("check", 1)
     assert told.returncode == 0
-    assert "does not learn of it: Connection refused" in told.stderr
+    assert "cannot tell the trainer's page" in told.stderr
+    assert "Connection refused" in told.stderr
 
 
 def test_a_change_of_the_project_starts_another_process(workshop, settings):

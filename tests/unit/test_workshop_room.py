@@ -150,9 +150,7 @@ def test_no_page_of_another_site_can_read_or_write_it(trainer):
 def test_a_trainer_who_cannot_be_reached_is_one_line(trainer, workshop):
     workshop("join", trainer.base_url, "7")
     room.JOINED.write_text('["http://user:secret@127.0.0.1:1", "7"]')
-    with pytest.raises(
-        room.StreamgaugeError, match=r"the trainer's page at http://\*\*\*@127.0.0.1:1 does not learn of it: Connection refused"
-    ):
+    with pytest.raises(room.StreamgaugeError, match=r"cannot tell the trainer's page at http://\*\*\*@127.0.0.1:1: Connection refused"):
         room.report(1)
-    assert "does not learn of it" in one_line_error(workshop("join", "http://127.0.0.1:1", "7"))
-    assert "does not learn of it" in one_line_error(workshop("join", "trainer:9466", "7"))
+    assert "cannot tell the trainer's page" in one_line_error(workshop("join", "http://127.0.0.1:1", "7"))
+    assert "cannot tell the trainer's page" in one_line_error(workshop("join", "trainer:9466", "7"))
