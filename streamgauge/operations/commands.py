@@ -76,8 +76,7 @@ def serve(
     from streamgauge.operations.table_server import table_app
     from streamgauge.platform import http_server
 
-    http_server.check_address(host, port)
-    out.print(f"result tables are at http://{http_server.in_url(host)}:{port}/tables; Ctrl-C ends it")
+    out.print(f"result tables are at {http_server.url_of(host, port)}/tables; Ctrl-C ends it")
     with table_app(Settings.from_environment(), host) as app:
         http_server.run(app, host, port)
 

@@ -17,17 +17,13 @@ LOOPBACK = ("127.0.0.1", "localhost")
 ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared with
 
 
-def check_address(host: str, port: int) -> None:
-    """Raises StreamgaugeError for a host that is no name or address, and for a port that is taken."""
+def url_of(host: str, port: int) -> str:
+    """The URL of a server there. Raises StreamgaugeError for a host that is no name or address, and for a port that is taken."""
     if not host.strip() or "*" in host:
         msg = f"--host: expected an address or a name, found {host!r}; for all addresses, give 0.0.0.0"
         raise StreamgaugeError(msg)
     refuse_a_taken_port(host, port, "choose another one with --port")
-
-
-def in_url(host: str) -> str:
-    """The host as it is written in a URL: an IPv6 address in brackets."""
-    return f"[{host}]" if ":" in host else host
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def run(app: Starlette, host: str, port: int) -> None:

@@ -123,8 +123,7 @@ def serve(
     from streamgauge.platform import http_server
     from streamgauge.workshop.room_page import Room
 
-    http_server.check_address(host, port)
-    out.print(f"the page is at http://{http_server.in_url(host)}:{port}; Ctrl-C ends it")
+    out.print(f"the page is at {http_server.url_of(host, port)}; Ctrl-C ends it")
     http_server.run(Room(labs.all_labs()).app(host), host, port)
 
 
