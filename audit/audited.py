@@ -32,6 +32,12 @@ class Facts:
     only: re.Pattern[bytes] | None = None
 
 
+def common_pattern(facts: Iterable[Facts]) -> re.Pattern[bytes] | None:
+    """`Facts.only` of all these facts; None, so that all records are read, if it is not the same."""
+    patterns = {one.only for one in facts}
+    return patterns.pop() if len(patterns) == 1 else None
+
+
 @dataclass(frozen=True)
 class Table:
     """What the compacted topic `topic` must hold.

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from audit.archive import Archive
-from audit.audited import Table
+from audit.audited import Table, common_pattern
 from audit.catalog import Audited
 from audit.checks import ArchiveCheck, LettersCheck, TableCheck
 from audit.database_table import DatabaseCheck, DatabaseTable
@@ -59,9 +59,8 @@ def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Setting
                 checks[number] = CHECKS[type(one)](one, place, recount, settings, **of_span)
         try:
             facts = [facts for check in checks.values() for facts in check.facts]
-            patterns = {one.only for one in facts}
-            only = patterns.pop() if len(patterns) == 1 else None
-            recount.load(facts, records_between(settings, *_joined([check.prefix for check in checks.values()]), only))
+            joined = _joined([check.prefix for check in checks.values()])
+            recount.load(facts, records_between(settings, *joined, common_pattern(facts)))
         except StreamgaugeError as error:
             found |= {number: Verdict(one.query, one.sink, problem=str(error)) for number, (one, _) in left.items()}
             break

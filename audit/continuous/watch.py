@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from audit.audited import Facts
+from audit.audited import Facts, common_pattern
 from audit.continuous.store import Store
 from audit.prefix import Prefix, prefix_of
 from audit.records import RecordReader
@@ -119,7 +119,7 @@ class Watch(ABC, Generic[P]):
         """Adds the facts of the records up to `ends` that were not read. All are of the same records."""
         starts = {which: min(known.reached.get(which, prefix.starts[which]), end) for which, end in ends.items()}
         if starts != ends or not known.reached:
-            self.store.recount.load(facts, self.records.between(starts, ends, only=facts[0].only))
+            self.store.recount.load(facts, self.records.between(starts, ends, only=common_pattern(facts)))
         known.reached |= {which: max(end, known.reached.get(which, end)) for which, end in ends.items()}
 
 

@@ -5,7 +5,9 @@ from contextlib import closing
 
 from auditing import STATS, Kafka
 
+from audit.audited import Facts, common_pattern
 from audit.records import RecordReader
+from contract.domains.nest import NEST_LOGS
 
 
 def test_one_reader_reads_any_parts_of_topics_one_after_the_other(tmp_path):
@@ -37,3 +39,11 @@ def test_records_of_which_nothing_is_taken_are_left_out(tmp_path):
         tables = reader.between({(STATS, 0): 0}, {(STATS, 0): len(values)}, only=re.compile(rb'"a"\s*:\s*1'))
         found = [value.decode() for table in tables for value in table["value"].to_pylist()]
     assert found == ['{"a":1}', '{"a": 1}', r'{"\u0061":1}']
+
+
+def test_records_are_left_out_only_if_all_facts_take_something_of_the_same_ones():
+    some, others = (Facts(name, NEST_LOGS, "", only=re.compile(name.encode())) for name in ("a", "b"))
+    everything = Facts("c", NEST_LOGS, "")
+    assert common_pattern([some, some]) == some.only
+    assert common_pattern([some, others]) is None
+    assert common_pattern([some, everything]) is None
