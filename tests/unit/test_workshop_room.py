@@ -1,14 +1,13 @@
 """The trainer's page: real commands of learners, a real server, and requests that no command sends."""
 
-import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
-import httpx2
 import pytest
 from running import one_line_error, streamgauge
 from served import served
+from starlette.testclient import TestClient
 
 from contract.settings import Settings
 from streamgauge.workshop import room
@@ -79,20 +78,13 @@ def test_the_page_shows_where_a_learner_is_who_has_joined(trainer, workshop):
 
 def test_the_time_at_a_check_goes_on_until_another_is_reached():
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    app = Room(all_labs(), clock=lambda: now).app("127.0.0.1")
-
-    async def requests():
-        nonlocal now
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
-            for passed in (1, 1, 2):
-                await client.put("/learner", params={"name": "7"}, json={"done": [], "lab": 1, "passed": passed, "total": 6})
-                now += timedelta(seconds=5)
-                yield rows_of((await client.get("/")).text)["7"][-2:]
-
-    async def shown():
-        return [times async for times in requests()]
-
-    assert asyncio.run(shown()) == [["5 s", "5 s ago"], ["10 s", "5 s ago"], ["5 s", "5 s ago"]]
+    client = TestClient(Room(all_labs(), clock=lambda: now).app("127.0.0.1"), base_url="http://127.0.0.1")
+    times = []
+    for passed in (1, 1, 2):
+        put(client, "7", done=[], lab=1, passed=passed, total=6)
+        now += timedelta(seconds=5)
+        times.append(rows(client)["7"][-2:])
+    assert times == [["5 s", "5 s ago"], ["10 s", "5 s ago"], ["5 s", "5 s ago"]]
 
 
 def test_learners_are_in_the_order_of_numbers_and_then_names(trainer):
