@@ -79,10 +79,16 @@ def _in_file(is_secret: Mapping[str, bool], named: str) -> dict[str, Given]:
             found[variables[key]] = Given(value, name, str(path))
     for variable, one in found.items():
         holds_secret = is_secret[variable] or without_credentials(str(one.value)) != str(one.value)
-        if holds_secret and path.stat().st_mode & stat.S_IROTH and os.access(path, os.W_OK):  # not one that a container mounts, 0444
+        if holds_secret and _can_be_closed(path):
             msg = f"{one.name} is a secret, and every user of this machine can read the file; run `chmod o-r {path}`, or set {variable} instead"
             raise StreamgaugeError(msg)
     return found
+
+
+def _can_be_closed(path: Path) -> bool:
+    """Whether every user can read the file, and this one could change that: unlike a secret that a container mounts."""
+    about, is_read_only = path.stat(), bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    return bool(about.st_mode & stat.S_IROTH) and about.st_uid == os.geteuid() and not is_read_only
 
 
 def _content(path: Path, named: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from documents import ROOT
@@ -24,6 +25,7 @@ def read(tmp_path):
     file = tmp_path / "own.toml"
 
     def settings(text, mode=0o600, **variables):
+        file.unlink(missing_ok=True)
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
         file.chmod(mode)
         return Settings.from_environment({"STREAMGAUGE_CONFIG": str(file), **variables})
@@ -150,14 +152,22 @@ def test_a_file_of_the_working_directory_that_everybody_can_write_is_refused(her
 @pytest.mark.parametrize(("key", "secret"), SECRETS)
 def test_a_secret_is_in_a_file_that_others_cannot_read(read, key, secret):
     assert getattr(read(f"{key} = '{secret}'", mode=0o640), key) == secret
-    with refused(f"{key} is a secret", "chmod o-r ") as error:
-        read(f"{key} = '{secret}'", mode=0o644)
-    assert "s3cret" not in str(error.value)
+    for mode in (0o644, 0o444):
+        with refused(f"{key} is a secret", "chmod o-r ") as error:
+            read(f"{key} = '{secret}'", mode=mode)
+        assert "s3cret" not in str(error.value)
     assert read("crowd = 5", mode=0o644).crowd == 5
 
 
-def test_a_secret_in_a_file_that_a_container_mounts_for_reading_is_taken(read, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+@pytest.mark.parametrize(
+    ("function", "answer"),
+    [
+        pytest.param("statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY), id="on a read-only file system"),
+        pytest.param("geteuid", lambda: 4711, id="of another user"),
+    ],
+)
+def test_a_secret_in_a_file_that_a_container_mounts_is_taken(read, monkeypatch, function, answer):
+    monkeypatch.setattr(os, function, answer)
     assert read("database_url = 'postgresql://me:s3cret@127.0.0.1/results'", mode=0o444).database_url
 
 
