@@ -6,9 +6,10 @@ a record of it. What cannot be checked that way (tables of ingested topics and o
 longer that takes, the less often.
 """
 
+import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -54,13 +55,14 @@ _WATCHES: Mapping[type, Callable[..., "TableWatch | LettersWatch | ArchiveWatch"
 
 @dataclass
 class Result:
-    """A result, and when it is looked at next. at: of the last look."""
+    """A result, and when it is looked at next. at: of the last look. spent: the CPU seconds that it took."""
 
     query: str
     sink: str
     place: CheckpointPlace
     look: Callable[[], Verdict]
     due: float = 0
+    spent: float = 0
     verdict: Verdict | None = None
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_in_doubt: bool = False
@@ -174,9 +176,8 @@ class Audit:
             verdict = Verdict(one.query, one.sink, problem=f"it takes more than {MEMORY_LIMIT}; run `streamgauge verify {one.query}`")
         except (StreamgaugeError, OSError, duckdb.Error) as error:  # one result must not end the audit of the others
             verdict = Verdict(one.query, one.sink, problem=str(error).partition("\n")[0])
-        spent = time.process_time() - began
-        pause = 0 if one.verdict is None else spent * len(self._results) / CORES  # the first look reads what the others need not
-        one.due = self._clock() + max(ROUND_SECONDS, pause)
+        one.spent = 0 if one.verdict is None else time.process_time() - began  # the first look reads what the others need not
+        one.due = self._clock() + max(ROUND_SECONDS, pause_after(one.spent, (other.spent for other in self._results.values())))
         before = "right" if one.verdict is None else one.verdict.verdict
         if verdict.verdict not in {"right", before} and not one.is_in_doubt:
             one.is_in_doubt, one.due = True, self._clock() + AGAIN_SECONDS
@@ -207,6 +208,14 @@ class Audit:
 
     def _at(self, query: str) -> datetime:
         return min(one.at for one in self._results.values() if one.query == query)
+
+
+def pause_after(spent: float, spent_of_all: Iterable[float]) -> float:
+    """The seconds until the next look at a result: all looks take CORES then, and the results are as new as they can be on average.
+
+    spent: the CPU seconds that its look took. spent_of_all: those of the last look at each result.
+    """
+    return math.sqrt(spent) * sum(map(math.sqrt, spent_of_all)) / CORES
 
 
 def _reads_files(place: CheckpointPlace) -> bool:

@@ -21,7 +21,7 @@ from audit.catalog import audited, placed, places_in
 from audit.checkpoints import stretches
 from audit.continuous import loop
 from audit.continuous.archives import ArchiveWatch
-from audit.continuous.loop import Audit
+from audit.continuous.loop import CORES, Audit, pause_after
 from audit.continuous.store import rules
 from audit.continuous.tables import TableWatch
 from audit.letters import DeadLetters
@@ -708,3 +708,10 @@ def test_files_of_which_some_lack_columns_are_read_once(broker, monkeypatch):
         begun.append((verdict.rows.equal, verdict.rows.wrong))
     audit.close()
     assert begun == [True, True, (1, 0), (1, 1), (1, 2), (2, 2)], "it has begun again"
+
+
+def test_all_looks_together_take_their_part_of_a_core_and_none_waits_as_long_as_it_is_dear():
+    spent = [1.0, 0.25, 0.04, 0.04]
+    pauses = [pause_after(seconds, spent) for seconds in spent]
+    assert sum(seconds / pause for seconds, pause in zip(spent, pauses, strict=True)) == pytest.approx(CORES)
+    assert pauses[0] == pytest.approx(2 * pauses[1]) == pytest.approx(5 * pauses[2])
