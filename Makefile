@@ -18,7 +18,7 @@ TIERS := e2e cluster kafka secure dashboard spark unit
 # Those with tests that need Delta.
 TIERS_OF_DELTA := cluster e2e kafka secure spark
 
-.PHONY: help setup demo check docs screenshots format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos crash-points bench workshop-notebooks workshop-bundle jars-lock clean clean-data
+.PHONY: help setup demo check docs screenshots animation format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos crash-points bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ docs: .uv/bin/uv ## the documentation as a site, in site/; a dead link fails
 
 screenshots: .venv/.dev ## docs/pictures, of the dashboard that runs, in Chromium
 	PYTHONPATH=. $(RUN)python docs/screenshots.py
+
+animation: .venv/.dev ## docs/pictures/verified.webp, of the demo that runs, which it kills
+	PYTHONPATH=. $(RUN)python docs/animation.py
 
 format: .venv/.dev ## put the code into its format
 	$(RUN)ruff check --fix .
