@@ -108,7 +108,7 @@ class _Reader(TableReader):
         self.oldest_ms = 0
 
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
-        return [TopicPartition(self._topic, number, min(max(first, self._begin), end)) for number, (first, end) in offsets.items()]
+        return [TopicPartition(self.topic, number, min(max(first, self._begin), end)) for number, (first, end) in offsets.items()]
 
     def _apply(self, message: Message) -> None:
         if (message.offset() or 0) >= self._end:

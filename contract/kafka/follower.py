@@ -2,27 +2,21 @@
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
+from contract.kafka.follow import RETRY_SECONDS, OpenReader, follow
 from contract.kafka.result_table import TableReader
 from contract.rows import Decode, Row, decode_json
 
-POLL_SECONDS = 0.5
-RETRY_SECONDS = 2
-CHECK_SECONDS = 5
 MAX_CACHED = 200
 """How many frames and charts of one snapshot are kept: those of the filters that people have chosen."""
 P = ParamSpec("P")
 T = TypeVar("T")
-OpenReader = Callable[[], AbstractContextManager[TableReader]]
 _log = logging.getLogger(__name__)
 
 
@@ -93,27 +87,14 @@ class Follower:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._follow()
-            except StreamgaugeError as error:
-                self._fail(str(error))
+                follow([self._open_reader], self._publish, self._stopping, self._fail)
             except Exception as error:  # if the thread died, pages would look alive and never change
                 _log.exception("reading %s failed", self._snapshot.topic)
                 self._fail(f"{type(error).__name__}: {error}; the log of this program says more")
-            self._stopping.wait(RETRY_SECONDS)
+                self._stopping.wait(RETRY_SECONDS)
 
-    def _follow(self) -> None:
-        is_published, checked_at = False, time.monotonic()
-        with self._open_reader() as reader:
-            while not self._stopping.is_set():
-                is_changed = reader.poll(POLL_SECONDS)
-                if reader.is_caught_up and (is_changed or not is_published):
-                    self._publish(reader)
-                    is_published = True
-                if time.monotonic() - checked_at > CHECK_SECONDS:
-                    reader.check()
-                    checked_at = time.monotonic()
-
-    def _publish(self, reader: TableReader) -> None:
+    def _publish(self, readers: Sequence[TableReader]) -> None:
+        (reader,) = readers
         self._snapshot = Snapshot(
             self._snapshot.kafka,
             self._snapshot.topic,

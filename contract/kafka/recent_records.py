@@ -88,7 +88,7 @@ class RecentReader(TableReader):
         within = self._recent.within
         by_time = {} if within is None else self._offsets_at(round((time.time() - within.total_seconds()) * 1000), offsets)
         return [
-            TopicPartition(self._topic, partition, max(first, end - self._recent.records, by_time.get(partition, first)))
+            TopicPartition(self.topic, partition, max(first, end - self._recent.records, by_time.get(partition, first)))
             for partition, (first, end) in offsets.items()
         ]
 

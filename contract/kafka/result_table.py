@@ -95,7 +95,7 @@ class TableReader:
 
     def __init__(self, kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> None:
         self.table = ResultTable(decode)
-        self._kafka, self._topic = kafka, topic
+        self.topic, self._kafka = topic, kafka
         self._ends_ahead: dict[int, int] = {}
         self._next_offsets: dict[int, int] = {}
         self._assigned: set[int] = set()
@@ -160,7 +160,7 @@ class TableReader:
             if self.poll(timeout_seconds=0.5):
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
-                msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of topic {self._topic}; see the broker's log"
+                msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of topic {self.topic}; see the broker's log"
                 raise StreamgaugeError(msg)
 
     def check(self) -> None:
@@ -170,7 +170,7 @@ class TableReader:
         """
         offsets = self._first_and_end_offsets()
         if any(offsets.get(partition, (0, 0))[1] < offset for partition, offset in self._next_offsets.items()) or not self._is_same_topic():
-            msg = f"topic {self._topic} at {self._kafka} was recreated; read it again from the start"
+            msg = f"topic {self.topic} at {self._kafka} was recreated; read it again from the start"
             raise StreamgaugeError(msg)
         if added := {partition: of for partition, of in offsets.items() if partition not in self._assigned}:
             self._assign(added)
@@ -179,8 +179,8 @@ class TableReader:
         """Whether the topic has the id that it had at the first call."""
         try:
             admin = shared_admin(self._kafka)  # a client that nobody holds ends, and its answers with it
-            asked = admin.describe_topics(TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS)
-            found = str(asked[self._topic].result().topic_id)
+            asked = admin.describe_topics(TopicCollection([self.topic]), request_timeout=ANSWER_SECONDS)
+            found = str(asked[self.topic].result().topic_id)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
         self._topic_id = self._topic_id or found
@@ -195,18 +195,18 @@ class TableReader:
 
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
         """The starting offset by partition. offsets: the first and end offset by partition."""
-        return [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in offsets]
+        return [TopicPartition(self.topic, partition, OFFSET_BEGINNING) for partition in offsets]
 
     def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
         try:
-            metadata = self._consumer.list_topics(self._topic, ANSWER_SECONDS).topics[self._topic]
+            metadata = self._consumer.list_topics(self.topic, ANSWER_SECONDS).topics[self.topic]
             if is_forbidden(metadata.error) or (metadata.error and metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART):
-                raise no_topic(self._kafka, self._topic, ANSWER_SECONDS)
+                raise no_topic(self._kafka, self.topic, ANSWER_SECONDS)
             if metadata.error or not metadata.partitions:
                 reason = metadata.error.str() if metadata.error else "it has no partitions"
-                msg = f"topic {self._topic} at {self._kafka} cannot be read at present: {reason}; try again, and see the broker's log"
+                msg = f"topic {self.topic} at {self._kafka} cannot be read at present: {reason}; try again, and see the broker's log"
                 raise StreamgaugeError(msg)
-            partitions = [TopicPartition(self._topic, partition) for partition in metadata.partitions]
+            partitions = [TopicPartition(self.topic, partition) for partition in metadata.partitions]
             return {of.partition: self._consumer.get_watermark_offsets(of, ANSWER_SECONDS) for of in partitions}
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
@@ -214,7 +214,7 @@ class TableReader:
     def _offsets_at(self, time_ms: int, offsets: Mapping[int, tuple[int, int]]) -> dict[int, int]:
         """By partition, the offset of the first record with a timestamp of `time_ms` or later, since 1970. The partition's end if there is none."""
         try:
-            found = self._consumer.offsets_for_times([TopicPartition(self._topic, number, time_ms) for number in offsets], ANSWER_SECONDS)
+            found = self._consumer.offsets_for_times([TopicPartition(self.topic, number, time_ms) for number in offsets], ANSWER_SECONDS)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from error
         return {of.partition: of.offset if of.offset >= 0 else offsets[of.partition][1] for of in found}
@@ -229,9 +229,9 @@ class TableReader:
             # The last offsets may hold no record: transaction markers, or records removed by compaction.
             is_at_end = True
         elif is_forbidden(error):
-            raise forbidden(self._kafka, f"read topic {self._topic}")
+            raise forbidden(self._kafka, f"read topic {self.topic}")
         else:
-            msg = f"topic {self._topic} at {self._kafka} can no longer be read: {error.str()}; read it again from the start"
+            msg = f"topic {self.topic} at {self._kafka} can no longer be read: {error.str()}; read it again from the start"
             raise StreamgaugeError(msg)
         if is_at_end:
             self._ends_ahead.pop(partition, None)

@@ -1,20 +1,16 @@
 """Follows the events of queries, for tools that are told of each."""
 
-import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from confluent_kafka import Message, TopicPartition
 
-from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
+from contract.kafka.follow import Warnings, follow
 from contract.kafka.result_table import TableReader
 from contract.process.stop_signals import StopRequest
 from contract.rows import Count, Row, Time, checked, decode_json
 from contract.topics import STREAMING_METRICS, BatchEvent, QueryEvent
-
-LOOK_SECONDS = 1
-RETRY_SECONDS = 5
-CHECK_SECONDS = 5
 
 
 class Started(QueryEvent):
@@ -53,7 +49,7 @@ class NewRecords(TableReader):
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
         for number, (first, end) in offsets.items():
             self._begin[number] = min(max(self._begin.get(number, end), first), end)
-        return [TopicPartition(self._topic, number, self._begin[number]) for number in offsets]
+        return [TopicPartition(self.topic, number, self._begin[number]) for number in offsets]
 
     def _apply(self, message: Message) -> None:
         self._take_record(message)
@@ -66,7 +62,7 @@ def follow_events(kafka: KafkaCluster, take: Callable[[Row], None], stop: StopRe
     While Kafka does not answer, `warn` gets a line, and it waits and goes on where it was.
     """
     next_offsets: dict[int, int] = {}
-    said = ""
+    warnings = Warnings(warn)
 
     def take_record(message: Message) -> None:
         if stop.is_set():
@@ -78,19 +74,5 @@ def follow_events(kafka: KafkaCluster, take: Callable[[Row], None], stop: StopRe
             return
         take(event)
 
-    while not stop.is_set():
-        try:
-            with NewRecords(kafka, STREAMING_METRICS.name, take_record, next_offsets).opened() as reader:
-                checked_at = time.monotonic()
-                while not stop.is_set():
-                    reader.poll(0)
-                    said = ""
-                    if time.monotonic() - checked_at > CHECK_SECONDS:
-                        reader.check()
-                        checked_at = time.monotonic()
-                    stop.wait(LOOK_SECONDS)
-        except StreamgaugeError as error:
-            if str(error) != said:
-                warn(str(error))
-            said = str(error)
-            stop.wait(RETRY_SECONDS)
+    reader = partial(NewRecords, kafka, STREAMING_METRICS.name, take_record, next_offsets)
+    follow([lambda: reader().opened()], lambda _: warnings.tell(()), stop, warnings.add)

@@ -9,16 +9,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 from confluent_kafka import Message
 
 from contract.domains.nest import NEST_CAMERA_ALERTS, NEST_CAMERA_STATUS, NEST_CROWDS, CameraAlert, CameraStatus, Crowd
 from contract.durations import seconds
-from contract.errors import StreamgaugeError
-from contract.kafka.result_table import ResultTable, TableReader, left_out
+from contract.kafka.follow import OpenReader, Warnings, follow, rows_left_out
+from contract.kafka.result_table import TableReader
 from contract.process.stop_signals import StopRequest
 from contract.query_status import decode_state
 from contract.rows import Row, decode_json, decoder
@@ -29,8 +30,6 @@ from contract.web.outbox import Finished
 from streamgauge.notify.incidents import ALARMS, CROWDS, STATUS, Incident, alarms, cameras, crowds, may_recount, watermark_of
 from streamgauge.notify.told import Told
 
-LOOK_SECONDS = 2
-RETRY_SECONDS = 5
 AGAIN_SECONDS = 60
 """After which an alert is sent again that was not taken. Each time, it waits twice as long, up to MOST_SECONDS."""
 MOST_SECONDS = 600
@@ -70,12 +69,11 @@ class Notifier:
     """
 
     def __init__(self, settings: Settings, ways: Sequence[Way], warn: Callable[[str], None]) -> None:
-        self._kafka, self._ways, self._warn = settings.kafka, ways, warn
+        self._kafka, self._ways, self._warnings = settings.kafka, ways, Warnings(warn)
         self._silence = timedelta(seconds=seconds(settings.offline_after, "STREAMGAUGE_OFFLINE_AFTER"))
         self._told = Told(settings.home.absolute() / "notify.json")
         self._watermarks = dict(self._told.watermarks)
-        self._said = ""
-        self._warned: set[str] = set()
+        self._states: list[Row] = []
         self._finished: queue.SimpleQueue[tuple[str, Incident, bool] | None] = queue.SimpleQueue()
         self._sending: dict[str, set[str]] = {way.name: set() for way in ways}
         self._refusals: Counter[tuple[str, str, str | None]] = Counter()
@@ -84,14 +82,14 @@ class Notifier:
     def follow(self, stop: StopRequest) -> None:
         """Follows Kafka until the stop is requested. While Kafka does not answer, it waits and tries again."""
         stop.wake = lambda: self._finished.put(None)
-        while not stop.is_set():
-            try:
-                self._follow(stop)
-            except StreamgaugeError as error:
-                if str(error) != self._said:
-                    self._warn(str(error))
-                self._said = str(error)
-                self._wait(stop, RETRY_SECONDS)
+        readers: list[OpenReader] = [
+            lambda: TableReader(self._kafka, QUERY_STATES.name, decode_state).opened(),
+            lambda: TableReader(self._kafka, NEST_CAMERA_STATUS.name, decoder(CameraStatus)).opened(),
+            lambda: TableReader(self._kafka, NEST_CAMERA_ALERTS.name, decoder(CameraAlert)).opened(),
+            lambda: TableReader(self._kafka, NEST_CROWDS.name, decoder(Crowd)).opened(),
+            lambda: _Alarms(self._kafka, ALERTS.name, decoder(Alert)).opened(),
+        ]
+        follow(readers, self._look, stop, self._warnings.add, partial(self._wait, stop))
         with ThreadPoolExecutor(len(self._ways)) as closing:
             closed = [closing.submit(way.close) for way in self._ways]
         for one in closed:
@@ -99,47 +97,21 @@ class Notifier:
         while not self._finished.empty():
             self._note(self._finished.get())
 
-    def _follow(self, stop: StopRequest) -> None:
-        with ExitStack() as opened:
-
-            def read(reader: TableReader) -> TableReader:
-                opened.enter_context(reader.opened()).read_to_end()
-                return reader
-
-            queries = read(TableReader(self._kafka, QUERY_STATES.name, decode_state))
-            camera_states = read(TableReader(self._kafka, NEST_CAMERA_STATUS.name, decoder(CameraStatus)))
-            camera_alerts = read(TableReader(self._kafka, NEST_CAMERA_ALERTS.name, decoder(CameraAlert)))
-            crowd_rows = read(TableReader(self._kafka, NEST_CROWDS.name, decoder(Crowd)))
-            alarm_rows = read(_Alarms(self._kafka, ALERTS.name, decoder(Alert)))
-            topics = NEST_CAMERA_STATUS, NEST_CAMERA_ALERTS, NEST_CROWDS, ALERTS
-            results = {
-                topic.name: reader for topic, reader in zip(topics, (camera_states, camera_alerts, crowd_rows, alarm_rows), strict=True)
-            }
-
-            def states() -> list[Row]:
-                return [state for state in queries.table.rows() if state["query"] in {STATUS, CROWDS, ALARMS}]
-
-            def incidents() -> list[Incident]:
-                alarms_by_key = dict(zip(alarm_rows.table.keys(), alarm_rows.table.rows(), strict=True))
-                return [
-                    *cameras(camera_alerts.table.rows(), camera_states.table.rows(), self._watermarks.get(STATUS), self._silence),
-                    *crowds(crowd_rows.table.rows(), self._watermarks.get(CROWDS)),
-                    *alarms(alarms_by_key, self._watermarks.get(ALARMS)),
-                ]
-
-            while not stop.is_set():
-                # These are of before: a watermark is written after the rows of its batch.
-                behind = may_recount(states(), self._watermarks)
-                self._learn_watermarks(states())
-                for reader in (queries, *results.values()):
-                    while reader.poll(0):
-                        pass
-                    reader.check()
-                behind |= may_recount(states(), self._watermarks)
-                self._warn_once({topic: reader.table for topic, reader in results.items()}, behind)
-                self._send_new([one._replace(level=None) if one.query in behind else one for one in incidents()])
-                self._said = ""
-                self._wait(stop, LOOK_SECONDS)
+    def _look(self, readers: Sequence[TableReader]) -> None:
+        states, camera_states, camera_alerts, crowd_rows, alarm_rows = (reader.table.rows() for reader in readers)
+        # These are of the last look: a watermark is written after the rows of its batch, which have come since.
+        behind = may_recount(self._states, self._watermarks)
+        self._learn_watermarks(self._states)
+        self._states = [state for state in states if state["query"] in {STATUS, CROWDS, ALARMS}]
+        behind |= may_recount(self._states, self._watermarks)
+        alarms_by_key = dict(zip(readers[-1].table.keys(), alarm_rows, strict=True))
+        incidents = [
+            *cameras(camera_alerts, camera_states, self._watermarks.get(STATUS), self._silence),
+            *crowds(crowd_rows, self._watermarks.get(CROWDS)),
+            *alarms(alarms_by_key, self._watermarks.get(ALARMS)),
+        ]
+        self._warnings.tell(rows_left_out(readers) | self._recounting(behind))
+        self._send_new([one._replace(level=None) if one.query in behind else one for one in incidents])
 
     def _learn_watermarks(self, states: Iterable[Row]) -> None:
         """Keeps the newest watermark of each query."""
@@ -147,15 +119,12 @@ class Notifier:
             if (watermark := watermark_of(state)) is not None:
                 self._watermarks[state["query"]] = max(watermark, self._watermarks.get(state["query"], watermark))
 
-    def _warn_once(self, tables: Mapping[str, ResultTable], behind: Mapping[str, datetime | None]) -> None:
-        found = {left_out(topic, table.unreadable) for topic, table in tables.items() if table.unreadable}
-        for query in (query for query, watermark in behind.items() if watermark is not None):
-            found.add(
-                f"{query} recounts; alerts on it go on when its watermark is at {utc_text(self._watermarks[query])} again. If its source is a new one, stop notify and delete notify.json"
-            )
-        for line in found - self._warned:
-            self._warn(line)
-        self._warned = found
+    def _recounting(self, behind: Mapping[str, datetime | None]) -> set[str]:
+        return {
+            f"{query} recounts; alerts on it go on when its watermark is at {utc_text(self._watermarks[query])} again. If its source is a new one, stop notify and delete notify.json"
+            for query, watermark in behind.items()
+            if watermark is not None
+        }
 
     def _send_new(self, incidents: Sequence[Incident]) -> None:
         """Sends what is new, and no more at once than a way can take."""

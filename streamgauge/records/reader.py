@@ -85,12 +85,12 @@ class TopicRecords(TableReader):
         self._waiting[partition].append(message)
         self._waiting_bytes[partition] += _size(message)
         if self._waiting_bytes[partition] > MOST_WAITING_BYTES and partition not in self._paused:
-            self._consumer.pause([TopicPartition(self._topic, partition)])
+            self._consumer.pause([TopicPartition(self.topic, partition)])
             self._paused.add(partition)
 
     def _resume(self, partition: int) -> None:
         if partition in self._paused:
-            self._consumer.resume([TopicPartition(self._topic, partition)])
+            self._consumer.resume([TopicPartition(self.topic, partition)])
             self._paused.remove(partition)
 
     def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
@@ -99,7 +99,7 @@ class TopicRecords(TableReader):
         self.offsets = self.offsets or dict(offsets)
         for partition in offsets:
             self._waiting[partition], self._waiting_bytes[partition] = deque(), 0
-        return [TopicPartition(self._topic, partition, offset) for partition, offset in start.offsets(offsets, self._offsets_at).items()]
+        return [TopicPartition(self.topic, partition, offset) for partition, offset in start.offsets(offsets, self._offsets_at).items()]
 
     def _first_and_end_offsets(self) -> dict[int, tuple[int, int]]:
         try:
@@ -107,7 +107,7 @@ class TopicRecords(TableReader):
         except TopicMissing as error:
             raise self._with_names(error) from error
         if missing := self._only - found.keys():
-            msg = f"topic {self._topic} has no partition {min(missing)}; there are {', '.join(map(str, found))}"
+            msg = f"topic {self.topic} has no partition {min(missing)}; there are {', '.join(map(str, found))}"
             raise StreamgaugeError(msg)
         return {partition: offsets for partition, offsets in found.items() if not self._only or partition in self._only}
 
@@ -116,10 +116,10 @@ class TopicRecords(TableReader):
         there = sorted(partitions_by_topic(self._kafka))
         if not there:
             return error
-        similar = ", ".join(get_close_matches(self._topic, there))
+        similar = ", ".join(get_close_matches(self.topic, there))
         more = f" and {len(there) - MOST_NAMES} more" if len(there) > MOST_NAMES else ""
         but = f", but {similar}" if similar else f"; it has {', '.join(there[:MOST_NAMES])}{more}"
-        return TopicMissing(f"Kafka at {self._kafka} has no topic {self._topic}{but}")
+        return TopicMissing(f"Kafka at {self._kafka} has no topic {self.topic}{but}")
 
 
 def _time(message: Message) -> int:
