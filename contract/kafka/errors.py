@@ -52,7 +52,8 @@ def no_answer(kafka: KafkaCluster, error: KafkaException) -> KafkaUnavailable | 
     if why and kafka.security.file:
         return KafkaRefuses(_refused(kafka, why))
     return KafkaUnavailable(
-        f"no Kafka answers at {kafka} ({why or error.args[0].str()}); start one with `streamgauge up`, or correct KAFKA_BOOTSTRAP_SERVERS"
+        f"no Kafka answers at {kafka} ({why or error.args[0].str()}); if KAFKA_BOOTSTRAP_SERVERS names it, start that broker or correct the "
+        "setting, otherwise start one with `streamgauge up`"
     )
 
 

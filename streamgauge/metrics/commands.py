@@ -20,12 +20,12 @@ def metrics(
 
     from contract.process.stop_signals import stop_requested
     from streamgauge.metrics.exporter import Exporter
-    from streamgauge.platform.listening import refuse_a_taken_port
+    from streamgauge.platform.listening import url_of
 
-    refuse_a_taken_port(host, port, "choose another one with --port")
+    url = url_of(host, port)
     exporter, stop = Exporter(Settings.from_environment().kafka, warn), stop_requested()
     server, thread = start_http_server(port, host, exporter.registry)
-    out.print(f"figures for Prometheus are at http://{host}:{port}/metrics; Ctrl-C ends it")
+    out.print(f"figures for Prometheus are at {url}/metrics; Ctrl-C ends it")
     try:
         exporter.follow(stop)
     finally:

@@ -75,8 +75,9 @@ def serve(
     """Serve result tables over HTTP at /tables, as JSON and Arrow. They are current and can be read only; it runs until it is stopped."""
     from streamgauge.operations.table_server import table_app
     from streamgauge.platform import http_server
+    from streamgauge.platform.listening import url_of
 
-    out.print(f"result tables are at {http_server.url_of(host, port)}/tables; Ctrl-C ends it")
+    out.print(f"result tables are at {url_of(host, port)}/tables; Ctrl-C ends it")
     with table_app(Settings.from_environment(), host) as app:
         http_server.run(app, host, port)
 

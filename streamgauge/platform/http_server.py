@@ -9,21 +9,10 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from contract.errors import StreamgaugeError
 from contract.process.stop_signals import stop_requested
-from streamgauge.platform.listening import refuse_a_taken_port
 
 LOOPBACK = ("127.0.0.1", "localhost")
 ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared with
-
-
-def url_of(host: str, port: int) -> str:
-    """The URL of a server there. Raises StreamgaugeError for a host that is no name or address, and for a port that is taken."""
-    if not host.strip() or "*" in host:
-        msg = f"--host: expected an address or a name, found {host!r}; for all addresses, give 0.0.0.0"
-        raise StreamgaugeError(msg)
-    refuse_a_taken_port(host, port, "choose another one with --port")
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def run(app: Starlette, host: str, port: int) -> None:

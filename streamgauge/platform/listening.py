@@ -46,6 +46,15 @@ def refuse_a_taken_port(host: str, port: int, advice: str) -> None:
             raise StreamgaugeError(msg)
 
 
+def url_of(host: str, port: int) -> str:
+    """The URL of a server there. Raises StreamgaugeError for a host that is no name or address, and for a port that is taken."""
+    if not host.strip() or "*" in host:
+        msg = f"--host: expected an address or a name, found {host!r}; for all addresses, give 0.0.0.0"
+        raise StreamgaugeError(msg)
+    refuse_a_taken_port(host, port, "choose another one with --port")
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def described(process: psutil.Process | None) -> str:
     """The process in a message, by name and id. One of Streamgauge's is named with its home."""
     with contextlib.suppress(psutil.Error):

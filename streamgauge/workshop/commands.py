@@ -121,9 +121,10 @@ def serve(
 ) -> None:
     """Serve the trainer's page: who is at which lab. It shows those who have joined, until it is stopped."""
     from streamgauge.platform import http_server
+    from streamgauge.platform.listening import url_of
     from streamgauge.workshop.room_page import Room
 
-    out.print(f"the page is at {http_server.url_of(host, port)}; Ctrl-C ends it")
+    out.print(f"the page is at {url_of(host, port)}; Ctrl-C ends it")
     http_server.run(Room(labs.all_labs()).app(host), host, port)
 
 

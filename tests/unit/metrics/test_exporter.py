@@ -8,12 +8,14 @@ import pytest
 from mock_kafka import MockKafka
 from prometheus_client import generate_latest
 from running import eventually, kafka_client_threads, one_line_error, streamgauge
+from served import served
 
 from contract.process.ports import free_ports
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS, VERDICTS
 from streamgauge.metrics.exporter import Exporter
+from streamgauge.platform.listening import is_free
 
 FAILED = orjson.dumps({"event": "terminated", "query": "counts", "time": "2026-01-01T10:00:00Z", "error": "boom"})
 
@@ -110,3 +112,9 @@ def test_a_taken_port_is_one_line(kafka):
     broker = kafka.settings.kafka_bootstrap_servers.rpartition(":")[2]
     done = streamgauge("metrics", "--port", broker, settings=kafka.settings)
     assert "--port" in one_line_error(done)
+
+
+@pytest.mark.skipif(not is_free(0, "::1"), reason="IPv6 is not possible on this machine")
+def test_it_answers_at_an_address_of_ipv6(kafka):
+    with served(kafka.settings, "metrics", path="/metrics", host="::1") as client:
+        assert "streamgauge_exporter_connected" in client.get("/metrics").text
