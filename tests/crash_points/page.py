@@ -1,7 +1,6 @@
 """The results in docs/crash-points.md: which points were tried, and what was found."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,11 +10,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "crash-points.md"
 
 
 def told(tried: Sequence[Tried], points: int) -> str:
-    """The cells of a row: points of a run, points tried, those that were right, what the kills left with how often, and those that were wrong."""
+    """The cells of a row: points of a run, points tried, how many were right; and what was wrong before which operation."""
     reached = [one for one in tried if one.found is not None]
-    wrong = [f"**wrong** before {one.point.operation} ({one.point.occurrence}): {'; '.join(one.wrong)}" for one in reached if one.wrong]
-    left = [f"{kind}: {count}" for kind, count in Counter(str(one.found) for one in reached).items()]
-    return f"{points} | {len(reached)} | {len(reached) - len(wrong)} | {'; '.join([*left, *wrong])} |"
+    wrong = [f" before {one.point.operation} ({one.point.occurrence}): {'; '.join(one.wrong)}" for one in reached if one.wrong]
+    return f"{points} | {len(reached)} | {len(reached) - len(wrong)}{'; **wrong**' if wrong else ''}{';'.join(wrong)} |"
 
 
 def note(case: str, tried: Sequence[Tried], points: int) -> None:
