@@ -1,6 +1,8 @@
 """A small HTTP server on an address that the user gives: the application answers under its own names only, and ends at Ctrl-C."""
 
+import socket
 from contextlib import suppress
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -23,19 +25,38 @@ def run(app: Starlette, host: str, port: int) -> None:
     uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
-def own_names_only(host: str) -> Middleware:
-    """Refuses requests under other names than those of loopback and `host`, unless that means all addresses.
+def own_names_only(host: str, *, has_any_name: bool = True) -> Middleware:
+    """Refuses requests under other names than those of loopback and `host`.
 
     No page of another site can then reach the server by a name of its own (DNS rebinding).
+
+    has_any_name: whether a host that means all addresses has every name, which suits a server behind a proxy. Without it, such a host has this
+    machine's names, and any address: no site has an address as its name.
     """
+    is_open = host in ALL_ADDRESSES
+    names = [*LOOPBACK, *(_names_of_this_machine() if is_open else [host.lower()])]
 
     async def answer(request: Request, inside: RequestResponseEndpoint) -> Response:
         name = _host_name(request.headers.get("host", ""))
-        if host in ALL_ADDRESSES or name in {*LOOPBACK, host.lower()}:
+        if name in names or (is_open and (has_any_name or _is_address(name))):
             return await inside(request)
-        return JSONResponse({"error": f"no host {name}; there are {', '.join(dict.fromkeys([*LOOPBACK, host]))}"}, 400)
+        more = "; use its address, or start it with --host and that name" if is_open else ""
+        return JSONResponse({"error": f"no host {name}; there are {', '.join(dict.fromkeys(names))}{more}"}, 400)
 
     return Middleware(BaseHTTPMiddleware, dispatch=answer)
+
+
+def _names_of_this_machine() -> list[str]:
+    """Its own name, and the one that it has in a network without a name server (mDNS)."""
+    name = socket.gethostname().lower()
+    return [name, f"{name.partition('.')[0]}.local"]
+
+
+def _is_address(name: str | None) -> bool:
+    try:
+        return name is not None and bool(ip_address(name))
+    except ValueError:
+        return False
 
 
 def _host_name(header: str) -> str | None:

@@ -1,6 +1,6 @@
 """The trainer's page: who is at which check of which lab, as the learners' commands tell it (room.py). It is kept in memory only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from starlette.routing import Route
 from contract.text import duration
 from streamgauge.platform.http_server import own_names_only
 from streamgauge.workshop.labs import Lab
-from streamgauge.workshop.room import MAX_NAME, is_name
+from streamgauge.workshop.room import LEARNER_HEADER, MAX_NAME, is_learner, is_name
 
 MAX_LEARNERS = 200
 _MAX_BYTES = 2_000
@@ -45,6 +45,7 @@ class Progress(BaseModel):
 class Learner:
     """progress: the last that was told, at `heard`. since: when this learner came to this check."""
 
+    name: str
     progress: Progress
     since: datetime
     heard: datetime
@@ -52,7 +53,7 @@ class Learner:
 
 @dataclass
 class Room:
-    """The learners by name. Requests come one after the other, in one thread. clock: tells the time, UTC."""
+    """The learners by their ids. Requests come one after the other, in one thread. clock: tells the time, UTC."""
 
     labs: Sequence[Lab]
     clock: Callable[[], datetime] = partial(datetime.now, UTC)
@@ -65,30 +66,32 @@ class Room:
             Route("/learner", self._hear, methods=["PUT"]),
             Route("/learner", self._forget, methods=["DELETE"]),
         ]
-        return Starlette(routes=routes, middleware=[own_names_only(host)], exception_handlers={HTTPException: _refusal})
+        return Starlette(routes=routes, middleware=[own_names_only(host, has_any_name=False)], exception_handlers={HTTPException: _refusal})
 
     async def _show(self, _: Request) -> Response:
-        return HTMLResponse(page(self.learners, self.labs, self.clock()), headers=_HEADERS)
+        return HTMLResponse(page(self.learners.values(), self.labs, self.clock()), headers=_HEADERS)
 
     async def _hear(self, request: Request) -> Response:
         """PUT, which a page of another site cannot send."""
-        name, progress, now = _name(request), await _progress(request), self.clock()
-        known = self.learners.get(name)
+        learner, name, progress, now = _learner(request), _name(request), await _progress(request), self.clock()
+        known = self.learners.get(learner)
+        if any(other.name == name for other in self.learners.values() if other is not known):
+            raise HTTPException(409, f"another learner, or you in another folder, is on the page as {name}; join with another name")
         if known is None and len(self.learners) >= MAX_LEARNERS:
             raise HTTPException(403, f"{MAX_LEARNERS} learners are on the page; a restart of the server forgets them all")
         is_where_it_was = known is not None and (known.progress.lab, known.progress.passed) == (progress.lab, progress.passed)
-        self.learners[name] = Learner(progress, known.since if known and is_where_it_was else now, now)
+        self.learners[learner] = Learner(name, progress, known.since if known and is_where_it_was else now, now)
         return Response(status_code=204)
 
     async def _forget(self, request: Request) -> Response:
-        self.learners.pop(_name(request), None)
+        self.learners.pop(_learner(request), None)
         return Response(status_code=204)
 
 
-def page(learners: dict[str, Learner], labs: Sequence[Lab], now: datetime) -> str:
+def page(learners: Collection[Learner], labs: Sequence[Lab], now: datetime) -> str:
     """A row a learner, a column a lab. It loads itself again every five seconds."""
     heads = "".join(f'<th title="{escape(lab.title)}">{lab.number}</th>' for lab in labs)
-    rows = "\n".join(_row(name, learners[name], labs, now) for name in sorted(learners, key=_order))
+    rows = "\n".join(_row(learner, labs, now) for learner in sorted(learners, key=_order))
     empty = "" if learners else "<p>Nobody has joined yet: <code>streamgauge workshop join URL NAME</code></p>"
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="5">
 <meta name="viewport" content="width=device-width"><title>Workshop: {len(learners)}</title><style>{_STYLE}</style>
@@ -99,11 +102,11 @@ def page(learners: dict[str, Learner], labs: Sequence[Lab], now: datetime) -> st
 """
 
 
-def _row(name: str, learner: Learner, labs: Sequence[Lab], now: datetime) -> str:
+def _row(learner: Learner, labs: Sequence[Lab], now: datetime) -> str:
     at = learner.progress
     cells = "".join(_cell(lab.number, at) for lab in labs)
     here = "" if at.lab in {0, *at.done} else duration(now - learner.since)
-    return f"<tr><td>{escape(name)}</td>{cells}<td>{here}</td><td>{duration(now - learner.heard)} ago</td></tr>"
+    return f"<tr><td>{escape(learner.name)}</td>{cells}<td>{here}</td><td>{duration(now - learner.heard)} ago</td></tr>"
 
 
 def _cell(number: int, at: Progress) -> str:
@@ -114,10 +117,18 @@ def _cell(number: int, at: Progress) -> str:
     return "<td></td>"
 
 
-def _order(name: str) -> tuple[bool, int, str]:
+def _order(learner: Learner) -> tuple[bool, int, str]:
     """Numbers in their order, then names."""
+    name = learner.name
     is_number = name.isascii() and name.isdecimal()
     return not is_number, int(name) if is_number else 0, name.casefold()
+
+
+def _learner(request: Request) -> str:
+    learner = request.headers.get(LEARNER_HEADER, "")
+    if not is_learner(learner):
+        raise HTTPException(400, f"expected an id in header {LEARNER_HEADER}")
+    return learner
 
 
 def _name(request: Request) -> str:

@@ -1,10 +1,13 @@
 """The trainer's page: real commands of learners, a real server, and requests that no command sends."""
 
 import re
+import socket
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
+from messages import absent
 from running import one_line_error, streamgauge
 from served import served
 from starlette.testclient import TestClient
@@ -24,15 +27,31 @@ def server(tmp_path_factory):
 @pytest.fixture
 def trainer(server):
     """A client of an empty page."""
+    yield server
     for name in rows(server):
-        server.delete("/learner", params={"name": name})
-    return server
+        server.delete("/learner", headers=learner(name))
 
 
 @pytest.fixture
-def workshop(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch):
+    """Changes to the folder of one learner or another. They leave the page at the end."""
+    learners = set()
+
+    def change(name):
+        learners.add(folder := tmp_path / name)
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+
+    yield change
+    for one in learners:
+        monkeypatch.chdir(one)
+        room.leave()
+
+
+@pytest.fixture
+def workshop(tmp_path, folder):
     """Runs `streamgauge workshop` in the folder of a learner."""
-    monkeypatch.chdir(tmp_path)
+    folder("one")
     return lambda *arguments: streamgauge("workshop", *map(str, arguments), settings=Settings(home=tmp_path))
 
 
@@ -51,8 +70,12 @@ def labs_of(client, name):
     return {number: cell for number, cell in enumerate(rows(client)[name][:-2], 1) if cell}
 
 
+def learner(name):
+    return {room.LEARNER_HEADER: uuid5(NAMESPACE_URL, name).hex}
+
+
 def put(client, name, **progress):
-    return client.put("/learner", params={"name": name}, json=progress)
+    return client.put("/learner", params={"name": name}, headers=learner(name), json=progress)
 
 
 def test_the_page_shows_where_a_learner_is_who_has_joined(trainer, workshop):
@@ -74,6 +97,42 @@ def test_the_page_shows_where_a_learner_is_who_has_joined(trainer, workshop):
     room.report(2, 4, 4)
     assert rows(trainer) == {}
     assert workshop("leave").stdout == "no page shows you\n"
+
+
+def test_two_learners_of_one_name_do_not_share_a_row(trainer, workshop, folder):
+    workshop("join", trainer.base_url, "7")
+    lab_of(1).start()
+    lab_of(1).mark_passed()
+    folder("another")
+    refused = one_line_error(workshop("join", trainer.base_url, "7"))
+    assert "another learner, or you in another folder, is on the page as 7; join with another name" in refused
+    assert workshop("leave").stdout == "no page shows you\n"
+    assert workshop("join", trainer.base_url, "8").returncode == 0
+    folder("one")
+    assert workshop("join", trainer.base_url, "7").returncode == 0
+    assert labs_of(trainer, "7") == {1: "done"}
+    assert labs_of(trainer, "8") == {}
+    assert "as 8; join with another name" in one_line_error(workshop("join", trainer.base_url, "8"))
+
+
+def test_a_learner_who_joins_with_another_name_has_one_row(trainer, workshop):
+    for name in ("7", "seven"):
+        workshop("join", trainer.base_url, name)
+    assert list(rows(trainer)) == ["seven"]
+    assert put(trainer, "7", done=[]).status_code == 204
+
+
+def test_whoever_could_not_leave_tells_no_more_and_can_leave_later(trainer, workshop):
+    workshop("join", trainer.base_url, "7")
+    joined = room.JOINED.read_text()
+    room.JOINED.write_text(joined.replace(str(trainer.base_url), "http://127.0.0.1:1"))
+    assert "cannot tell the trainer's page at http://127.0.0.1:1: Connection refused" in one_line_error(workshop("leave"))
+    room.report(1)
+    room.JOINED.write_text(room.JOINED.read_text().replace("http://127.0.0.1:1", str(trainer.base_url)))
+    room.report(1)
+    assert labs_of(trainer, "7") == {}
+    assert workshop("leave").stdout == f"the page at {trainer.base_url} shows you no more\n"
+    assert rows(trainer) == {}
 
 
 def test_the_time_at_a_check_goes_on_until_another_is_reached():
@@ -121,7 +180,7 @@ def test_a_name_that_is_none_is_refused(trainer, workshop, name):
     ],
 )
 def test_what_is_no_progress_is_refused(trainer, content, status):
-    answer = trainer.put("/learner", params={"name": "7"}, content=content)
+    answer = trainer.put("/learner", params={"name": "7"}, headers=learner("7"), content=content)
     assert answer.status_code == status
     assert answer.json()["error"]
     assert rows(trainer) == {}
@@ -139,10 +198,38 @@ def test_no_page_of_another_site_can_read_or_write_it(trainer):
     assert "Access-Control-Allow-Methods" not in trainer.options("/learner").headers
 
 
-def test_a_trainer_who_cannot_be_reached_is_one_line(trainer, workshop):
-    workshop("join", trainer.base_url, "7")
-    room.JOINED.write_text('["http://user:secret@127.0.0.1:1", "7"]')
-    with pytest.raises(room.StreamgaugeError, match=r"cannot tell the trainer's page at http://\*\*\*@127.0.0.1:1: Connection refused"):
-        room.report(1)
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_room_reaches_it_by_an_address_and_the_names_of_the_machine(host):
+    client = TestClient(Room(all_labs()).app(host))
+    name = socket.gethostname()
+    found = {
+        header: client.get("/", headers={"Host": header}).status_code
+        for header in (
+            "192.0.2.7:9466",
+            "[2001:db8::7]:9466",
+            "localhost",
+            name.upper(),
+            f"{name.split('.')[0]}.local:9466",
+            "rebound.example",
+            "",
+        )
+    }
+    assert [header for header, status in found.items() if status != 200] == ["rebound.example", ""]
+    told = client.get("/", headers={"Host": "rebound.example"}).json()["error"]
+    assert absent(told, "no host rebound.example", name.lower(), "use its address, or start it with --host and that name") == []
+
+
+def test_a_trainer_who_cannot_be_reached_is_one_line(workshop):
     assert "cannot tell the trainer's page" in one_line_error(workshop("join", "http://127.0.0.1:1", "7"))
     assert "cannot tell the trainer's page" in one_line_error(workshop("join", "trainer:9466", "7"))
+    room.JOINED.parent.mkdir()
+    room.JOINED.write_text('{"url": "http://user:secret@127.0.0.1:1", "name": "7", "learner": ""}')
+    with pytest.raises(room.StreamgaugeError, match=r"cannot tell the trainer's page at http://\*\*\*@127.0.0.1:1: Connection refused"):
+        room.report(1)
+    room.JOINED.unlink()
+
+
+def test_a_request_without_an_id_is_refused(trainer):
+    answers = [trainer.request(method, "/learner", params={"name": "7"}, json={"done": []}) for method in ("PUT", "DELETE")]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert rows(trainer) == {}
