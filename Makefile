@@ -108,6 +108,7 @@ bench: .venv/.dev ## figures of this machine; takes an hour
 	$(BENCH)nest
 	$(BENCH)latency 60 micro-batches micro-batches-alone kafka-streams
 	$(BENCH)peers
+	$(BENCH)peers.kill
 	$(BENCH)wikimedia
 	$(BENCH)tables
 	$(BENCH)neighbours

@@ -26,7 +26,7 @@ from running import environment
 
 from benchmarks.daily import beside
 from benchmarks.measuring import ME, cpu_seconds, fresh_platform, messages, own_settings, say, say_machine
-from benchmarks.peers.kafka_streams import arguments, compiled
+from benchmarks.peers.engines import arguments, compiled
 from benchmarks.sightings import Group, sightings
 from contract import durations
 from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS

@@ -2,12 +2,12 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectReader;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.common.serialization.Serdes;
@@ -22,12 +22,11 @@ import org.apache.kafka.streams.state.*;
  * The job of `nest-camera-stats` for Kafka Streams: people seen per zip code and hour, each sighting once.
  *
  * <p>Arguments: Kafka's address, source topic, result topic (also the application's id), state folder, grace period in seconds, and the CSV
- * file of device_id and zip_code. With "at-once" as a seventh argument, each sighting makes a row of the result at once; otherwise rows wait
- * in a cache for the next commit, and in the producer for 100 ms.
+ * file of device_id and zip_code; then options. With "at-once", each sighting makes a row of the result at once; otherwise rows wait in a cache
+ * for the next commit, and in the producer for 100 ms. With "exactly-once", that is the processing guarantee; the default is at least once.
  *
  * <p>Keys and values of the result are those of topic nest-camera-stats. A home's documents are on one partition, so a repeated report is
- * found where the first one was; only the count needs a repartition. Dead letters are not written. All other settings are the defaults, but
- * for a thread per core and a commit a second, which makes results visible (the default is 30 s).
+ * found where the first one was; only the count needs a repartition. All other settings are the defaults, but for a thread per core and a commit a second, which makes results visible (the default is 30 s).
  */
 public class NestStreams {
     record Document(Devices devices) {}
@@ -38,12 +37,28 @@ public class NestStreams {
 
     record Event(boolean has_person, String start_time) {}
 
+    /** A record, and its document: null if it is none. */
+    record Read(byte[] value, Document document) {
+        private static final ObjectReader READER =
+                new ObjectMapper()
+                        .configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false)
+                        .configure(DeserializationFeature.FAIL_ON_TRAILING_TOKENS, true)
+                        .readerFor(Document.class);
+
+        static Read of(byte[] value) {
+            try {
+                Document document = READER.readValue(value);
+                return new Read(value, document.devices() == null ? null : document);
+            } catch (IOException error) {
+                return new Read(value, null);
+            }
+        }
+    }
+
     /** Document to sightings: zip code, no value, at the time of the sighting. */
-    static class Sightings extends ContextualProcessor<byte[], byte[], String, byte[]> {
+    static class Sightings extends ContextualProcessor<byte[], Read, String, byte[]> {
         static final String SEEN = "seen";
         private static final byte[] NOTHING = {};
-        private static final ObjectReader READER =
-                new ObjectMapper().configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false).readerFor(Document.class);
         private final Map<String, String> zipCodes;
         private WindowStore<String, byte[]> seen;
 
@@ -58,13 +73,8 @@ public class NestStreams {
         }
 
         @Override
-        public void process(Record<byte[], byte[]> record) {
-            Document document;
-            try {
-                document = READER.readValue(record.value());
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
-            }
+        public void process(Record<byte[], Read> record) {
+            Document document = record.value().document();
             if (document.devices().cameras() == null) return;
             for (Camera camera : document.devices().cameras().values()) {
                 if (camera.last_event() == null || !camera.last_event().has_person()) continue;
@@ -93,7 +103,14 @@ public class NestStreams {
         StreamsBuilder builder = new StreamsBuilder();
         var store = Stores.persistentWindowStore(Sightings.SEEN, hour.plus(grace), Duration.ofMillis(1), false);
         builder.addStateStore(Stores.windowStoreBuilder(store, Serdes.String(), Serdes.ByteArray()).withCachingEnabled());
-        builder.stream(source, Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
+        KStream<byte[], Read> documents =
+                builder.stream(source, Consumed.with(Serdes.ByteArray(), Serdes.ByteArray())).mapValues(Read::of);
+        documents
+                .filter((key, read) -> read.document() == null)
+                .mapValues(Read::value)
+                .to(result + "-dead-letters", Produced.with(Serdes.ByteArray(), Serdes.ByteArray()));
+        documents
+                .filter((key, read) -> read.document() != null)
                 .process(() -> new Sightings(zipCodes), Sightings.SEEN)
                 .groupByKey(Grouped.with(Serdes.String(), Serdes.ByteArray()))
                 .windowedBy(TimeWindows.ofSizeAndGrace(hour, grace))
@@ -108,7 +125,9 @@ public class NestStreams {
         config.put(StreamsConfig.STATE_DIR_CONFIG, stateFolder);
         config.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, Runtime.getRuntime().availableProcessors());
         config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 1000);
-        if (arguments.length > 6) {
+        List<String> options = List.of(arguments).subList(6, arguments.length);
+        if (options.contains("exactly-once")) config.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
+        if (options.contains("at-once")) {
             config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
             config.put(StreamsConfig.producerPrefix("linger.ms"), 0);
         }

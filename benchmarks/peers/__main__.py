@@ -1,6 +1,6 @@
-"""Puts Kafka Streams and Quix Streams beside Streamgauge on this machine: `PYTHONPATH=tests python -m benchmarks.peers`.
+"""Puts other engines beside Streamgauge on this machine: `PYTHONPATH=tests python -m benchmarks.peers`.
 
-All do the job of `nest-camera-stats` (NestStreams.java, nest_quix.py) over the same documents of the same broker; Streamgauge writes dead letters too.
+All do the job of `nest-camera-stats` (engines.py) over the same documents of the same broker, and write dead letters. kill.py kills them.
 
 start    1,000, 200,000 and 1,000,000 documents: from the start of the process to the exact result, wall seconds, CPU of all that it
          starts, and how many times as much Streamgauge takes. No event is late for the others: their grace period is a year.
@@ -14,39 +14,26 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from running import environment
 
 from benchmarks.measuring import ME, cpu_seconds, fresh_platform, messages, own_settings, say, say_machine, unit_seconds
-from benchmarks.peers.kafka_streams import arguments, compiled
+from benchmarks.peers.engines import Engine, installed, peers, streamgauge
 from benchmarks.sightings import Group, sightings
 from contract import durations
-from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
+from contract.domains.nest import NEST_LOGS
 from contract.settings import Settings
 
 FEW, MANY, MOST, BATCH = 1_000, 200_000, 1_000_000, 20_000
 A_YEAR_SECONDS = 366 * 86_400
-UV = ".uv/bin/uv"
-PATIENCE_SECONDS, ASK_SECONDS = 1800, 1
+PATIENCE_SECONDS, QUIET_SECONDS, ASK_SECONDS = 1800, 30, 1
 Counts = Mapping[Group, int]
-
-
-@dataclass(frozen=True)
-class Engine:
-    """A program that does the job: where it writes, and whether it has read everything."""
-
-    name: str
-    command: list[str]
-    environment: dict[str, str]
-    result: str
-    has_read_all: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -62,7 +49,7 @@ def main() -> None:
     """Prints a line a figure."""
     say_machine()
     with tempfile.TemporaryDirectory() as folder:
-        others = {"Kafka Streams": compiled(own_settings(Path(folder)), Path(folder)), "Quix Streams": installed()}
+        others = installed(own_settings(Path(folder)), Path(folder))
         for documents in (FEW, MANY, MOST):
             with fresh_platform() as settings:
                 command = [
@@ -84,17 +71,10 @@ def main() -> None:
                     measure_backlog(settings, others, expected)
 
 
-def installed() -> list[str]:
-    """Installs what nest_quix.py needs; returns the command that runs it, without its arguments."""
-    script = ("--quiet", "--frozen", "--script", str(Path(__file__).with_name("nest_quix.py")))
-    subprocess.run([UV, "sync", *script], check=True)
-    return [UV, "run", *script]
-
-
 def measure_start(settings: Settings, others: Mapping[str, list[str]], documents: int, expected: Counts) -> None:
     """Runs the engines until their results are exact."""
     taken = []
-    for engine in (*peers(settings, others, "exact", A_YEAR_SECONDS), streamgauge(settings, "exact")):
+    for engine in (*peers(settings, others, "exact", A_YEAR_SECONDS), streamgauge(settings, "exact", "--once")):
         run = run_of(engine, settings, expected)
         if run.wall_seconds is None or run.cpu_seconds is None or run.counted != expected:
             found, right = (f"{sum(counts.values()):,} sightings in {len(counts):,} rows" for counts in (run.counted, expected))
@@ -113,41 +93,16 @@ def measure_start(settings: Settings, others: Mapping[str, list[str]], documents
 def measure_backlog(settings: Settings, others: Mapping[str, list[str]], expected: Counts) -> None:
     """Runs the engines with the product's lateness, to their ends."""
     everything, lateness = sum(expected.values()), durations.seconds(settings.watermark, "STREAMGAUGE_WATERMARK")
-    for engine in (*peers(settings, others, "backlog", lateness), streamgauge(replace(settings, max_offsets_per_trigger=BATCH), "backlog")):
+    for engine in (
+        *peers(settings, others, "backlog", lateness),
+        streamgauge(replace(settings, max_offsets_per_trigger=BATCH), "backlog", "--once"),
+    ):
         counted = sum(run_of(engine, settings, expected).counted.values())
         say(f"backlog, lateness {settings.watermark}, {engine.name}: {counted / everything:.1%} of {everything:,} sightings count")
 
 
-def streamgauge(settings: Settings, name: str) -> Engine:
-    """`streamgauge run nest-camera-stats --once` with checkpoints of its own, so from the earliest document."""
-    own = replace(settings, home=settings.home / f"streamgauge-{name}")
-    command = [*ME, "run", "nest-camera-stats", "--once"]
-    return Engine("Streamgauge", command, environment(own), NEST_CAMERA_STATS.name, lambda: False)
-
-
-def peers(settings: Settings, others: Mapping[str, list[str]], name: str, grace_seconds: float) -> Iterator[Engine]:
-    """The same job for other engines, which run until they are ended, each with an application, a state folder and a topic of its own."""
-    for title, command in others.items():
-        result = f"{title.lower().replace(' ', '-')}-{name}"
-        everything = [*command, *arguments(settings, result, grace_seconds)]
-        yield Engine(title, everything, environment(settings), result, partial(has_committed_all, settings, result))
-
-
-def has_committed_all(settings: Settings, application: str) -> bool:
-    """Whether the application has committed the ends of the source topic and of its own repartition topic."""
-    with closing(settings.kafka.consumer({"group.id": application})) as consumer:
-        topics = consumer.list_topics(timeout=10).topics
-        repartition = [name for name in topics if application in name and "repartition" in name and not name.startswith("changelog")]
-        partitions = [TopicPartition(name, number) for name in (NEST_LOGS.name, *repartition) for number in topics[name].partitions]
-        try:
-            committed = consumer.committed(partitions, 10)
-        except KafkaException:  # the group has no coordinator yet
-            return False
-        return bool(repartition) and all(max(one.offset, 0) == consumer.get_watermark_offsets(one, 10)[1] for one in committed)
-
-
 def run_of(engine: Engine, settings: Settings, expected: Counts) -> Run:
-    """Runs the engine until it has ended or read everything, and ends it. Exits with what it printed if it fails."""
+    """Runs the engine until it has ended or written nothing for a while, and ends it. Exits with what it printed if it fails."""
     with closing(settings.kafka.consumer()) as results, tempfile.TemporaryFile() as log:
         now = results.get_watermark_offsets(TopicPartition(engine.result, 0), 10)[1]
         results.assign([TopicPartition(engine.result, 0, now)])
@@ -168,16 +123,17 @@ def followed(engine: Engine, process: "subprocess.Popen[bytes]", results: Consum
     counted: dict[Group, int] = {}
     wall = cpu = None
     result, end = TopicPartition(engine.result, 0), None
-    started = asked = time.monotonic()
+    started = asked = wrote = time.monotonic()
     while end is None or max(results.position([result])[0].offset, begin) < end:
         for message in (message for message in results.consume(10_000, 0.1) if message.error() is None):
             row = orjson.loads(message.value() or b"{}")
             counted[row["zip_code"], row["window"]["start"]] = row["count"]
+            wrote = time.monotonic()
         if wall is None and counted == expected:
             wall, cpu = time.monotonic() - started, cpu_seconds(process.pid)
         if end is None and time.monotonic() > asked + ASK_SECONDS:
             asked = time.monotonic()
-            if process.poll() is not None or engine.has_read_all():
+            if process.poll() is not None or (counted and asked > wrote + QUIET_SECONDS):
                 end = results.get_watermark_offsets(result, 10)[1]
             elif asked > started + PATIENCE_SECONDS:
                 sys.exit(f"{engine.name} has not read all documents in {PATIENCE_SECONDS} s")
