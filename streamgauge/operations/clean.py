@@ -26,8 +26,10 @@ OURS = {
     "chaos": "failed rounds of `make chaos`",
     "workshop": "data of the checks of the labs",
     "demo.lock": "the lock of the demo",
+    "notify.json": "the alerts that `notify` has sent",
     "replay.lock": "the lock of a replay of dead letters",
     "demo.pid": "the process of the demo",
+    "warehouse": "tables that your own Spark programs have made",
     "spark-master": "the recovery data of a Spark master",
     ".DS_Store": "what macOS writes when the folder is looked at",
 }

@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from documents import ROOT
 from running import one_line_error, settings_on_free_ports, streamgauge
 
 from contract.errors import StreamgaugeError
@@ -47,6 +49,12 @@ def a_person_types(answer, monkeypatch):
         monkeypatch.setattr(sys, "stdin", stdin)
         yield
     os.close(terminal)
+
+
+def test_it_knows_all_that_the_code_writes_to_the_home():
+    files = (path for room in ("streamgauge", "producers", "pipeline", "audit") for path in (ROOT / room).rglob("*.py"))
+    written = {name for path in files for name in re.findall(r'settings\.home(?:\.absolute\(\))? / "([^"]+)"', path.read_text())}
+    assert {"kafka", "demo.lock"} <= written <= clean.OURS.keys()
 
 
 def test_everything_goes_and_the_home_with_it(settings):
