@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contract.kafka.result_table import left_out, read_to_end
+from contract.kafka.result_table import read_to_end
 from contract.kafka.topic_ends import TopicEnds
 from contract.rows import Row, checked, decode_json, decoder
 from contract.settings import Settings
@@ -139,10 +139,7 @@ def read_statuses(settings: Settings, warn: Callable[[str], None], topic_ends: T
     warn: gets one line if there are rows that cannot be read. topic_ends: pass one when calling repeatedly. Raises StreamgaugeError when
     Kafka cannot be read.
     """
-    table = read_to_end(settings.kafka, QUERY_STATES.name, decode_state)
-    if table.unreadable:
-        warn(left_out(QUERY_STATES.name, table.unreadable))
-    states = table.rows()
+    states = read_to_end(settings.kafka, QUERY_STATES.name, decode_state, warn).rows()
     ends = topic_ends or TopicEnds(settings.kafka)
     ends.ask(source_partitions(states))
     return statuses(states, datetime.now(UTC), ends.ends)

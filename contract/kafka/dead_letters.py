@@ -65,8 +65,8 @@ def newest_letters(kafka: KafkaCluster, limit: int, reason: str | None) -> list[
     """
     with RecentReader(kafka, DEAD_LETTERS.name, Recent(limit), letter_of).opened() as reader:
         reader.read_to_end()
-        if reader.table.unreadable:
-            warn(left_out(DEAD_LETTERS.name, reader.table.unreadable))
+        if line := left_out(DEAD_LETTERS.name, reader.table.unreadable):
+            warn(line)
         return [row for row in reversed(reader.table.rows()[-limit:]) if reason is None or reason in row["reason"]]
 
 

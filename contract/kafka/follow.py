@@ -11,7 +11,6 @@ from contract.kafka.result_table import TableReader, left_out
 POLL_SECONDS = 0.5
 LOOK_SECONDS = 2
 READ_SECONDS = 0.1
-CHECK_SECONDS = 5
 RETRY_SECONDS = 2
 OpenReader = Callable[[], AbstractContextManager[TableReader]]
 Look = Callable[[Sequence[TableReader]], None]
@@ -37,7 +36,7 @@ def follow(
 
 
 def _follow(readers: Sequence[TableReader], look: Look, stop: Event, wait: Callable[[float], object]) -> None:
-    are_several, is_new, checked_at = len(readers) > 1, True, time.monotonic()
+    are_several, is_new = len(readers) > 1, True
     while not stop.is_set():
         for reader in readers:
             is_new |= _poll(reader, 0 if are_several else POLL_SECONDS)
@@ -45,10 +44,8 @@ def _follow(readers: Sequence[TableReader], look: Look, stop: Event, wait: Calla
         if are_read and (is_new or are_several):
             look(readers)
             is_new = False
-        if time.monotonic() - checked_at > CHECK_SECONDS:
-            for reader in readers:
-                reader.check()
-            checked_at = time.monotonic()
+        for reader in readers:
+            reader.check_when_due()
         if are_several:
             wait(LOOK_SECONDS if are_read else READ_SECONDS)
 
@@ -82,4 +79,4 @@ class Warnings:
 
 def rows_left_out(readers: Iterable[TableReader]) -> set[str]:
     """A line for each reader with rows that cannot be read."""
-    return {left_out(reader.topic, reader.table.unreadable) for reader in readers if reader.table.unreadable}
+    return {line for reader in readers if (line := left_out(reader.topic, reader.table.unreadable))}

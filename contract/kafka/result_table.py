@@ -20,6 +20,8 @@ from contract.text import printable
 
 ANSWER_SECONDS = 5
 """Timeout for requests about a topic."""
+CHECK_SECONDS = 5
+"""How often a reader that follows its topic checks it."""
 SILENCE_SECONDS = 30
 """How long `read_to_end` waits for the next record before it fails."""
 _RECORDS_PER_POLL = 1000
@@ -101,6 +103,7 @@ class TableReader:
         self._assigned: set[int] = set()
         self._topic_id: str | None = None
         self._lost: KafkaError | None = None
+        self._checked_at = time.monotonic()
         self._consumer = kafka.consumer(
             {
                 "enable.partition.eof": True,
@@ -162,6 +165,12 @@ class TableReader:
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
                 msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of topic {self.topic}; see the broker's log"
                 raise StreamgaugeError(msg)
+
+    def check_when_due(self) -> None:
+        """Calls `check` every CHECK_SECONDS."""
+        if time.monotonic() - self._checked_at > CHECK_SECONDS:
+            self.check()
+            self._checked_at = time.monotonic()
 
     def check(self) -> None:
         """Checks that the topic is still the same, and adds partitions that are new. A consumer alone notices neither, and a hanging broker late.
@@ -253,18 +262,22 @@ def read_keys(kafka: KafkaCluster, topic: str) -> list[bytes]:
     return read_to_end(kafka, topic, lambda _: {}).keys()
 
 
-def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json) -> ResultTable:
+def read_to_end(kafka: KafkaCluster, topic: str, decode: Decode = decode_json, warn: Callable[[str], None] = lambda _: None) -> ResultTable:
     """The current table of `topic`: all records present at the call, and possibly newer ones.
 
-    Raises StreamgaugeError when Kafka does not answer, stops sending before the end, or does not have the topic.
+    warn: gets one line if there are rows that cannot be read. Raises StreamgaugeError when Kafka does not answer, stops sending before the end, or does not have the topic.
     """
     with TableReader(kafka, topic, decode).opened() as reader:
         reader.read_to_end()
+        if line := left_out(topic, reader.table.unreadable):
+            warn(line)
         return reader.table
 
 
-def left_out(topic: str, unreadable: Mapping[bytes | None, str]) -> str:
-    """One line about the rows of `topic` that cannot be read, at least one, and so are missing from what is shown."""
+def left_out(topic: str, unreadable: Mapping[bytes | None, str]) -> str | None:
+    """One line about the rows of `topic` that cannot be read, and so are missing from what is shown. None if there are none."""
+    if not unreadable:
+        return None
     key, reason = next(iter(unreadable.items()))
     several = "1 row" if len(unreadable) == 1 else f"{len(unreadable):,} rows"
     return printable(

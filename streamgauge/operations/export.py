@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from contract.domains import TOPICS
 from contract.errors import check_names
-from contract.kafka.result_table import left_out, read_to_end
+from contract.kafka.result_table import read_to_end
 from contract.registry.values import value_decoder
 from contract.rows import Fields, Row, decoder
 from contract.settings import Settings
@@ -50,9 +50,7 @@ def export(settings: Settings, names: Sequence[str], warn: Callable[[str], None]
     check_names("result topic", names, TABLES)
     for name in names or TABLES:
         topic, folder = TABLES[name], settings.lake / FOLDER / name
-        table = read_to_end(settings.kafka, name, decoder(topic.row, value_decoder(topic, settings.registry)))
-        if table.unreadable:
-            warn(left_out(name, table.unreadable))
+        table = read_to_end(settings.kafka, name, decoder(topic.row, value_decoder(topic, settings.registry)), warn)
         wanted = {folder / day / FILE if day else folder / FILE: rows for day, rows in _by_day(topic, table.rows()).items()}
         with asking(folder):
             old = [path for day in folders_in(folder) if (path := folder / day / FILE) not in wanted and path.exists()]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from contract.domains import DOMAINS
 from contract.errors import check_names
-from contract.kafka.result_table import left_out, read_to_end
+from contract.kafka.result_table import read_to_end
 from contract.registry.values import value_decoder
 from contract.row_formats import Rows
 from contract.rows import Row, json_decoder
@@ -21,9 +21,8 @@ def report_rows(query: str, settings: Settings, min_count: int, warn: Callable[[
     """
     check_names("report of query", [query], REPORTS)
     report = REPORTS[query]
-    table = read_to_end(settings.kafka, report.topic.name, json_decoder(report.topic.row, value_decoder(report.topic, settings.registry)))
-    if table.unreadable:
-        warn(left_out(report.topic.name, table.unreadable))
+    decode = json_decoder(report.topic.row, value_decoder(report.topic, settings.registry))
+    table = read_to_end(settings.kafka, report.topic.name, decode, warn)
     rows = [row for row in table.rows() if row[report.counted] >= min_count]
     return sorted(rows, key=lambda row: (row["window"]["start"], *(row[column] for column in report.group)))
 

@@ -74,7 +74,7 @@ def table_app(settings: Settings, host: str) -> Iterator[Starlette]:
         wanted = _wanted(topic.row, request.query_params)
         snapshot = tables.snapshot(topic)
         found = _only(_as_arrow(snapshot, topic.row), wanted)
-        about = {"table": topic.name, "left_out": len(snapshot.unreadable), "warning": _warning(snapshot)}
+        about = {"table": topic.name, "left_out": len(snapshot.unreadable), "warning": left_out(topic.name, snapshot.unreadable)}
         return _in_arrow(found, about) if path.endswith(ARROW) else _in_json({**about, "rows": found.to_pylist()})
 
     routes = [Route("/tables", lambda _: _in_json(_list())), Route("/tables/{name}", table)]
@@ -131,10 +131,6 @@ def _only(table: pa.Table, wanted: Mapping[str, pa.Array]) -> pa.Table:
         is_wanted = pc.is_in(flat[column], value_set=values)
         flat, table = flat.filter(is_wanted), table.filter(is_wanted)
     return table
-
-
-def _warning(snapshot: Snapshot) -> str | None:
-    return left_out(snapshot.topic, snapshot.unreadable) if snapshot.unreadable else None
 
 
 def _in_json(answer: Row, status: int = 200) -> Response:

@@ -1,7 +1,6 @@
 """Reads the records of a topic: those that are there in order of time, and then those that arrive."""
 
 import heapq
-import time
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
@@ -16,7 +15,6 @@ from contract.kafka.result_table import TableReader
 from contract.kafka.topic_ends import partitions_by_topic
 from streamgauge.records.start import Start
 
-CHECK_SECONDS = 5
 MOST_NAMES = 20
 MOST_WAITING_BYTES = 4 * 1024 * 1024
 """Of a partition whose records are newer than those of the others. It is then paused."""
@@ -48,16 +46,13 @@ class TopicRecords(TableReader):
 
     def arriving(self) -> Iterator[Message]:
         """The records since then, as they arrive, and without end. After `present`. Raises StreamgaugeError as `poll` and `check`."""
-        checked_at = time.monotonic()
         while True:
             arrived = [self._next(partition) for partition, waiting in self._waiting.items() for _ in range(len(waiting))]
             yield from sorted(arrived, key=_time)
             for partition in tuple(self._paused):
                 self._resume(partition)
             self.poll(timeout_seconds=0.5)
-            if time.monotonic() - checked_at > CHECK_SECONDS:
-                self.check()
-                checked_at = time.monotonic()
+            self.check_when_due()
 
     @property
     def extent(self) -> str:

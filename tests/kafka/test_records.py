@@ -10,9 +10,9 @@ from plain import write_topic
 from running import one_line_error, streamgauge, succeed
 
 from contract.errors import StreamgaugeError
+from contract.kafka import result_table
 from contract.kafka.create_topics import create_topics
 from contract.topics import Topic
-from streamgauge.records import reader
 from streamgauge.records.reader import TopicRecords
 from streamgauge.records.start import Start
 
@@ -57,7 +57,7 @@ def test_it_begins_at_a_time(settings, topic):
 
 
 def test_a_topic_that_is_deleted_while_it_is_followed_is_one_line(settings, topic, monkeypatch):
-    monkeypatch.setattr(reader, "CHECK_SECONDS", 0)
+    monkeypatch.setattr(result_table, "CHECK_SECONDS", 0)
     write_topic(settings, topic, [b"there"], to=0)
     followed, admin = TopicRecords(settings.kafka, topic, Start.of("beginning")), settings.kafka.admin()
     with followed.opened():
