@@ -3,7 +3,10 @@
 import os
 import shutil
 import signal
+import sys
+import threading
 import time
+import webbrowser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,13 +20,12 @@ from contract.domains.domain import Domain
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
-from contract.process.waiting import Reminder
+from contract.process.waiting import Reminder, Say
 from contract.query_status import FAILED, IDLE, RUNNING
 from contract.settings import Settings
 from contract.terminal import can_redraw
 from contract.text import size_text
 from streamgauge.demo.background import EVERYTHING_RUNS, pid_file
-from streamgauge.demo.browser import open_page
 from streamgauge.demo.disk import DiskSpace, most_bytes_of_topics
 from streamgauge.demo.live import LiveFigures, query_states
 from streamgauge.demo.services import DASHBOARD, PIPELINE, children
@@ -189,6 +191,14 @@ class Demo:
 
     def _say(self, line: str) -> None:
         self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}")
+
+
+def open_page(url: str, say: Say) -> None:
+    """Opens `url` in the user's browser, without waiting for it. Says so if there is no screen for one, as on a server."""
+    if sys.platform != "darwin" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
+        say(f"there is no screen for a browser here; open {url}")
+        return
+    threading.Thread(target=webbrowser.open, args=[url], daemon=True).start()  # some browsers end only when they are closed
 
 
 def _interrupt(*_: object) -> None:

@@ -14,6 +14,7 @@ from contract.process.waiting import REQUEST_SECONDS, waiting
 HOST = "127.0.0.1"
 TEMPORARY_FILES = "-Djava.io.tmpdir="
 """The option by which an embedded server is told where to write temporary files, and is recognized."""
+DASHBOARD = "a dashboard of Streamgauge"
 _SERVERS = {"kafka": "Kafka broker", "registry": "schema registry"}
 """The embedded servers, by the name of their folder in STREAMGAUGE_HOME."""
 PORT_SECONDS = 5
@@ -59,19 +60,19 @@ def described(process: psutil.Process | None) -> str:
     """The process in a message, by name and id. One of Streamgauge's is named with its home."""
     with contextlib.suppress(psutil.Error):
         if process is not None:
-            return f"{_of_streamgauge(process) or process.name()}, pid {process.pid}"
+            return f"{of_streamgauge(process) or process.name()}, pid {process.pid}"
     return "a program that this user may not see"
 
 
-def _of_streamgauge(process: psutil.Process) -> str | None:
+def of_streamgauge(process: psutil.Process) -> str | None:
     """What a process is, if Streamgauge started it: the folder for temporary files of a server is in its home."""
     command: list[str] = []
-    with contextlib.suppress(psutil.AccessDenied):  # the command of another user's process on macOS
+    with contextlib.suppress(psutil.Error):  # also the command of another user's process on macOS
         command = process.cmdline()
     for argument in command:
         parts = Path(argument.removeprefix(TEMPORARY_FILES)).parts
         if parts[-2:] == ("dashboard", "app.py"):
-            return "a dashboard of Streamgauge"
+            return DASHBOARD
         if argument.startswith(TEMPORARY_FILES) and parts[-1:] == ("tmp",) and parts[:-1] and parts[-2] in _SERVERS:
             home = Path(*parts[:-2])
             return f"the {_SERVERS[parts[-2]]} of STREAMGAUGE_HOME={home} (`STREAMGAUGE_HOME={shlex.quote(str(home))} streamgauge down` stops it)"

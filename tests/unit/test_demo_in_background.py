@@ -11,7 +11,7 @@ from messages import absent
 from running import alive, eventually, settings_on_free_ports, streamgauge
 
 from streamgauge.demo import background
-from streamgauge.demo.browser import open_page
+from streamgauge.demo.demo import open_page
 
 FOR_EVER = "import signal; signal.pause()"
 

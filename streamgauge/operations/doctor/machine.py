@@ -1,6 +1,5 @@
 """Checks the machine: Python, Java, memory, disk, ports, and the cache of jars."""
 
-import contextlib
 import os
 import platform
 import shutil
@@ -16,7 +15,7 @@ from contract.text import size_text
 from streamgauge.demo.disk import EASE_BYTES, LEAST_BYTES
 from streamgauge.operations.doctor.findings import Finding
 from streamgauge.platform.kafka import EmbeddedKafka
-from streamgauge.platform.listening import described, is_free, listener
+from streamgauge.platform.listening import DASHBOARD, described, is_free, listener, of_streamgauge
 from streamgauge.platform.platform import Platform
 
 DEMO_BYTES = 2.7 * 2**30
@@ -113,7 +112,4 @@ def _port(port: int, whose: str, advice: str, own: psutil.Process | None) -> Fin
 def _dashboard(port: int) -> psutil.Process | None:
     """The process on `port` if it is a Streamgauge dashboard."""
     process = listener(port)
-    with contextlib.suppress(psutil.Error):
-        if process and any(Path(argument).parts[-2:] == ("dashboard", "app.py") for argument in process.cmdline()):
-            return process
-    return None
+    return process if process is not None and of_streamgauge(process) == DASHBOARD else None
