@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from audit.archive import Archive, Files, Origin, rows_of
 from audit.audited import Facts, Row, Table
 from audit.checkpoints import stretches
-from audit.comparison import MOST_SHOWN, WRONG, Comparison, Difference, Excuses, Found, Kind
+from audit.comparison import Comparison, Difference, Excuses, Found, Kind, differences
 from audit.lateness import UNKNOWN
 from audit.letters import DeadLetters, Letter, Letters, expected_letters, kinds_of_letters, letters_of
 from audit.prefix import Check, Prefix, prefix_of
@@ -145,7 +145,7 @@ class LettersCheck(Check):
         """The letters compared, by their records."""
         prefix = self.prefix
         expected, timestamps = expected_letters(self._recount.database, self._letters)
-        found = letters_of(self._settings, prefix.topics, self._letters.reader, sum(prefix.seen.values()))
+        found = letters_of(self._settings, prefix.topics, self._letters.reader, prefix.seen)
         return letters_verdict(self._letters, prefix, expected, found, kinds_of_letters(expected, timestamps, found, prefix))
 
 
@@ -158,10 +158,7 @@ def letters_verdict(
     others: Mapping[Kind, int] = MappingProxyType({}),
 ) -> Verdict:
     """The verdict on dead letters. kinds: what those of each record are. others: of how many more is known what they are."""
-    wrong = [
-        Difference(kinds[origin], record_named(origin), expected.get(origin), tuple(found.by_origin.get(origin, ())) or None)
-        for origin in sorted(origin for origin, kind in kinds.items() if kind in WRONG)[:MOST_SHOWN]
-    ]
+    wrong = differences(kinds, {origin: tuple(letters) for origin, letters in found.by_origin.items()}, expected, record_named)
     lost = f"{letters.sink} has lost its oldest letters: those of records before the oldest one left are not checkable"
     counts = Counter(kinds.values()) + Counter(others)
     return prefix.verdict(letters, counts, [] if found.oldest_ms is None else [lost], differences=wrong)

@@ -5,13 +5,13 @@ Pure, on rows in memory. docs/verify.md lists what counts as wrong and what does
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from contract.windows import window_of
 
@@ -30,6 +30,9 @@ class Unreadable:
 
 
 Found = Row | Unreadable
+K = TypeVar("K")
+F = TypeVar("F")
+E = TypeVar("E")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,32 @@ class Difference:
     where: str
     expected: object
     found: object
+
+
+def kinds_by_key(
+    found: Mapping[K, F], expected: Mapping[K, E], is_same: Callable[[F, E], bool], excuse: Callable[[K], Kind | None]
+) -> dict[K, Kind]:
+    """What is found at each key. excuse: what it is if it is not as expected, None if that is wrong."""
+
+    def kind(key: K) -> Kind:
+        one, other = found.get(key), expected.get(key)
+        if one is not None and other is not None and is_same(one, other):
+            return "equal"
+        return excuse(key) or ("missing" if one is None else "extra" if other is None else "different")
+
+    return {key: kind(key) for key in found.keys() | expected.keys()}
+
+
+def differences(
+    kinds: Mapping[K, Kind],
+    found: Mapping[K, object],
+    expected: Mapping[K, object],
+    named: Callable[[K], str],
+    order: Callable[[K], Any] = lambda key: key,
+) -> list[Difference]:
+    """The first wrong rows, in order of their keys, or of what `order` makes of them. named: a key as text."""
+    wrong = sorted((key for key, kind in kinds.items() if kind in WRONG), key=order)[:MOST_SHOWN]
+    return [Difference(kinds[key], named(key), expected.get(key), found.get(key)) for key in wrong]
 
 
 @dataclass(frozen=True)
@@ -91,16 +120,9 @@ class Comparison:
 
     def differences(self) -> list[Difference]:
         """The first wrong rows, by key."""
-        keys = sorted(key for key, kind in self.kinds.items() if kind in WRONG)[:MOST_SHOWN]
-        return [
-            Difference(
-                self.kinds[key],
-                key.decode(errors="replace"),
-                next((row for row in self._accepted(key) if row is not None), None),
-                self.found.get(key),
-            )
-            for key in keys
-        ]
+        wrong = (key for key, kind in self.kinds.items() if kind in WRONG)
+        expected = {key: next((row for row in self._accepted(key) if row is not None), None) for key in wrong}
+        return differences(self.kinds, self.found, expected, lambda key: key.decode(errors="replace"))
 
     def _kind(self, key: bytes) -> Kind:
         found, accepted, excuses = self.found.get(key), self._accepted(key), self.excuses

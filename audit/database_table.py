@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from audit.audited import Facts, Row, Table
-from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
+from audit.comparison import Kind, differences, kinds_by_key
 from audit.prefix import Check, Prefix, prefix_of
 from audit.recount import Recount
 from audit.result_topic import held
@@ -94,9 +94,8 @@ class DatabaseCheck(Check):
         renewed = made.by_key(row for key in of_topic.later if (row := flat(key, {}, made)))
         rows = made.by_key(found.rows)
         kinds = compared(expected, rows, renewed.keys())
-        wrong = sorted((key for key, kind in kinds.items() if kind in WRONG), key=str)[:MOST_SHOWN]
-        shown = [Difference(kinds[key], ", ".join(map(str, key)), expected.get(key), rows.get(key)) for key in wrong]
-        return prefix.verdict(made, Counter(kinds.values()), differences=shown)
+        wrong = differences(kinds, rows, expected, lambda key: ", ".join(map(str, key)), order=str)
+        return prefix.verdict(made, Counter(kinds.values()), differences=wrong)
 
 
 def read(name: str, database: "Database") -> Held:
@@ -148,22 +147,12 @@ def _shortened(value: Any) -> Any:  # noqa: ANN401 - a part of a key
 
 
 def compared(expected: Mapping[Key, Row], found: Mapping[Key, Row], renewed: Collection[Key]) -> dict[Key, Kind]:
-    """What the row of each key is. renewed: keys that have a later record in the topic."""
-    return {key: _kind(expected.get(key), found.get(key), is_renewed=key in renewed) for key in expected.keys() | found.keys()}
+    """What the row of each key is. renewed: keys that have a later record in the topic, for which compaction may have removed their own."""
 
+    def is_same(one: Row, other: Row) -> bool:
+        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
 
-def _kind(expected: Row | None, found: Row | None, *, is_renewed: bool) -> Kind:
-    """What a row is. One that differs is not checkable if its key has a later record, for which compaction may have removed its own."""
-    if (
-        expected is not None
-        and found is not None
-        and expected.keys() == found.keys()
-        and all(_is_same(found[one], expected[one]) for one in found)
-    ):
-        return "equal"
-    if is_renewed:
-        return "not_checkable"
-    return "missing" if found is None else "extra" if expected is None else "different"
+    return kinds_by_key(found, expected, is_same, lambda key: "not_checkable" if key in renewed else None)
 
 
 def _is_same(found: Any, expected: Any) -> bool:  # noqa: ANN401 - values of rows

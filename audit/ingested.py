@@ -1,7 +1,7 @@
 """Verifies tables of ingested topics: each holds the newest record of each key, its fields in the types that the table has.
 
 Of a key's records, the newest is the last in its partition. Of several partitions, it is that whose newest timestamp is the latest. A null value
-deletes. So a topic that has lost records, by retention or compaction, tells less than the table may know: see `_kind`.
+deletes. So a topic that has lost records, by retention or compaction, tells less than the table may know.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from audit.audited import Facts, Row
-from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
+from audit.comparison import Difference, Kind, differences, kinds_by_key
 from audit.json_texts import json_text
 from audit.lake_files import delta_files, delta_rows
 from audit.letters import DeadLetters
@@ -147,27 +147,23 @@ class IngestedCheck(Check):
         expected = {key: Newest(*newest) for key, *newest in found}
         behind = database.execute(f"SELECT DISTINCT key FROM {facts} WHERE NOT ({below})").fetchall() if self._is_thinned else []
         renewed = {key for (key,) in behind}
-        kinds = {key: self._kind(expected.get(key), held.get(key), is_renewed=key in renewed) for key in expected.keys() | held.keys()}
-        wrong = sorted(key for key, kind in kinds.items() if kind in WRONG)[:MOST_SHOWN]
-        shown = [Difference(kinds[key], key, expected[key].document if key in expected else None, held.get(key)) for key in wrong]
-        return Counter(kinds.values()), shown
 
-    def _kind(self, expected: "Newest | None", found: Row | None, *, is_renewed: bool) -> Kind:
-        """What a row is.
+        def excuse(key: str) -> Kind | None:
+            return "not_checkable" if key in renewed or self._may_be_newer(held.get(key), expected.get(key)) else None
 
-        Not checkable is one whose record the source has lost, by retention or, in a compacted topic, because of a newer one; and one of
-        another partition than the newest record that is left, if the source has lost records of that partition, which may have been newer.
+        kinds = kinds_by_key(held, expected, lambda row, newest: newest.is_in(row), excuse)
+        documents = {key: newest.document for key, newest in expected.items()}
+        return Counter(kinds.values()), differences(kinds, held, documents, str)
+
+    def _may_be_newer(self, found: Row | None, expected: "Newest | None") -> bool:
+        """Whether the row may come of a record that the source has lost, by retention or, in a compacted topic, because of a newer one.
+
+        It is of another partition than the newest record that is left.
         """
-        if expected is not None and found is not None and expected.is_in(found):
-            return "equal"
-        has_lost = is_cut = False
-        if found is not None:
-            start = next((at for (_, number), at in self.own.starts.items() if number == found["kafka_partition"]), 0)
-            is_cut, has_lost = found["kafka_offset"] < start, self._is_thinned or start > 0
-        is_of_another = expected is None or found is None or expected.partition != found["kafka_partition"]
-        if is_renewed or (has_lost and is_of_another) or (is_cut and expected is None):
-            return "not_checkable"
-        return "missing" if found is None else "extra" if expected is None else "different"
+        if found is None or (expected is not None and expected.partition == found["kafka_partition"]):
+            return False
+        start = next((at for (_, number), at in self.own.starts.items() if number == found["kafka_partition"]), 0)
+        return self._is_thinned or start > 0
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,20 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
-from confluent_kafka import Message, TopicPartition
 
 from audit.audited import Facts
-from audit.comparison import Kind
+from audit.comparison import Kind, kinds_by_key
 from audit.prefix import Prefix
+from audit.records import records_between
+from audit.time_range import ms_of
 from contract.checkpoints.contents import Offsets
-from contract.kafka.result_table import TableReader
+from contract.kafka.topic_ends import first_and_end_offsets
 from contract.settings import Settings
 from contract.topics import DEAD_LETTERS, MAX_VALUE_BYTES
 
@@ -97,73 +100,56 @@ def expected_letters(database: duckdb.DuckDBPyConnection, letters: DeadLetters) 
     return found, timestamps
 
 
-class _Reader(TableReader):
-    """Reads the letters of some topics and one reader, from the offset `begin` up to `end`."""
-
-    def __init__(self, settings: Settings, sources: Collection[str], reader: str, begin: int, end: int) -> None:
-        super().__init__(settings.kafka, DEAD_LETTERS.name)
-        self._sources, self._reader, self._begin, self._end = sources, reader, begin, end
-        self.by_origin: dict[Origin, list[Letter]] = {}
-        self.first_offset: int | None = None
-        self.oldest_ms = 0
-
-    def _starts(self, offsets: Mapping[int, tuple[int, int]]) -> list[TopicPartition]:
-        return [TopicPartition(self.topic, number, min(max(first, self._begin), end)) for number, (first, end) in offsets.items()]
-
-    def _apply(self, message: Message) -> None:
-        if (message.offset() or 0) >= self._end:
-            return
-        if self.first_offset is None:
-            self.first_offset, self.oldest_ms = message.offset(), message.timestamp()[1]
-        try:
-            key: dict[str, Any] = json.loads(message.key() or b"{}")
-            origin = key["topic"], key["partition"], key["offset"]
-        except (ValueError, KeyError, TypeError):
-            return
-        if key["topic"] not in self._sources or key.get("reader", "") != self._reader:
-            return
-        if not isinstance(key["offset"], int) or key["offset"] < 0:
-            return
-        pairs: Any = message.headers() or []
-        headers = {name: (value or b"").decode(errors="replace") for name, value in pairs}
-        letter = Letter(
-            {name: text for name, text in headers.items() if name != "reason"}, _digest(message.value()), (headers.get("reason", ""),)
-        )
+def letters_of(settings: Settings, sources: Collection[str], reader: str, ends: Offsets, begins: Offsets = MappingProxyType({})) -> Letters:
+    """The letters of records of the topics `sources`, between these offsets of topic dead-letters."""
+    kept = first_and_end_offsets(settings.kafka, ends)
+    starts = {which: min(max(kept[which][0], begins.get(which, 0)), end) for which, end in ends.items()}
+    by_origin: dict[Origin, list[Letter]] = {}
+    first: dict[str, Any] | None = None
+    for row in (row for table in records_between(settings, starts, ends) for row in table.to_pylist()):
+        first = first or row
+        if (origin := _origin(row["key"], sources, reader)) is None:
+            continue
+        headers = {header["name"]: (header["value"] or b"").decode(errors="replace") for header in row["headers"] or ()}
+        letter = Letter({name: headers[name] for name in headers if name != "reason"}, _digest(row["value"]), (headers.get("reason", ""),))
         # A batch that ran twice wrote its letters twice.
-        if letter not in (own := self.by_origin.setdefault(origin, [])):
+        if letter not in (own := by_origin.setdefault(origin, [])):
             own.append(letter)
+    if first is None or first["offset"] == 0:
+        return Letters(by_origin, None)
+    time = first["timestamp"]
+    return Letters(by_origin, ms_of(time and time.replace(tzinfo=UTC)))
 
 
-def letters_of(settings: Settings, sources: Collection[str], reader: str, end: int, begin: int = 0) -> Letters:
-    """The letters of records of the topics `sources`, from the offset `begin` up to `end`."""
-    with _Reader(settings, sources, reader, begin, end).opened() as read:
-        read.read_to_end()
-    return Letters(read.by_origin, read.oldest_ms if read.first_offset else None)
+def _origin(key: bytes | None, sources: Collection[str], reader: str) -> Origin | None:
+    """The record that the key of a letter names; None of other sources and readers, and of another program."""
+    try:
+        found: dict[str, Any] = json.loads(key or b"{}")
+        origin = found["topic"], found["partition"], found["offset"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    is_own = found["topic"] in sources and found.get("reader", "") == reader
+    return origin if is_own and isinstance(found["offset"], int) and found["offset"] >= 0 else None
 
 
 def kinds_of_letters(
     expected: Mapping[Origin, Letter], timestamps: Mapping[Origin, int], found: Letters, prefix: Prefix[Offsets]
 ) -> dict[Origin, Kind]:
     """What the letters of each record are. Those of a batch under way may be there or not; those of records that are gone are not checkable."""
-    own = {one for one in expected if prefix.starts.get(one[:2], 0) <= one[2] < prefix.ends.get(one[:2], 0)}
-    there = {origin for origin in found.by_origin if not prefix.leaves_out(origin[:2], origin[2])}
-    return {origin: _kind(origin, expected, timestamps, found, prefix) for origin in own | there}
 
+    def excuse(origin: Origin) -> Kind | None:
+        which, offset = origin[:2], origin[2]
+        if offset < prefix.starts.get(which, 0):
+            return "not_checkable"
+        if origin in there:
+            return None
+        if offset >= prefix.committed_ends.get(which, 0):
+            return "equal"
+        return "not_checkable" if found.oldest_ms is not None and timestamps[origin] < found.oldest_ms else None
 
-def _kind(
-    origin: Origin, expected: Mapping[Origin, Letter], timestamps: Mapping[Origin, int], found: Letters, prefix: Prefix[Offsets]
-) -> Kind:
-    topic, partition, offset = origin
-    own, letters = expected.get(origin), found.by_origin.get(origin, [])
-    if offset < prefix.starts.get((topic, partition), 0):
-        return "not_checkable"
-    if own is None or offset >= prefix.ends.get((topic, partition), 0):
-        return "extra"
-    if letters:
-        return "equal" if len(letters) == 1 and own.is_told_by(letters[0]) else "different"
-    if offset >= prefix.committed_ends.get((topic, partition), 0):
-        return "equal"
-    return "not_checkable" if found.oldest_ms is not None and timestamps[origin] < found.oldest_ms else "missing"
+    own = {one: letter for one, letter in expected.items() if prefix.starts.get(one[:2], 0) <= one[2] < prefix.ends.get(one[:2], 0)}
+    there = {one: letters for one, letters in found.by_origin.items() if not prefix.leaves_out(one[:2], one[2])}
+    return kinds_by_key(there, own, lambda letters, letter: len(letters) == 1 and letter.is_told_by(letters[0]), excuse)
 
 
 def _digest(value: bytes | None) -> str | None:

@@ -33,6 +33,7 @@ SCHEMA = pa.schema(
         "value": pa.binary(),
         "problem": pa.string(),
         "key": pa.binary(),
+        "headers": pa.list_(pa.struct({"name": pa.string(), "value": pa.binary()})),
     }
 )
 """clock: the time against which events count as being in the future; null, as timestamp, if Kafka's timestamp is after the year 2999.
@@ -139,7 +140,7 @@ def _is_wanted(message: Message, left: dict[tuple[str, int], int], ends: Offsets
 
 
 def _row(message: Message) -> tuple[Any, ...]:
-    return message.topic(), message.partition(), message.offset(), *_times(message), message.value(), None, message.key()
+    return message.topic(), message.partition(), message.offset(), *_times(message), message.value(), None, message.key(), message.headers()
 
 
 def _of_rows(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
@@ -151,7 +152,7 @@ def _lines(files: Iterable[tuple[str, int]], modified_ms: Mapping[str, int]) -> 
     rows: list[tuple[Any, ...]] = []
     for topic, number in files:
         for line in lines_of(path_of_topic(topic)):
-            rows.append((topic, number, line.number, modified_ms[topic], modified_ms[topic], line.value, line.problem, None))
+            rows.append((topic, number, line.number, modified_ms[topic], modified_ms[topic], line.value, line.problem, None, None))
             if len(rows) == AT_ONCE:
                 yield _of_rows(rows)
                 rows = []

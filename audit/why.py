@@ -235,8 +235,7 @@ class _Row:
     def _letters(self, limit: int) -> tuple[Some, int]:
         """The dead letters of the records behind the row, and how many there are of others that were read."""
         prefix = self._check.prefix
-        end = sum(ends_of(DEAD_LETTERS, self._settings).values())
-        letters = letters_of(self._settings, prefix.topics, "", end).by_origin
+        letters = letters_of(self._settings, prefix.topics, "", ends_of(DEAD_LETTERS, self._settings)).by_origin
         read = {one: own for one, own in letters.items() if prefix.starts.get(one[:2], 0) <= one[2] < prefix.ends.get(one[:2], 0)}
         behind = (
             'SELECT topic, partition, "offset" FROM behind UNION SELECT topic, partition, "offset" FROM judged WHERE fact IN (FROM picked)'

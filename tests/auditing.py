@@ -31,7 +31,7 @@ def result(query, topic=None, **settings):
 def records(topic, *values, clock=NOON):
     """Records of partition 0, from offset 0 on."""
     number = len(values)
-    columns = [[topic] * number, [0] * number, range(number), [clock] * number, [clock] * number, values, [None] * number, [None] * number]
+    columns = [[topic] * number, [0] * number, range(number), [clock] * number, [clock] * number, values, *[[None] * number] * 3]
     return pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA)
 
 

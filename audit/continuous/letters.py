@@ -64,7 +64,7 @@ class LettersWatch(Watch[LettersProgress]):
     def _read_topic(self, known: LettersProgress, prefix: Prefix[Offsets]) -> None:
         if prefix.seen == known.of_topic:
             return
-        new = letters_of(self.settings, prefix.topics, self._letters.reader, sum(prefix.seen.values()), sum(known.of_topic.values()))
+        new = letters_of(self.settings, prefix.topics, self._letters.reader, prefix.seen, known.of_topic)
         if not known.of_topic:
             known.oldest_ms = new.oldest_ms
         for origin, letters in new.by_origin.items():
