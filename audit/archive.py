@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from audit.audited import Facts
-from audit.comparison import MOST_SHOWN, WRONG, Kind
+from audit.comparison import MOST_SHOWN, Kind
 from audit.lake_files import delta_files, parquet_files
 from audit.prefix import Prefix
 from contract.settings import Settings
@@ -97,16 +97,6 @@ class Files:
         rows, origin = self.rows, _origin(self._archive)
         hashed = f"SELECT {origin}, hash(expected) AS content FROM ({rows.sql}) AS expected"
         return replace(rows, sql=f"FROM ({rows.sql}) LIMIT 0"), replace(rows, name=f"{rows.name}_hashed", sql=hashed)
-
-    def compare(self) -> tuple[Counter[Kind], list[tuple[Kind, Origin]]]:
-        """The rows by kind, and the first records of which some are wrong. The facts are in the database."""
-        counts: Counter[Kind] = Counter()
-        wrong: list[tuple[Kind, Origin]] = []
-        for record, kinds in kinds_of_rows(self.facts[1].name, self.hashed, self._prefix, self._database):
-            counts.update(kinds)
-            if len(wrong) < MOST_SHOWN and (bad := [kind for kind in kinds if kind in WRONG]):
-                wrong.append((bad[0], record))
-        return counts, wrong
 
     @property
     def hashed(self) -> str:

@@ -14,15 +14,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from audit.audited import Facts, Row, Table
+from audit.check import Check
 from audit.comparison import Kind, differences, kinds_by_key
-from audit.prefix import Check, Prefix, prefix_of
-from audit.recount import Recount
+from audit.prefix import prefix_of
 from audit.result_topic import held
+from audit.store import Store
 from audit.verdict import Verdict
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import CheckpointPlace
 from contract.json_text import MAX_ID_CHARACTERS
-from contract.settings import Settings
 
 if TYPE_CHECKING:
     from contract.database import Database
@@ -74,12 +74,14 @@ class Held(NamedTuple):
 class DatabaseCheck(Check):
     """The check of such a table, which is read at one moment."""
 
-    def __init__(self, made: DatabaseTable, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:  # noqa: ARG002 - as others
+    def __init__(self, made: DatabaseTable, place: CheckpointPlace, store: Store) -> None:
+        self._made, self._place, self._settings = made, place, store.settings
+        self.facts = []
+
+    def prepare(self) -> None:
         from contract.database import Database  # SQLAlchemy is slow to import
 
-        self._made, self._settings = made, settings
-        self.facts: Sequence[Facts] = []
-        self.prefix: Prefix[Any] = prefix_of(place, partial(read, made.name, Database.of(settings)), settings)
+        self.prefix = prefix_of(self._place, partial(read, self._made.name, Database.of(self._settings)), self._settings)
 
     def verdict(self) -> Verdict:
         """The rows compared, by key."""

@@ -7,7 +7,7 @@ deletes. So a topic that has lost records, by retention or compaction, tells les
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -15,12 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from audit.audited import Facts, Row
+from audit.check import Check
 from audit.comparison import Difference, Kind, differences, kinds_by_key
 from audit.json_texts import json_text
 from audit.lake_files import delta_files, delta_rows
 from audit.letters import DeadLetters
-from audit.prefix import Check, Prefix, prefix_of
-from audit.recount import Recount
+from audit.prefix import prefix_of
+from audit.store import Store
 from audit.verdict import RowCounts, Verdict
 from contract.checkpoints.contents import Offsets
 from contract.checkpoints.names import CheckpointPlace
@@ -111,13 +112,16 @@ def _problem(key: bytes | None, value: bytes | None) -> str | None:
 class IngestedCheck(Check):
     """The check of such a table."""
 
-    def __init__(self, table: Ingested, place: CheckpointPlace, recount: Recount, settings: Settings) -> None:
-        self._table, self._recount, self._folder = table, recount, settings.lake / table.table
-        self.facts: Sequence[Facts] = [table.facts]
-        self.own = prefix_of(place, lambda: delta_files(self._folder), settings)
-        self._is_thinned = is_compacted(settings.kafka, table.facts.source.name)
+    def __init__(self, table: Ingested, place: CheckpointPlace, store: Store) -> None:
+        self._table, self._place, self._store, self._folder = table, place, store, store.settings.lake / table.table
+        self.facts = [table.facts]
+
+    def prepare(self) -> None:
+        settings = self._store.settings
+        self.own = prefix_of(self._place, lambda: delta_files(self._folder), settings)
+        self._is_thinned = is_compacted(settings.kafka, self._table.facts.source.name)
         now = first_and_end_offsets(settings.kafka, self.own.ends) if self._is_thinned else {}
-        self.prefix: Prefix[Any] = replace(self.own, ends={which: now[which][1] if now else end for which, end in self.own.ends.items()})
+        self.prefix = replace(self.own, ends={which: now[which][1] if now else end for which, end in self.own.ends.items()})
 
     def has_grown(self) -> bool:
         """Whether the table has another version."""
@@ -136,12 +140,12 @@ class IngestedCheck(Check):
 
     def _held(self) -> tuple[dict[str, Row], int]:
         """The rows of the table by key, and how many keys have more than one."""
-        rows = delta_rows(self._folder, self.own.seen, self._recount.database)
+        rows = delta_rows(self._folder, self.own.seen, self._store.database)
         keys = Counter(row["kafka_key"] for row in rows)
         return {row["kafka_key"]: row for row in rows}, sum(count > 1 for count in keys.values())
 
     def _compared(self, held: Mapping[str, Row], ends: Offsets) -> tuple[Counter[Kind], list[Difference]]:
-        database, facts = self._recount.database, self._table.facts.name
+        database, facts = self._store.database, self._table.facts.name
         below = " OR ".join(f'(partition = {number} AND "offset" < {end})' for (_, number), end in ends.items()) or "false"
         found = database.execute(_NEWEST_SQL.format(facts=facts, condition=below)).fetchall()
         expected = {key: Newest(*newest) for key, *newest in found}

@@ -152,5 +152,10 @@ def kinds_of_letters(
     return kinds_by_key(there, own, lambda letters, letter: len(letters) == 1 and letter.is_told_by(letters[0]), excuse)
 
 
+def record_named(origin: Origin) -> str:
+    """A record, as a user reads it."""
+    return "{}-{} offset {}".format(*origin)
+
+
 def _digest(value: bytes | None) -> str | None:
     return None if value is None else hashlib.sha256(value[:MAX_VALUE_BYTES]).hexdigest()

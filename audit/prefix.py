@@ -1,6 +1,5 @@
 """The records that a query has committed, and which of them its topic still has."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from audit.audited import Facts
 from audit.checkpoints import between_batches
 from audit.comparison import MOST_SHOWN, Kind
 from audit.files import END, SourceFile, lines_of, path_of_topic, source_files
@@ -172,21 +170,6 @@ class Prefix(Generic[T]):
         watermark_ms = after.watermark_ms if after else Checkpoint(self.place.folder).watermark_after(last.number)
         margin = durations.seconds(delay, "watermark") + durations.seconds(skew, "STREAMGAUGE_PARTITION_SKEW")
         return None if watermark_ms is None else watermark_ms + round(margin * 1000)
-
-
-class Check(ABC):
-    """prefix: the records that the query has read. facts: what is taken from each."""
-
-    prefix: Prefix[Any]
-    facts: Sequence[Facts]
-
-    @abstractmethod
-    def verdict(self) -> Verdict:
-        """What is found. The facts are in the database. Raises StreamgaugeError for what cannot be checked."""
-
-    def has_grown(self) -> bool:
-        """Whether what is compared may have been replaced by something newer since, so that a wrong row may be no error."""
-        return False
 
 
 def prefix_of(

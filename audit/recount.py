@@ -7,19 +7,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from audit import lateness
-from audit.audited import Facts, Row, Table
+from audit.audited import Facts, Row, Table, common_pattern
 from audit.checkpoints import Stretch
 from audit.documents import may_hold
 from contract.errors import StreamgaugeError
-from contract.settings import Settings
 from contract.storage.data_files import data_file
-from contract.storage.temporary import temporary_folder
 
 MEMORY_LIMIT = "700MB"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DuckDB's timestamps, which are UTC here, have no time zone
@@ -50,23 +48,19 @@ class Recount:
     def __init__(self, database: duckdb.DuckDBPyConnection | None = None) -> None:
         self.database = database or opened()
 
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """One that reads the lake, also in an object store, and puts what does not fit in memory into STREAMGAUGE_HOME."""
-        recount = cls(opened(temporary_folder(settings.home)))
-        if not isinstance(settings.lake, Path):
-            recount.database.register_filesystem(settings.lake.fs)
-        return recount
-
     def load(self, facts: Iterable[Facts], records: Iterable[pa.Table]) -> None:
         """Adds the facts of all records, of one table after the other; the next is read meanwhile."""
         by_name = {one.name: one for one in facts}
-        formats = {(one.documents, one.only) for one in by_name.values()}
+        formats, common = {(one.documents, one.only) for one in by_name.values()}, common_pattern(by_name.values())
         by_format = {of: [one for one in by_name.values() if (one.documents, one.only) == of] for of in formats}
         with ThreadPoolExecutor(1) as worker:
             pending: Future[None] | None = None
             for table in records:
-                documents = [(of_format(_holding(table, only)), chosen) for (of_format, only), chosen in by_format.items()]
+                read = {of_format: of_format(table) for of_format in {of_format for of_format, _ in formats}}
+                documents = [
+                    (read[of_format] if only is common else _holding(read[of_format], only), chosen)
+                    for (of_format, only), chosen in by_format.items()
+                ]
                 if pending is not None:
                     pending.result()
                 pending = worker.submit(self._add, documents)

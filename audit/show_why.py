@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from audit.checks import record_named
 from audit.comparison import MOST_SHOWN
 from audit.explanation import Cause, Explanation, Letter, Some
+from audit.letters import record_named
 from audit.show import json_of, row_text
 from contract.text import duration, printable
 

@@ -1,5 +1,7 @@
 """Verifies what queries have written against a recount of the records that they have committed.
 
+It is the first look of the checks with which the continuous audit goes on: here they are forgotten after it.
+
 **The prefix.** Spark writes `offsets/N` before batch N writes its first row, and `commits/N` after its last row is in the sink. The last
 committed batch N therefore fixes a prefix of the source topic. A result topic holds everything that this prefix gives, E(N), and part of what
 the batch under way gives, if there is one: then each key has its row of E(N) or its row of E(N + 1), where "no row" is a row as any other. Both
@@ -10,21 +12,26 @@ of a newer one above: if a row is wrong and the topic has grown, the comparison 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from audit.archive import Archive
+from audit.archive_check import ArchiveCheck
 from audit.audited import Table, common_pattern
 from audit.catalog import Audited
-from audit.checks import ArchiveCheck, LettersCheck, TableCheck
+from audit.check import Check
 from audit.database_table import DatabaseCheck, DatabaseTable
 from audit.ingested import Ingested, IngestedCheck
 from audit.letters import DeadLetters
-from audit.prefix import Check, Prefix
+from audit.letters_check import LettersCheck
+from audit.prefix import Prefix
 from audit.records import records_between
-from audit.recount import Recount
+from audit.store import Store
+from audit.table_check import TableCheck
 from audit.time_range import TimeRange
 from audit.verdict import Verdict
+from audit.versions import beside
 from contract.checkpoints.contents import Offsets
 from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError
@@ -50,27 +57,40 @@ def verify(audited: Iterable[tuple[Audited, CheckpointPlace]], settings: Setting
 
     span: of the rows of that time alone; each result `has_times`.
     """
-    of_span = {} if span is None else {"span": span}
     left, found = dict(enumerate(audited)), dict[int, Verdict]()
     for _ in range(ATTEMPTS):
-        recount, checks = Recount.of(settings), dict[int, Check]()
-        for number, (one, place) in left.items():
-            with _noted(one, found, number):
-                checks[number] = CHECKS[type(one)](one, place, recount, settings, **of_span)
-        try:
-            facts = [facts for check in checks.values() for facts in check.facts]
-            joined = _joined([check.prefix for check in checks.values()])
-            recount.load(facts, records_between(settings, *joined, common_pattern(facts)))
-        except StreamgaugeError as error:
-            found |= {number: Verdict(one.query, one.sink, problem=str(error)) for number, (one, _) in left.items()}
-            break
-        for number, check in checks.items():
-            with _noted(left[number][0], found, number):
-                found[number] = check.verdict()
-        left = {number: left[number] for number, check in checks.items() if found[number].verdict == "wrong" and check.has_grown()}
+        with closing(Store(settings)) as store:
+            has_grown = _looked(left, found, store, span)
+        left = {number: left[number] for number in left if number in has_grown}
         if not left:
             break
     return [found[number] for number in sorted(found)]
+
+
+def _looked(
+    audited: Mapping[int, tuple[Audited, CheckpointPlace]], found: dict[int, Verdict], store: Store, span: TimeRange | None
+) -> set[int]:
+    """The numbers of those that are wrong, and may be right at another look. found: gets the verdicts."""
+    checks: dict[int, Check] = {}
+    for number, (one, place) in audited.items():
+        with _noted(one, found, number):
+            check = CHECKS[type(one)](one, place, store, **({} if span is None else {"span": span}))
+            check.prepare()
+            checks[number] = check
+    try:
+        facts = [facts for check in checks.values() for facts in check.facts]
+        joined = _joined([check.prefix for check in checks.values()])
+        store.recount.load(facts, records_between(store.settings, *joined, common_pattern(facts)))
+    except StreamgaugeError as error:
+        found |= {number: Verdict(one.query, one.sink, problem=str(error)) for number, (one, _) in audited.items()}
+        return set()
+    for number, check in checks.items():
+        one = audited[number][0]
+        with _noted(one, found, number):
+            found[number] = check.verdict()
+            if isinstance(check, TableCheck) and isinstance(one, Table) and one.current is not None and span is None:
+                found[number] = replace(found[number], beside=beside(one, check.rows, store.settings))
+    return {number for number, check in checks.items() if found[number].verdict == "wrong" and check.has_grown()}
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """A new version of a query, which writes a topic of its own, beside the current one."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from audit.audited import Table
-from audit.comparison import Comparison
-from audit.result_topic import Held, ends_of, held
+from audit.comparison import Comparison, Found
+from audit.result_topic import ends_of, held
 from audit.verdict import Beside, RowCounts
 from contract.checkpoints.names import checkpoints
 from contract.settings import Settings
@@ -22,7 +23,7 @@ def versions_of(table: Table, settings: Settings) -> tuple[Table, ...]:
     )
 
 
-def beside(version: Table, rows: Held, settings: Settings) -> Beside:
+def beside(version: Table, rows: Mapping[bytes, Found], settings: Settings) -> Beside:
     """Compares the rows of a version with the current ones.
 
     Of rows with windows, only those count whose windows both have begun and passed: between the later of the first windows and the earlier of
@@ -31,7 +32,7 @@ def beside(version: Table, rows: Held, settings: Settings) -> Beside:
     name = version.current or version.topic.name
     of_current = replace(version, topic=replace(version.topic, name=name))
     there = held(of_current, ends_of(of_current.topic, settings), settings).rows
-    found, until = rows.rows, None
+    found, until = rows, None
     windows = [spans for of in (there, found) if (spans := [window for key in of if (window := window_of(key))])]
     if len(windows) == 2:  # noqa: PLR2004 - both versions
         first = max(min(window.start for window in spans) for spans in windows)

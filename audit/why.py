@@ -1,6 +1,7 @@
 """The records behind one row of a result topic: those that count, those that repeat one of them, and those that came too late."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import orjson
@@ -8,15 +9,16 @@ import pyarrow as pa
 
 from audit import lateness
 from audit.audited import Facts, Row, Table
-from audit.checks import TableCheck
 from audit.comparison import Comparison
 from audit.explanation import Cause, Explanation, Letter, Some
 from audit.letters import letters_of
 from audit.prefix import Prefix
 from audit.records import records_between
-from audit.recount import Recount, canonical_key
+from audit.recount import canonical_key
 from audit.result_topic import ends_of
 from audit.row_key import Wanted
+from audit.store import Store
+from audit.table_check import TableCheck
 from audit.time_range import TimeRange
 from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError
@@ -63,19 +65,19 @@ def why(table: Table, place: CheckpointPlace, key: Sequence[str], settings: Sett
     Raises SeveralRows, and StreamgaugeError if no row fits, or retention has deleted its records.
     """
     for attempt in range(ATTEMPTS):
-        recount = Recount.of(settings)
-        check = TableCheck(table, place, recount, settings)
-        found = _Row(table, _chosen(key, check, table), check, recount, settings)
-        explanation = found.explained(limit, with_late=with_late)
-        if not (explanation.is_wrong and check.has_grown()) or attempt == ATTEMPTS - 1:
-            break
+        with closing(Store(settings)) as store:
+            check = TableCheck(table, place, store)
+            check.prepare()
+            explanation = _Row(table, _chosen(key, check, table), check, store).explained(limit, with_late=with_late)
+            if not (explanation.is_wrong and check.has_grown()) or attempt == ATTEMPTS - 1:
+                break
     return explanation
 
 
 def _chosen(texts: Sequence[str], check: TableCheck, table: Table) -> bytes:
     """The key of the only row that fits. One with all columns need not be there: the row may be missing."""
     wanted = Wanted.of(texts, table.key)
-    parsed = {key: row for key in check.held.rows if isinstance(row := _parsed(key), dict) and row.keys() == set(table.key)}
+    parsed = {key: row for key in check.rows if isinstance(row := _parsed(key), dict) and row.keys() == set(table.key)}
     fitting = sorted(key for key, row in parsed.items() if wanted.fits(row))
     if len(fitting) > 1:
         raise SeveralRows(fitting)
@@ -96,10 +98,10 @@ def _parsed(key: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 
 class _Row:
-    """One row, whose table is checked in `recount`."""
+    """One row, whose table is checked in `store`."""
 
-    def __init__(self, table: Table, key: bytes, check: TableCheck, recount: Recount, settings: Settings) -> None:
-        self._table, self._key, self._check, self._recount, self._settings = table, key, check, recount, settings
+    def __init__(self, table: Table, key: bytes, check: TableCheck, store: Store) -> None:
+        self._table, self._key, self._check, self._recount, self._settings = table, key, check, store.recount, store.settings
         self._event = ", ".join(table.distinct or table.event_key)
         self._until_ms = 0
 
@@ -112,7 +114,8 @@ class _Row:
         times = Facts("times", table.facts.source, _TIMES, documents=table.facts.documents, only=table.facts.only)
         records = records_between(self._settings, prefix.starts, prefix.ends, prefix.modified_ms, table.facts.only)
         self._recount.load([table.facts, times], records)
-        comparison, totals = check.compared()
+        compared = check.compared()
+        comparison, totals = compared.comparison, compared.recounted.totals
         expected, condition = self._expected(comparison), check.needed.condition(table)
         is_committed = expected == comparison.expected.get(key)
         if is_committed:
@@ -192,7 +195,7 @@ class _Row:
     @property
     def _window(self) -> Mapping[str, str]:
         """The window of the session: the key may have its start alone."""
-        key, found = _parsed(self._key), self._check.held.rows.get(self._key)
+        key, found = _parsed(self._key), self._check.rows.get(self._key)
         if "window" in key:
             return dict(key["window"])
         own = found.get("window") if isinstance(found, Mapping) else None

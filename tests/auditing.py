@@ -1,6 +1,7 @@
 """Records for the audit's recount, and what it takes from them; and a broker with such records, without Java."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,8 +10,10 @@ import orjson
 import pyarrow as pa
 from confluent_kafka import Producer
 
+from audit.archive import kinds_of_rows
 from audit.catalog import audited
 from audit.commands import verdicts_of
+from audit.comparison import WRONG
 from audit.prefix import Prefix
 from audit.records import SCHEMA
 from audit.recount import Recount
@@ -40,6 +43,13 @@ def loaded(facts, *values, clock=NOON):
     recount = Recount()
     recount.load([facts], [records(facts.source.name, *values, clock=clock)])
     return recount
+
+
+def compared_rows(files, committed, database):
+    """What is found of an archive, whose facts are in the database: rows by kind, and the records of which some are wrong."""
+    found = dict(kinds_of_rows(files.facts[1].name, files.hashed, committed, database))
+    wrong = [(kind, record) for record, kinds in found.items() for kind in kinds if kind in WRONG]
+    return sum(found.values(), Counter()), wrong
 
 
 def facts_of(query):

@@ -7,9 +7,8 @@ longer that takes, the less often.
 """
 
 import math
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,19 +16,13 @@ from threading import Event
 
 import duckdb
 
-from audit.archive import Archive
-from audit.audited import Table
 from audit.catalog import Audited, audited, placed, places_in
+from audit.check import Watch, name_of
 from audit.continuous.alerts import alert, alerted, summary
-from audit.continuous.archives import ArchiveWatch
-from audit.continuous.letters import LettersWatch
-from audit.continuous.store import MEMORY_LIMIT, AuditRuns, Store
-from audit.continuous.tables import TableWatch
-from audit.letters import DeadLetters
-from audit.records import RecordReader
+from audit.continuous.store import MEMORY_LIMIT, AuditRuns, StoreFile
 from audit.verdict import Verdict, merged
 from audit.verdict_topic import write_verdicts
-from audit.verification import verify
+from audit.verification import CHECKS, verify
 from contract.checkpoints.contents import FILES, Checkpoint
 from contract.checkpoints.names import CheckpointPlace
 from contract.errors import StreamgaugeError, Unavailable
@@ -46,11 +39,6 @@ AGAIN_SECONDS = 3
 """What is not right is told when it is so at two looks: at one, Kafka may have compacted away a record because of a newer one."""
 ALONE_SECONDS = 2
 """How often an audit that waits for another one to end tries to begin."""
-_WATCHES: Mapping[type, Callable[..., "TableWatch | LettersWatch | ArchiveWatch"]] = {
-    Table: TableWatch,
-    DeadLetters: LettersWatch,
-    Archive: ArchiveWatch,
-}
 
 
 @dataclass
@@ -69,7 +57,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        return re.sub(r"\W", "_", f"{self.place.name} {self.sink}")
+        return name_of(self.place, self.sink)
 
 
 def begun_when_alone(settings: Settings, say: Say, stop: Event) -> "Audit | None":
@@ -91,7 +79,7 @@ class Audit:
 
     def __init__(self, settings: Settings, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._say, self._clock = settings, say, clock
-        self._store, self._reader = Store(settings), RecordReader(settings)
+        self._store = StoreFile(settings)
         self._webhook = Webhook(settings.alert_webhook_url, say)
         self._results: dict[tuple[str, str], Result] = {}
         self._round_due = 0.0
@@ -102,7 +90,6 @@ class Audit:
     def close(self) -> None:
         """Closes the file, in which is what was found, and the consumer, and sends the last alerts."""
         self._webhook.close()
-        self._reader.close()
         self._store.close()
 
     def step(self) -> bool:
@@ -160,8 +147,8 @@ class Audit:
 
     def _result(self, one: Audited, place: CheckpointPlace) -> Result:
         found = Result(one.query, one.sink, place, lambda: verify([(one, place)], self._settings)[0])
-        if not _reads_files(place) and type(one) in _WATCHES:
-            found.look = _WATCHES[type(one)](one, found.name, place, self._store, self._reader, self._settings).look
+        if not _reads_files(place) and isinstance(check := CHECKS[type(one)](one, place, self._store), Watch):
+            found.look = check.look
         return found
 
     def _look(self, one: Result) -> None:
@@ -191,7 +178,7 @@ class Audit:
             return
         write_verdicts(self._settings, [*verdicts.values()], {query: self._at(query) for query in verdicts})
         if self._alerted is None:
-            self._alerted = alerted(self._settings, self._reader)
+            self._alerted = alerted(self._settings, self._store.records)
         for query, verdict in verdicts.items():
             if self._words.get(query) != verdict.verdict:
                 self._say(f"{query}: {verdict.verdict}{f': {what}' if (what := summary(verdict)) else ''}")

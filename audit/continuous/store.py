@@ -3,22 +3,22 @@
 import hashlib
 import os
 import pickle
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 from filelock import FileLock, Timeout
 
 import audit
 import contract
-from audit.archive import Origin
+from audit.audited import Facts
 from audit.catalog import of_domains
-from audit.recount import Recount, opened
+from audit.recount import opened
+from audit.store import Store
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.storage.data_files import data_file
@@ -27,14 +27,13 @@ from contract.storage.temporary import temporary_folder
 
 MEMORY_LIMIT = "100MB"
 _STATES = "states"
-_ORIGIN = pa.schema({"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()})
 
 
 class AuditRuns(StreamgaugeError):  # noqa: N818 - it names what is so
     """Another audit runs in the same STREAMGAUGE_HOME."""
 
 
-class Store:
+class StoreFile(Store):
     """The file of STREAMGAUGE_HOME. It is made anew when it is damaged, or of other rules: other code, static tables or settings.
 
     Use it from one thread. Raises AuditRuns if another process has it.
@@ -51,14 +50,15 @@ class Store:
             msg = f"an audit already runs in {settings.home} (process {process}): one is enough; stop that one, or choose another STREAMGAUGE_HOME"
             raise AuditRuns(msg) from error
         holder.write_text(str(os.getpid()))
-        self.database = self._opened(rules(settings), temporary_folder(settings.home))
-        self.recount = Recount(self.database)
-        if not isinstance(settings.lake, Path):
-            self.database.register_filesystem(settings.lake.fs)
+        super().__init__(settings, self._opened(rules(settings), temporary_folder(settings.home)))
 
     def close(self) -> None:
-        self.database.close()
+        super().close()
         self._lock.release()
+
+    def own(self, facts: Facts, name: str) -> Facts:
+        """The facts in a table of their own, as each check deletes those that it needs no longer."""
+        return replace(facts, name=f"facts_{name}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -79,17 +79,6 @@ class Store:
     def keep(self, name: str, state: object) -> None:
         self.database.execute(f"DELETE FROM {_STATES} WHERE name = ?", [name])
         self.database.execute(f"INSERT INTO {_STATES} VALUES (?, ?)", [name, pickle.dumps(state)])
-
-    def forget(self, table: str, records: Collection[Origin]) -> None:
-        """Deletes the rows of these records."""
-        if records:
-            self.register("done", _ORIGIN, *zip(*records, strict=True))
-            same = " AND ".join(f'{table}."{name}" = done."{name}"' for name in _ORIGIN.names)
-            self.database.execute(f"DELETE FROM {table} USING done WHERE {same}")
-
-    def register(self, name: str, schema: pa.Schema, *columns: object) -> None:
-        """Makes columns a table of the database, until the next one of that name."""
-        self.database.register(name, pa.table(list(columns), schema=schema))
 
     def _opened(self, wanted: str, spill: Path) -> duckdb.DuckDBPyConnection:
         for _ in range(2):

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 
 import pytest
-from auditing import facts_of, loaded, prefix, result
+from auditing import compared_rows, facts_of, loaded, prefix, result
 from auditing import records as records_of
 from avro import V1
 from letters import reasons as told
@@ -175,9 +175,10 @@ def assert_same_archive(query, values, frame, lake):
     (folder / "_spark_metadata").mkdir()
     written = "\n".join(json.dumps({"path": path.as_uri(), "action": "add"}) for path in folder.glob("*.parquet"))
     (folder / "_spark_metadata" / "0").write_text(f"v1\n{written}")
-    files = Files(archive, prefix(archive.facts.source.name, len(values), archive.files(settings)), recount.database)
+    committed = prefix(archive.facts.source.name, len(values), archive.files(settings))
+    files = Files(archive, committed, recount.database)
     recount.load(files.facts, [records_of(archive.facts.source.name, *values)])
-    counts, wrong = files.compare()
+    counts, wrong = compared_rows(files, committed, recount.database)
     expected = loaded(archive.facts, *values).database
     different = [(values[one[2]], files.rows_of(one), rows_of(archive, archive.facts.name, one, expected)) for _, one in wrong]
     assert not different, "\n".join(

@@ -17,17 +17,17 @@ from pyarrow import parquet
 from running import eventually
 from web_server import webhook
 
+from audit.archive_check import ArchiveCheck
 from audit.catalog import audited, placed, places_in
 from audit.checkpoints import stretches
 from audit.continuous import loop
-from audit.continuous.archives import ArchiveWatch
 from audit.continuous.loop import CORES, Audit, pause_after
 from audit.continuous.store import rules
-from audit.continuous.tables import TableWatch
 from audit.letters import DeadLetters
 from audit.records import records_between
 from audit.recount import Recount
 from audit.result_topic import ends_of
+from audit.table_check import TableCheck
 from audit.verification import verify
 from contract.checkpoints.contents import Batch
 from contract.kafka.result_table import read_to_end
@@ -498,8 +498,8 @@ def test_it_recounts_from_the_start_if_deletions_that_it_has_not_read_may_be_com
     watched.start()
     key = next(key for key, row in watched.pipeline.written[STATS].items() if row)
     watched.pipeline.put(STATS, key, None)
-    begun, begin = [], TableWatch.begin
-    monkeypatch.setattr(TableWatch, "begin", lambda *arguments: begun.append(True) or begin(*arguments))
+    begun, begin = [], TableCheck.begin
+    monkeypatch.setattr(TableCheck, "begin", lambda *arguments: begun.append(True) or begin(*arguments))
     watched.wait()
     assert bool(begun) == begins
 
@@ -690,13 +690,13 @@ def test_of_an_archive_it_finds_what_a_recount_of_all_records_finds(broker):
 
 def test_files_of_which_some_lack_columns_are_read_once(broker, monkeypatch):
     pipeline, audit, begun = ArchivePipeline(broker), Audit(broker.settings, print), []
-    begin = ArchiveWatch.begin
+    begin = ArchiveCheck.begin
 
     def counted(*arguments):
         begun.append(True)
         return begin(*arguments)
 
-    monkeypatch.setattr(ArchiveWatch, "begin", counted)
+    monkeypatch.setattr(ArchiveCheck, "begin", counted)
     for lacks in ((), ("name",), ("name",), ()):
         pipeline.plan(1)
         file = pipeline.write(1)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from audit.audited import Row
 from audit.comparison import Found, Kind
-from audit.continuous.store import Store
+from audit.store import Store
 from contract.windows import window_of
 
 _SETTLED = pa.schema({"key": pa.binary(), "start": pa.timestamp("us"), "row": pa.binary()})

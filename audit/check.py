@@ -1,5 +1,6 @@
-"""What the continuous checks of all kinds have in common: each goes on where its last look ended, unless what it looks at is another one now."""
+"""What the checks of all results have in common, and how one goes on where its last look ended, unless what it looks at is another one now."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -7,13 +8,12 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from audit.audited import Facts, common_pattern
-from audit.continuous.store import Store
 from audit.prefix import Prefix, prefix_of
-from audit.records import RecordReader
+from audit.store import Store
+from audit.time_range import TimeRange
 from audit.verdict import Verdict
 from contract.checkpoints.contents import Batch, Checkpoint, Offsets, known_batches
 from contract.checkpoints.names import CheckpointPlace
-from contract.settings import Settings
 
 _AGAIN = 2
 """So many of the newest batches are read again each time: Spark may have planned them anew. One more is kept, to know that none is missing."""
@@ -68,59 +68,114 @@ class Batches:
         self.has_forgotten |= first > 0
 
 
-class Watch(ABC, Generic[P]):
-    """The continuous check of one result. name: of its tables in the store. looked: when a look has ended last, None before the first."""
+class Check(ABC):
+    """The check of one result. prefix, facts: the records that its query has read, and what is taken from each."""
 
-    def __init__(self, name: str, place: CheckpointPlace, store: Store, records: RecordReader, settings: Settings) -> None:
-        self.name, self.place, self.store, self.records, self.settings = name, place, store, records, settings
+    prefix: Prefix[Any]
+    facts: Sequence[Facts]
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Reads what the query has written, and tells prefix and facts. Raises StreamgaugeError for what cannot be checked."""
+
+    @abstractmethod
+    def verdict(self) -> Verdict:
+        """What is found. The facts are in the database. Raises StreamgaugeError for what cannot be checked."""
+
+    def has_grown(self) -> bool:
+        """Whether what is compared may have been replaced by something newer since, so that a wrong row may be no error."""
+        return False
+
+
+class Watch(Check, Generic[P]):
+    """A check that can look again, and reads only what is new then. known: what it knows at the beginning of a look.
+
+    span: only of the rows of that time. looked: when a look has ended last, None before the first.
+    """
+
+    known: P
+
+    def __init__(self, sink: str, place: CheckpointPlace, store: Store, span: TimeRange | None) -> None:
+        self.name, self.place, self.store, self.settings = name_of(place, sink), place, store, store.settings
+        self._asked = span
         self.batches = Batches()
         self._last: tuple[object, Verdict] | None = None
         self.looked: datetime | None = None
 
+    def prepare(self) -> None:
+        self._proceed()
+        if self._asked is not None:
+            self.narrow(self._asked)
+        self.read()
+
     def look(self) -> Verdict:
         """The verdict now, in the transaction of the caller. "right" stands if nothing has moved. Raises StreamgaugeError for what cannot be checked."""
-        prefix, known = self._proceed()
-        at = prefix.committed, prefix.known[-1:], prefix.seen, prefix.kept
+        self._proceed()
+        at = self.prefix.committed, self.prefix.known[-1:], self.prefix.seen, self.prefix.kept
         if self._last is None or self._last[0] != at or self._last[1].verdict != "right":
-            self._last = at, self.compare(prefix, known)
+            self.read()
+            self._load()
+            self._last = at, self.verdict()
+            self.keep()
         self.looked = datetime.now(UTC)
         return self._last[1]
+
+    def narrow(self, span: TimeRange) -> None:
+        """Leaves the rows of records with Kafka timestamps within the span."""
+        self.prefix = self.prefix.at_times(span, self.settings.kafka)
 
     @abstractmethod
     def seen(self) -> Any:  # noqa: ANN401 - of each kind another
         """What is found of what the query writes, as the ends of its topic."""
 
     @abstractmethod
-    def has_lost(self, known: P, seen: Any) -> bool:  # noqa: ANN401
+    def has_lost(self) -> bool:
         """Whether what the query writes has lost what was known of it."""
 
     @abstractmethod
-    def compare(self, prefix: Prefix[Any], known: P) -> Verdict:
-        """Reads what is new, and keeps what is known then."""
-
-    @abstractmethod
-    def begin(self, query_id: str | None, prefix: Prefix[Any]) -> P:
+    def begin(self, query_id: str | None) -> P:
         """Forgets everything."""
 
-    def _proceed(self) -> tuple[Prefix[Any], P]:
-        """The prefix of the query, and how far it is known."""
+    @abstractmethod
+    def read(self) -> None:
+        """Reads what is new of what the query writes."""
+
+    @abstractmethod
+    def keep(self) -> None:
+        """Keeps what the next look needs."""
+
+    @property
+    def ends(self) -> Offsets:
+        """Where the records end that are needed."""
+        return self.prefix.ends
+
+    def _proceed(self) -> None:
+        """Finds the prefix of the query, and how far it is known."""
         query_id, known = Checkpoint(self.place.folder).query_id, self.store.state(self.name)
         if known is None or known.query_id != query_id:
             known, self.batches = None, Batches()
-        prefix = prefix_of(self.place, self.seen, self.settings, self.batches.of)
-        if known is not None and (are_lost(known.reached, prefix.kept) or self.has_lost(known, prefix.seen)):
-            known, self.batches = None, Batches()
-            prefix = prefix_of(self.place, self.seen, self.settings, self.batches.of)
+        self.prefix = prefix_of(self.place, self.seen, self.settings, self.batches.of)
+        if known is not None:
+            self.known = known
+            if are_lost(known.reached, self.prefix.kept) or self.has_lost():
+                known, self.batches = None, Batches()
+                self.prefix = prefix_of(self.place, self.seen, self.settings, self.batches.of)
         if known is None:
-            known, self._last = self.begin(query_id, prefix), None
-        return replace(prefix, kept={**prefix.kept, **known.kept}), known
+            self.known, self._last = self.begin(query_id), None
+        self.prefix = replace(self.prefix, kept={**self.prefix.kept, **self.known.kept})
 
-    def load(self, facts: Sequence[Facts], prefix: Prefix[Any], known: P, ends: Offsets) -> None:
-        """Adds the facts of the records up to `ends` that were not read. All are of the same records."""
-        starts = {which: min(known.reached.get(which, prefix.starts[which]), end) for which, end in ends.items()}
-        if starts != ends or not known.reached:
-            self.store.recount.load(facts, self.records.between(starts, ends, only=common_pattern(facts)))
-        known.reached |= {which: max(end, known.reached.get(which, end)) for which, end in ends.items()}
+    def _load(self) -> None:
+        """Adds the facts of the records that were not read."""
+        reached, ends = self.known.reached, self.ends
+        starts = {which: min(reached.get(which, self.prefix.starts[which]), end) for which, end in ends.items()}
+        if starts != ends or not reached:
+            self.store.recount.load(self.facts, self.store.records.between(starts, ends, only=common_pattern(self.facts)))
+        self.known.reached |= {which: max(end, reached.get(which, end)) for which, end in ends.items()}
+
+
+def name_of(place: CheckpointPlace, sink: str) -> str:
+    """The name of a check in the store, and in those of its tables."""
+    return re.sub(r"\W", "_", f"{place.name} {sink}")
 
 
 def are_lost(reached: Offsets, firsts: Offsets) -> bool:
