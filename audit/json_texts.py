@@ -109,7 +109,8 @@ def _why_not_json(text: str, most_levels: int) -> str:
         return _TOO_DEEP.format(most_levels)
     start = text.lstrip(_BLANKS.decode())
     try:
-        value, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(start)
+        value, end = json.JSONDecoder(object_pairs_hook=_each_once, parse_constant=_refuse_constant).raw_decode(start)
+        json.dumps(value, ensure_ascii=False).encode()  # a first value with half of a surrogate pair is none
     except (ValueError, RecursionError):
         is_too_much = re.search(rf'\d{{{MOST_DIGITS}}}|"[^"]{{{MOST_NAME_CHARACTERS}}}', text)
         return _TOO_MUCH if is_too_much else "not JSON"
@@ -125,6 +126,12 @@ def _levels(text: str) -> int:
         level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(character, 0)
         most = max(most, level)
     return most
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError(NAME_TWICE)
+    return found
 
 
 def _refuse_constant(constant: str) -> NoReturn:

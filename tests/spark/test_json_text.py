@@ -37,6 +37,8 @@ NOT_USABLE = [
     (b'/* why */{"d":1}', "not JSON"),
     ('{"d":1}'.encode("utf-16-le"), "not JSON"),
     (b'1,"end":"me"}, and more', "not JSON"),
+    (rb'{"d":"\ud800"}{}', "not JSON"),
+    (b'{"d":1,"d":2}{}', "not JSON"),
     (b'{"d":1}{"d":2}', "more than one JSON value, or other text after the first"),
     (b'{"d":1}\n{"d":2}\n', "more than one JSON value, or other text after the first"),
     (b'{"d":1}}', "more than one JSON value, or other text after the first"),

@@ -23,6 +23,8 @@ def letters(query, *values, clock=NOON):
         (None, ["empty"]),
         (b"{", ["not JSON"]),
         (b'{"devices":{}}{}', ["more than one JSON value, or other text after the first"]),
+        (rb'{"devices":"\ud800"}{}', ["not JSON"]),
+        (b'{"devices":1,"devices":2}{}', ["not JSON"]),
         (b'{"devices":1,"devices":{}}', ["a name is there twice in an object"]),
         (b"[]", ["no devices"]),
         (b'{"devices":3}', ["no devices"]),
