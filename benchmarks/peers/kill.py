@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import Popen
 from typing import IO, Self
@@ -39,10 +39,11 @@ from contract.storage.data_files import data_file
 from producers.delivery.faults import Faults, Kind, Record, with_faults
 from producers.nest.simulation import Simulation, corrupt, simulate
 
-SEED, KILLS, DOCUMENTS, CAMERAS, SECONDS_BETWEEN = 7, 6, 20_000, 800, 0.1
-START = datetime(2026, 1, 1, 11, 45, tzinfo=UTC)
+SEED, KILLS, DOCUMENTS, CAMERAS, SECONDS_BETWEEN = 7, 4, 14_000, 800, 0.1
+START = datetime.now(UTC).replace(minute=45, second=0, microsecond=0) - timedelta(hours=2)
+"""Of today: Kafka deletes what an engine keeps in topics of its own by the event's time, so old events would be lost without a kill."""
 A_SECOND, A_SECOND_WHILE_DOWN, PIECE = 400, 20, 20
-SETTLED_SECONDS, QUIET_SECONDS = 15, 60
+SETTLED_SECONDS, QUIET_SECONDS, PATIENCE_SECONDS = 15, 60, 600
 ENGINES = {
     "micro-batches": "Streamgauge",
     "real-time": "Streamgauge",
@@ -151,13 +152,16 @@ def killed(engine: Engine, settings: Settings, records: Sequence[Record], right:
     for begin, end in itertools.pairwise([0, *kills, len(records)]):
         written = end_offset(settings, engine.result)
         with running(engine, log) as process:
-            is_up = False
+            is_up, started = False, time.monotonic()
             for first in range(begin, end, PIECE):
                 for record in records[first : min(first + PIECE, end)]:
                     producer.produce(NEST_LOGS.name, record.event.value, record.event.key)
                 producer.flush()
                 is_up = is_up or end_offset(settings, engine.result) > written
                 time.sleep(PIECE / (A_SECOND if is_up or process.poll() is not None else A_SECOND_WHILE_DOWN))
+            while not is_up and process.poll() is None and time.monotonic() < started + PATIENCE_SECONDS:
+                time.sleep(1)
+                is_up = end_offset(settings, engine.result) > written
             if end == len(records):
                 wait_until_quiet(engine, settings, right)
             ended += process.poll() is not None
