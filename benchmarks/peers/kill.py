@@ -39,7 +39,7 @@ from contract.storage.data_files import data_file
 from producers.delivery.faults import Faults, Kind, Record, with_faults
 from producers.nest.simulation import Simulation, corrupt, simulate
 
-SEED, KILLS, DOCUMENTS, CAMERAS, SECONDS_BETWEEN = 7, 4, 14_000, 800, 0.1
+SEED, KILLS, DOCUMENTS, CAMERAS, SECONDS_BETWEEN = 7, 6, 20_000, 800, 0.1
 START = datetime.now(UTC).replace(minute=45, second=0, microsecond=0) - timedelta(hours=2)
 """Of today: Kafka deletes what an engine keeps in topics of its own by the event's time, so old events would be lost without a kill."""
 A_SECOND, A_SECOND_WHILE_DOWN, PIECE = 400, 20, 20
