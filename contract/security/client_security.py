@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from contract.security.properties_file import PROVIDERS, REFERENCE, PropertiesFile
+from contract.security.ticket_cache import check_ticket
 from contract.security.tls import Tls
 
 VARIABLE = "KAFKA_CLIENT_PROPERTIES"
@@ -22,6 +23,7 @@ _LOGIN_MODULES = {
     "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
 """SASL mechanism to the login module of Java's clients."""
+_BY_TICKET = f"{_LOGIN_MODULES['GSSAPI']} required useTicketCache=true doNotPrompt=true;"
 _SECRETS = {_JAAS, "sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.truststore.password"}
 _OPEN = {
     "security.protocol",
@@ -59,7 +61,8 @@ class ClientSecurity:
     def read(cls, path: Path, environment: Mapping[str, str]) -> Self:
         """Reads the properties file at `path`. environment: resolves references.
 
-        Raises StreamgaugeError for an unknown property, and for one that not all clients support. The message contains no secrets.
+        Raises StreamgaugeError for an unknown property, for one that not all clients support, and when a Kerberos ticket is needed and there
+        is no valid one. The message contains no secrets.
         """
         properties = PropertiesFile.read(path.absolute(), environment, VARIABLE)
         properties.check_names(_SECRETS | _OPEN)
@@ -81,7 +84,9 @@ class ClientSecurity:
 def spark_options(properties: PropertiesFile, mechanism: str) -> dict[str, str]:
     """Options of Spark's Kafka source and sink. Secrets are replaced by references to their source, which may be this file."""
     options = {name: _for_java(properties, name) for name in properties.texts if name not in _OURS}
-    if mechanism and _JAAS not in options:
+    if mechanism == "GSSAPI":
+        options.setdefault(_JAAS, _BY_TICKET)
+    elif mechanism and _JAAS not in options:
         user, password = (_for_java(properties, f"sasl.{name}") for name in ("username", "password"))
         options[_JAAS] = f'{_LOGIN_MODULES[mechanism]} required username="{user}" password="{password}";'
     if any(REFERENCE.search(text) for text in options.values()):
@@ -143,13 +148,22 @@ def _user_and_password(properties: PropertiesFile) -> dict[str, str]:
 
 
 def _kerberos(properties: PropertiesFile) -> dict[str, str]:
-    service, module = properties.value("sasl.kerberos.service.name"), login_module(properties.value(_JAAS) or "")
-    if not service or module is None or not {"keyTab", "principal"} <= module.options.keys():
+    """By keytab or, without one, by the ticket that `kinit` has stored."""
+    service, module = properties.value("sasl.kerberos.service.name"), login_module(properties.value(_JAAS) or _BY_TICKET)
+    by_keytab = module is not None and {"keyTab", "principal"} <= module.options.keys()
+    by_ticket = (
+        module is not None and module.options.get("useTicketCache") == "true" and not {"keyTab", "ticketCache"} & module.options.keys()
+    )
+    if not service or module is None or not (by_keytab or by_ticket):
         expected = f'{_LOGIN_MODULES["GSSAPI"]} required useKeyTab=true storeKey=true keyTab="/path" principal="name@REALM";'
-        msg = f"GSSAPI requires sasl.kerberos.service.name, and {_JAAS}={expected}"
+        msg = f"GSSAPI requires sasl.kerberos.service.name, and {_JAAS}={expected}, or no {_JAAS} for the ticket of `kinit` (KRB5CCNAME)"
         raise properties.error(msg)
-    names = {"sasl.kerberos.principal": module.options["principal"], "sasl.kerberos.keytab": module.options["keyTab"]}
-    return {"sasl.kerberos.service.name": service, **names}
+    if by_keytab:
+        names = {"sasl.kerberos.principal": module.options["principal"], "sasl.kerberos.keytab": module.options["keyTab"]}
+        return {"sasl.kerberos.service.name": service, **names}
+    check_ticket(properties.environment)
+    # Otherwise librdkafka runs kinit with a keytab of its own choice.
+    return {"sasl.kerberos.service.name": service, "sasl.kerberos.min.time.before.relogin": "0"}
 
 
 class LoginModule(NamedTuple):

@@ -1,4 +1,4 @@
-"""A key distribution center of the tests' own: a realm, principals, keytabs."""
+"""A key distribution center of the tests' own: a realm, principals, keytabs, tickets."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from streamgauge.platform.processes import GuardedProcess
 
 REALM = "STREAMGAUGE.TEST"
-PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local")
+PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "klist")
 _PATHS = os.environ["PATH"] + ":/usr/sbin"
 
 
@@ -58,6 +58,11 @@ class Kdc:
             self._run("kadmin.local", "-r", REALM, "-q", f"addprinc -randkey {principal}")
             self._run("kadmin.local", "-r", REALM, "-q", f"ktadd -k {path} {principal}")
         return path
+
+    def kinit(self, keytab: Path, principal: str, cache: Path, *options: str) -> dict[str, str]:
+        """Logs `principal` in, as its user does at a shell; returns the environment of programs that use the ticket in `cache`."""
+        self._run("kinit", "-c", f"FILE:{cache}", "-k", "-t", str(keytab), *options, principal)
+        return {"KRB5CCNAME": f"FILE:{cache}", "KRB5_CONFIG": str(self.config)}
 
     def _run(self, *command: str) -> None:
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)

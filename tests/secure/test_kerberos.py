@@ -1,18 +1,24 @@
-"""Kerberos, with a real key distribution center: Spark reads and writes by a keytab, and librdkafka's clients say what they lack."""
+"""Kerberos, with a real key distribution center: Spark and librdkafka log in by a keytab, and by the ticket of `kinit`.
 
+The confluent-kafka of PyPI is built without Kerberos, and says so. kcat, of Debian, uses a librdkafka that has it.
+"""
+
+import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from brokers import EmbeddedKafka
 from kerberos import REALM, Kdc, missing, whole_java
 from messages import absent
 from plain import read_topic
-from running import RETRY_SECONDS, SHORT_LIVED, environment, few_rows, one_line_error, start_server, streamgauge
+from running import RETRY_SECONDS, SHORT_LIVED, environment, eventually, few_rows, one_line_error, start_server, streamgauge
 
-from contract.domains.nest import NEST_CAMERA_STATS, NEST_LOGS
+from contract.domains.nest import NEST_CAMERA_STATS, NEST_CROWDS, NEST_LOGS
 from contract.errors import StreamgaugeError
 from contract.java.runtime import java_home
 from contract.kafka.create_topics import create_topics
@@ -71,50 +77,92 @@ def kdc(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def kerberized(kdc, tmp_path_factory):
-    """Settings of a program that comes by a ticket, and of one that needs none."""
-    folder = tmp_path_factory.mktemp("kerberized")
+def plain(kdc, tmp_path_factory):
+    """Settings of a program that needs no ticket. The broker's other listener is `kerberos`."""
     port, kerberos_port = free_ports(2)
     cache = Settings.from_environment().cache
-    plain = Settings(home=folder / "home", kafka_port=port, cache=cache, java_home=str(whole_java()), driver_java_options=SHORT_LIVED)
-    broker = KerberizedKafka(plain, kerberos_port, kdc)
+    home = tmp_path_factory.mktemp("kerberized") / "home"
+    found = Settings(home=home, kafka_port=port, cache=cache, java_home=str(whole_java()), driver_java_options=SHORT_LIVED)
+    broker = KerberizedKafka(found, kerberos_port, kdc)
     start_server(broker)
-    create_topics(plain.kafka)
-    properties = folder / "client.properties"
-    jaas = login(kdc.keytab("app", "app"), "app")
-    properties.write_text(
-        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={jaas}\n"
-    )
-    yield replace(plain, kafka_bootstrap_servers=f"localhost:{kerberos_port}", kafka_client_properties=properties), plain
+    create_topics(found.kafka)
+    yield found, f"localhost:{kerberos_port}"
     broker.stop()
 
 
-def test_spark_reads_and_writes_by_a_keytab(kerberized, kdc):
-    settings, plain = kerberized
-    producer = plain.kafka.producer({})
+@pytest.fixture(scope="module")
+def keytab(kdc):
+    return kdc.keytab("app", "app")
+
+
+@pytest.fixture
+def by_keytab(plain, keytab, kdc, tmp_path):
+    """Settings and environment of a program with a keytab."""
+    return secured(plain, tmp_path, f"sasl.jaas.config={login(keytab, 'app')}\n"), {"KRB5_CONFIG": str(kdc.config)}
+
+
+@pytest.fixture
+def by_ticket(plain, keytab, kdc, tmp_path):
+    """Settings and environment of a program whose user has run kinit."""
+    return secured(plain, tmp_path), kdc.kinit(keytab, "app", tmp_path / "krb5cc")
+
+
+def secured(plain, folder, more=""):
+    properties = folder / "client.properties"
+    properties.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n{more}")
+    return replace(plain[0], kafka_bootstrap_servers=plain[1], kafka_client_properties=properties)
+
+
+@pytest.mark.parametrize(("way", "target"), [("by_keytab", NEST_CAMERA_STATS), ("by_ticket", NEST_CROWDS)])
+def test_spark_reads_and_writes(request, plain, kdc, way, target):
+    settings, variables = request.getfixturevalue(way)
+    producer = plain[0].kafka.producer({})
     for number in range(10):
         producer.produce(NEST_LOGS.name, str(number).encode())
     assert producer.flush(RETRY_SECONDS) == 0
     options = f"-Djava.security.krb5.conf={kdc.config}"
     done = subprocess.run(
-        [sys.executable, str(COPIER)],
-        env=environment(few_rows(settings), JDK_JAVA_OPTIONS=options),
+        [sys.executable, str(COPIER), target.name],
+        env=environment(few_rows(settings), JDK_JAVA_OPTIONS=options, **variables),
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    written = {message.key() for message in read_topic(plain, NEST_CAMERA_STATS.name)}
+    written = {message.key() for message in read_topic(plain[0], target.name)}
     assert written == {f'{{"text":"{number}"}}'.encode() for number in range(10)}
-    assert done.stdout.splitlines()[-1] == "10 rows read back"
+    assert done.stdout.endswith(" rows read back\n")
 
 
-def test_the_java_that_came_with_streamgauge_has_no_kerberos(kerberized):
+@pytest.mark.skipif(not shutil.which("kcat"), reason="no kcat; apt install kcat libsasl2-modules-gssapi-mit")
+@pytest.mark.parametrize("way", ["by_keytab", "by_ticket"])
+def test_librdkafka_lists_the_topics(request, way):
+    settings, variables = request.getfixturevalue(way)
+    with patch.dict(os.environ, variables):
+        properties = dict(settings.kafka.security.librdkafka)
+    options = [part for name, value in properties.items() for part in ("-X", f"{name}={value}")]
+    command = ["kcat", "-L", "-m", str(RETRY_SECONDS), "-b", settings.bootstrap_servers, *options]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert f'topic "{NEST_LOGS.name}"' in done.stdout, done.stderr
+
+
+def test_one_clear_line_without_a_ticket_and_with_an_expired_one(plain, keytab, kdc, tmp_path):
+    settings, cache = secured(plain, tmp_path), tmp_path / "krb5cc"
+    line = one_line_error(streamgauge("status", settings=settings, KRB5CCNAME=str(cache)))
+    assert absent(line, f"no Kerberos ticket in {cache}", "`kinit`") == []
+    variables = kdc.kinit(keytab, "app", cache, "-l", "1s")
+    klist = ["klist", "-s", "-c", str(cache)]
+    eventually(lambda: subprocess.run(klist, check=False).returncode, "the ticket to expire")
+    line = one_line_error(streamgauge("status", settings=settings, **variables))
+    assert absent(line, f"ticket in {cache} has expired", "`kinit`") == []
+
+
+def test_the_java_that_came_with_streamgauge_has_no_kerberos(by_keytab):
     with pytest.raises(StreamgaugeError, match=r"jdk\.security\.jgss.*STREAMGAUGE_JAVA_HOME"):
-        java_home(replace(kerberized[0], java_home=""))
+        java_home(replace(by_keytab[0], java_home=""))
 
 
-def test_librdkafka_says_what_it_lacks(kerberized):
-    line = one_line_error(streamgauge("status", settings=kerberized[0]))
+def test_the_confluent_kafka_of_pypi_says_what_it_lacks(by_keytab):
+    line = one_line_error(streamgauge("status", settings=by_keytab[0]))
     assert absent(line, "KAFKA_CLIENT_PROPERTIES=", "No provider for SASL mechanism GSSAPI", "docs/security.md") == []

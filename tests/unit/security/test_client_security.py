@@ -111,6 +111,32 @@ def test_kerberos_from_a_keytab(read):
     assert (told["sasl.kerberos.keytab"], told["sasl.kerberos.principal"]) == ("/etc/app.keytab", "app@EXAMPLE.ORG")
 
 
+TICKET = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n"
+
+
+@pytest.mark.parametrize("jaas", ["", f"sasl.jaas.config={KERBEROS} required useTicketCache=true;"])
+def test_kerberos_without_a_keytab_takes_the_ticket_of_kinit(read, tmp_path, jaas):
+    tickets = tmp_path / "krb5cc"
+    tickets.touch()
+    found = read(f"{TICKET}{jaas}", KRB5CCNAME=f"FILE:{tickets}", PATH=str(tmp_path / "no klist"))
+    service = {"sasl.kerberos.service.name": "kafka", "sasl.kerberos.min.time.before.relogin": "0"}
+    assert dict(found.librdkafka) == {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI", **service}
+    by_ticket, as_written = (
+        f"{KERBEROS} required useTicketCache=true doNotPrompt=true;",
+        f"${{file:{tmp_path}/client.properties:sasl.jaas.config}}",
+    )
+    assert dict(found.spark)["kafka.sasl.jaas.config"] == (as_written if jaas else by_ticket)
+
+
+def test_one_clear_line_for_a_ticket_that_not_every_client_finds(read, tmp_path):
+    with refused(f"no Kerberos ticket in {tmp_path}/none", "kinit"):
+        read(TICKET, KRB5CCNAME=f"{tmp_path}/none")
+    with refused("KRB5CCNAME is KCM:", "FILE:/path", "kinit"):
+        read(TICKET, KRB5CCNAME="KCM:")
+    elsewhere = f'{TICKET}sasl.jaas.config={KERBEROS} required useTicketCache=true ticketCache="/elsewhere";'
+    is_refused(read, elsewhere, "GSSAPI", "KRB5CCNAME")
+
+
 def test_one_clear_line_for_what_cannot_be_followed(read):
     scram = "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
     is_refused(read, "acks=all", "acks", "sasl.jaas.config, ")
