@@ -16,7 +16,7 @@ from audit.check import Progress, Watch
 from audit.comparison import MOST_SHOWN, WRONG, Difference, Kind
 from audit.letters import Origin, record_named
 from audit.records import records_between
-from audit.recount import Recount
+from audit.recount import Recount, opened
 from audit.store import Store
 from audit.time_range import TimeRange
 from audit.verdict import Verdict
@@ -113,7 +113,7 @@ class ArchiveCheck(Watch[ArchiveProgress]):
     def _shown(self, record: Origin, kind: Kind) -> Difference:
         """The rows of a record that are wrong. The record is read again: of the others, only hashes are kept."""
         topic, partition, offset = record
-        which, one, rows, expected = (topic, partition), Recount(), self._files.rows, list[Row]()
+        which, one, rows, expected = (topic, partition), Recount(opened(settings=self.settings)), self._files.rows, list[Row]()
         if which in self.prefix.ends:
             one.load([rows], records_between(self.settings, {which: offset}, {which: offset + 1}, self.prefix.modified_ms))
             expected = rows_of(self._archive, rows.name, record, one.database)

@@ -17,16 +17,19 @@ from audit.audited import Facts, Row, Table, common_pattern
 from audit.checkpoints import Stretch
 from audit.documents import may_hold
 from contract.errors import StreamgaugeError
-from contract.storage.data_files import data_file
+from contract.settings import Settings
+from contract.static_tables import files_of, static_tables
 
 MEMORY_LIMIT = "700MB"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DuckDB's timestamps, which are UTC here, have no time zone
 
 
-def opened(spill: Path | None = None, file: Path | None = None, limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyConnection:
-    """A database in memory or in `file`, with the macros, and the static tables under the names of their files.
+def opened(
+    spill: Path | None = None, file: Path | None = None, limit: str = MEMORY_LIMIT, settings: Settings | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A database in memory or in `file`, with the macros, and the static tables under the names of their files in `data/`.
 
-    spill: the folder for what is more than `limit`.
+    spill: the folder for what is more than `limit`. settings: those that may name other files.
     """
     is_new = file is None or not file.exists()
     database = duckdb.connect(
@@ -36,9 +39,10 @@ def opened(spill: Path | None = None, file: Path | None = None, limit: str = MEM
     if not is_new:
         return database
     database.execute((Path(__file__).parent / "macros.sql").read_text())
-    for path in data_file("device_locations.csv").parent.glob("*.csv"):
-        quoted = str(path).replace("'", "''")
-        database.execute(f"CREATE TABLE {path.stem} AS FROM read_csv('{quoted}', all_varchar = true, nullstr = '\\0')")
+    for table, path in static_tables().items():
+        quoted = ", ".join("'" + str(one).replace("'", "''") + "'" for one in (files_of(table, settings) if settings else [path]))
+        read = f"read_csv([{quoted}], header = true, all_varchar = true, union_by_name = true, nullstr = '\\0')"
+        database.execute(f"CREATE TABLE {table} AS FROM {read}")
     return database
 
 

@@ -21,7 +21,7 @@ class Store:
 
     def __init__(self, settings: Settings, database: duckdb.DuckDBPyConnection | None = None) -> None:
         self.settings, self.records = settings, RecordReader(settings)
-        self.database = database or opened(temporary_folder(settings.home))
+        self.database = database or opened(temporary_folder(settings.home), settings=settings)
         self.recount = Recount(self.database)
         if not isinstance(settings.lake, Path):
             self.database.register_filesystem(settings.lake.fs)

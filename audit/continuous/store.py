@@ -21,7 +21,7 @@ from audit.recount import opened
 from audit.store import Store
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
-from contract.storage.data_files import data_file
+from contract.static_tables import files_of, static_tables
 from contract.storage.paths import text_of
 from contract.storage.temporary import temporary_folder
 
@@ -50,7 +50,7 @@ class StoreFile(Store):
             msg = f"an audit already runs in {settings.home} (process {process}): one is enough; stop that one, or choose another STREAMGAUGE_HOME"
             raise AuditRuns(msg) from error
         holder.write_text(str(os.getpid()))
-        super().__init__(settings, self._opened(rules(settings), temporary_folder(settings.home)))
+        super().__init__(settings, self._opened(settings, temporary_folder(settings.home)))
 
     def close(self) -> None:
         super().close()
@@ -80,11 +80,12 @@ class StoreFile(Store):
         self.database.execute(f"DELETE FROM {_STATES} WHERE name = ?", [name])
         self.database.execute(f"INSERT INTO {_STATES} VALUES (?, ?)", [name, pickle.dumps(state)])
 
-    def _opened(self, wanted: str, spill: Path) -> duckdb.DuckDBPyConnection:
+    def _opened(self, settings: Settings, spill: Path) -> duckdb.DuckDBPyConnection:
+        wanted = rules(settings)
         for _ in range(2):
             is_new, database = not self.file.exists(), None
             try:
-                database = opened(spill, self.file, MEMORY_LIMIT)
+                database = opened(spill, self.file, MEMORY_LIMIT, settings)
                 database.execute("SET threads = 1")
                 if is_new:  # the rules last: a file without them is not whole
                     database.execute(f"CREATE TABLE {_STATES} (name VARCHAR, content BLOB)")
@@ -107,7 +108,7 @@ def rules(settings: Settings) -> str:
     for package in (audit, contract):
         for path in sorted(path for path in Path(package.__file__ or "").parent.rglob("*") if path.suffix in {".py", ".sql"}):
             found.update(path.read_bytes())
-    for path in sorted(data_file("device_locations.csv").parent.glob("*.csv")):
+    for path in (path for table in static_tables() for path in files_of(table, settings)):
         found.update(path.read_bytes())
     places = settings.kafka_bootstrap_servers, settings.lake_uri
     known = [_plain(one) for one in (*of_domains(settings), settings.partition_skew, settings.result_retention, *places)]

@@ -122,6 +122,17 @@ def _landing(text: str) -> str:
     return f"files:{_path(text.removeprefix('files:'))}"
 
 
+def _static_tables(text: str) -> str:
+    names = [name for name, _, place in (one.partition("=") for one in text.split()) if name and place and _place(place)]
+    if len(set(names)) < len(text.split()):
+        raise ValueError(text)
+    return text
+
+
+def _place(text: str) -> object:
+    return _address_without_credentials(text) if text.startswith(("http://", "https://")) else _folder_or_bucket(text)
+
+
 _AN_ADDRESS = "an address that begins with http:// or https://"
 _AN_OBJECT_STORE = "an object store, as s3a://bucket/folder, abfss://... or gs://..."
 
@@ -143,4 +154,7 @@ FOLDER_OR_OBJECT_STORE = Kind(_folder_or_bucket, f"a folder, as a path or file:/
 OBJECT_STORE = Kind(_bucket, _AN_OBJECT_STORE)
 KAFKA_OPTIONS = Kind(checked_options, "Kafka's names and values, each as name=value, separated by blanks")
 DATABASE = Kind(_database, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters as %40, or sqlite:////FOLDER/FILE")
+STATIC_TABLES = Kind(
+    _static_tables, f"TABLE=PLACE, separated by blanks, each table once, with a path, {_AN_OBJECT_STORE}, or {_AN_ADDRESS}"
+)
 LANDING_FOLDER = Kind(_landing, "files: and a folder, such as files:/data/landing")

@@ -146,6 +146,9 @@ class Settings:
     taxi-archive`, or all."""
     database_url: str = _setting("STREAMGAUGE_DATABASE_URL", "", kinds.DATABASE, is_secret=True)
     """The database in which `streamgauge run` also keeps the result tables (docs/database.md): PostgreSQL or SQLite; unset: none."""
+    static_tables: str = _setting("STREAMGAUGE_STATIC_TABLES", "", kinds.STATIC_TABLES)
+    """Your own files in place of tables in `data/` that streams are joined with, such as `device_locations=/srv/cameras/*.csv`
+    (docs/files.md#static-tables); unset: none."""
     restart_limit: int = _setting("STREAMGAUGE_RESTART_LIMIT", 3, kinds.COUNT_OR_ZERO)
     """How often a failing query is restarted before it is given up. A batch, or finding that there is nothing to do, begins the count anew."""
     alert_lag: int = _setting("STREAMGAUGE_ALERT_LAG", 100_000, kinds.COUNT_OR_ZERO)

@@ -1,6 +1,7 @@
-"""Static tables in `data/`, which streams are joined with."""
+"""Static tables, which streams are joined with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 import pandas as pd
@@ -8,6 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own documentation names it
 
 from contract.errors import StreamgaugeError
+from contract.settings import Settings
+from contract.static_tables import files_of
 from contract.storage.data_files import data_file
 
 UNKNOWN = "unknown"
@@ -21,22 +24,33 @@ def fields_of(ddl: str) -> T.StructType:
 
 @dataclass(frozen=True)
 class StaticTable:
-    """A CSV file in `data/`. schema: the columns it must have. unique: the column without duplicate values."""
+    """A CSV file in `data/`. schema: the columns it must have. unique: the column without duplicate values.
+
+    settings: those that may name files in place of that one; None: it is that one.
+    """
 
     file: str
     schema: str
     unique: str
+    settings: Settings | None = field(default=None, repr=False)
 
     def load(self, spark: SparkSession) -> DataFrame:
         """The table as a local relation: Spark would read and broadcast a file again in every micro-batch.
 
-        Raises KeyError when a column is missing, and StreamgaugeError when `unique` has duplicates, which would duplicate rows in a join.
+        Raises StreamgaugeError when a file cannot be read or lacks a column, and when `unique` has duplicates, which would duplicate rows in
+        a join.
         """
+        files = [data_file(self.file)] if self.settings is None else files_of(Path(self.file).stem, self.settings)
         schema = fields_of(self.schema)
-        types = {field.name: "int32" if isinstance(field.dataType, T.IntegerType) else "str" for field in schema}
-        rows = pd.read_csv(data_file(self.file), dtype=types, keep_default_na=False)  # "N/A" is a borough, not a null
+        types = {column.name: "int32" if isinstance(column.dataType, T.IntegerType) else "str" for column in schema}
+        try:
+            # "N/A" is a borough, not a null.
+            rows = pd.concat([pd.read_csv(file, dtype=types, usecols=schema.names, keep_default_na=False) for file in files])
+        except (OSError, ValueError) as error:  # ValueError: also pandas's own errors
+            msg = f"static table {Path(self.file).stem} cannot be read ({str(error).partition(chr(10))[0]}); expected CSV with the columns {self.schema}"
+            raise StreamgaugeError(msg) from error
         repeated = rows.loc[rows[self.unique].duplicated(), self.unique]
         if not repeated.empty:
-            msg = f"data/{self.file} has {self.unique} {repeated.iloc[0]} more than once; expected once: remove the other rows"
+            msg = f"{', '.join(map(str, files))}: {self.unique} {repeated.iloc[0]} is there more than once; expected once: remove the other rows"
             raise StreamgaugeError(msg)
         return spark.createDataFrame(rows[schema.names], schema)

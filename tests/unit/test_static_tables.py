@@ -1,0 +1,93 @@
+"""Static tables from the user's own files: which are read, and that every query and the audit read the same."""
+
+import pytest
+import web_server
+from messages import refused
+from object_store import ObjectStore
+
+from audit.continuous.store import rules
+from audit.recount import opened
+from contract.settings import Settings
+from contract.static_tables import VARIABLE, files_of
+from pipeline.catalog import all_queries
+
+HEAD = "device_id,zip_code\n"
+
+
+@pytest.fixture
+def cameras(tmp_path):
+    """A folder with two files of cameras, and one of something else."""
+    folder = tmp_path / "cameras"
+    folder.mkdir()
+    for name, text in {"1.csv": f"{HEAD}mine,01234\n", "2.csv": "zip_code,device_id\nN/A,yours\n", "notes.txt": "none"}.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def own(tmp_path):
+    """The settings with a place for device_locations."""
+    return lambda place, **more: Settings.from_environment(
+        {"STREAMGAUGE_HOME": str(tmp_path / "home"), VARIABLE: f"device_locations={place}", **more}
+    )
+
+
+def read(settings):
+    """The text of each file of the table."""
+    return [path.read_text() for path in files_of("device_locations", settings)]
+
+
+@pytest.mark.parametrize(("place", "files"), [("", [1, 2]), ("/", [1, 2]), ("/*.csv", [1, 2]), ("/[2-9].csv", [2]), ("/1.csv", [1])])
+def test_a_file_a_folder_or_a_pattern(own, cameras, place, files):
+    assert (
+        read(own(f"{cameras}{place}"))
+        == read(own(f"file://{cameras}{place}"))
+        == [(cameras / f"{number}.csv").read_text() for number in files]
+    )
+
+
+def test_the_same_in_an_object_store(own, cameras, store: ObjectStore):
+    for path in cameras.iterdir():
+        store.client.put_object(Bucket="bucket", Key=f"cameras/{path.name}", Body=path.read_bytes())
+    one, two = ((cameras / name).read_text() for name in ("1.csv", "2.csv"))
+    for place, texts in {"": [one, two], "/*.csv": [one, two], "/2.csv": [two]}.items():
+        assert read(own(f"s3a://bucket/cameras{place}", AWS_ENDPOINT_URL=store.address)) == texts
+    with refused(VARIABLE, "no file is at s3a://bucket/none"):
+        read(own("s3a://bucket/none", AWS_ENDPOINT_URL=store.address))
+
+
+def test_a_file_at_a_web_address_is_fetched_each_time(own, cameras):
+    with web_server.files(cameras) as address:
+        settings = own(f"{address}/1.csv")
+        assert read(settings) == [f"{HEAD}mine,01234\n"]
+        (cameras / "1.csv").write_text(f"{HEAD}mine,99999\n")
+        assert read(settings) == [f"{HEAD}mine,99999\n"]
+        with refused(VARIABLE, "none.csv", "HTTP 404"):
+            read(own(f"{address}/none.csv"))
+
+
+def test_every_query_reads_them_and_a_table_that_is_not_named_stays(own, cameras):
+    tables = {table.file: table.settings for query in all_queries(own(cameras)) for table in query.static_tables}
+    assert {file: files_of(file.removesuffix(".csv"), settings)[0].name for file, settings in tables.items()} == {
+        "device_locations.csv": "1.csv",
+        "taxi_zone_lookup.csv": "taxi_zone_lookup.csv",
+    }
+
+
+def test_the_audit_recounts_with_them(own, cameras):
+    settings = own(cameras)
+    rows = opened(settings=settings).execute("SELECT device_id, zip_code FROM device_locations ORDER BY device_id").fetchall()
+    assert rows == [("mine", "01234"), ("yours", "N/A")]
+    known = rules(settings)
+    (cameras / "1.csv").write_text(f"{HEAD}mine,99999\n")
+    assert rules(settings) != known
+
+
+def test_one_clear_line_for_what_cannot_be_followed(own, tmp_path):
+    with refused(VARIABLE, f"no file is at {tmp_path}/none", "device_locations"):
+        read(own(f"{tmp_path}/none"))
+    with refused("no static table", "taxi_zones", "taxi_zone_lookup"):
+        read(own("/a.csv taxi_zones=/b.csv"))
+    for wrong in ("", "/a.csv device_locations=/b.csv", "/a.csv /b.csv", "https://user:password@host/a.csv"):
+        with refused(VARIABLE, "TABLE=PLACE"):
+            own(wrong)
