@@ -18,7 +18,7 @@ TIERS := e2e cluster kafka secure dashboard spark unit
 # Those with tests that need Delta.
 TIERS_OF_DELTA := cluster e2e kafka secure spark
 
-.PHONY: help setup demo check docs screenshots animation format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos crash-points bench workshop-notebooks workshop-bundle jars-lock clean clean-data
+.PHONY: help setup demo check docs screenshots animation format test test-quick $(addprefix test-,$(TIERS)) lake compose-test chaos crash-points schedules bench workshop-notebooks workshop-bundle jars-lock clean clean-data
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ chaos: .venv/.dev ## kill, stop and freeze everything under load, then verify; R
 
 crash-points: .venv/.dev lake/.venv/.ready ## kill before each file operation, then verify; CASE=name
 	PYTHONPATH=tests $(RUN)python -m crash_points $(CASE)
+
+schedules: .venv/.dev ## take schedules of the model in tests/protocol.py on Spark; NUMBER=n SEED=s
+	PYTHONPATH=tests $(RUN)python -m protocol_on_spark --number $(or $(NUMBER),1000) --seed $(or $(SEED),0)
 
 bench: .venv/.dev ## figures of this machine; takes an hour
 	$(BENCH)nest
