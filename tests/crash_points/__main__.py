@@ -13,15 +13,16 @@ from crash_points.enumeration import Enumeration
 from crash_points.page import PAGE, note
 
 
-def tried_whole(name: str, platform: Settings, home: Path, most: int | None) -> bool:
+def tried_whole(name: str, platform: Settings, home: Path, most: int | None, *, only_torn: bool) -> bool:
     """Tries the points of a case, and says and notes each. Whether all are right."""
     tried, enumeration = [], Enumeration(name, platform, home)
-    for one in enumeration.tried(most):
+    for one in enumeration.tried(most, only_torn=only_torn):
         tried.append(one)
         left = "not reached" if one.found is None else one.found
-        sys.stdout.write(f"{name}: {one.point.operation} ({one.point.occurrence}): {left}; {'; '.join(one.wrong) or 'right'}\n")
+        kind = "torn " * one.point.is_torn
+        sys.stdout.write(f"{name}: {kind}{one.point.operation} ({one.point.occurrence}): {left}; {'; '.join(one.wrong) or 'right'}\n")
         sys.stdout.flush()
-        note(name, tried, len(enumeration.points))
+        note(name, tried, enumeration.points)
     return not any(one.wrong for one in tried)
 
 
@@ -29,10 +30,11 @@ def main(
     case: Annotated[list[str] | None, typer.Argument(help="cases by name; all without one", show_default=False)] = None,
     home: Annotated[Path, typer.Option(help="where the home of each case is")] = Path(".streamgauge/crash-points"),
     most: Annotated[int | None, typer.Option(help="try so many points of each case, evenly spread")] = None,
+    only_torn: Annotated[bool, typer.Option("--only-torn", help="try only torn writes")] = False,
 ) -> None:
     """Kill a program before each of its file operations, run it again and verify, and write what was found into the page. Exit code 1 if it is wrong."""
     is_right = [
-        tried_whole(name, settings, home.absolute() / name, most)
+        tried_whole(name, settings, home.absolute() / name, most, only_torn=only_torn)
         for platform in running_platform(home.absolute() / "platform")
         for name in case or CASES
         for settings in (running_registry(platform) if CASES[name].needs_registry else [platform])

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from contract.lake_environment import PYTHON as PYTHON_WITH_DELTA
 from contract.settings import Settings
 from crash_points.cases import CASES
 from crash_points.images import Images
-from crash_points.watched import Point, Watched, points_of
+from crash_points.watched import Point, Watched, points_of, torn_of
 
 TESTS = str(Path(__file__).parents[1])
 NOT_KEPT = ("kafka", "logs", "tmp")
@@ -40,7 +40,7 @@ class Tried:
 
 
 class Enumeration:
-    """The points of a case, in a home of its own. points: of a run; known once the first was tried."""
+    """The points of a case, in a home of its own. points: of a run, and then those in torn writes; known once the first was tried."""
 
     def __init__(self, name: str, platform: Settings, home: Path) -> None:
         shutil.rmtree(home, ignore_errors=True)
@@ -54,8 +54,8 @@ class Enumeration:
         self._program: Watched | None = None
         self._rounds = 0
 
-    def tried(self, most: int | None = None, *, by_kill: bool = False) -> Iterator[Tried]:
-        """Tries each point of a run that is not the first, or so many of them.
+    def tried(self, most: int | None = None, *, by_kill: bool = False, only_torn: bool = False) -> Iterator[Tried]:
+        """Tries each point of a run that is not the first, or so many of them, or only those in torn writes.
 
         by_kill: with a new run and a real kill for each point, as for a case without a session. Otherwise, one run is recorded, and what a kill
         would leave at the point is restored.
@@ -63,35 +63,40 @@ class Enumeration:
         try:
             for _ in range(2):
                 self._fed_and_done()
-            yield from self._killed(most) if by_kill or self.case.spark is None else self._restored(most)
+            try_all = self._killed if by_kill or self.case.spark is None else self._restored
+            yield from try_all(most, only_torn=only_torn)
         finally:
             if self._program:
                 self._program.end()
 
-    def _killed(self, most: int | None) -> Iterator[Tried]:
-        self.points = points_of(self._fed_and_done())
-        for number in self._chosen(most):
+    def _killed(self, most: int | None, *, only_torn: bool) -> Iterator[Tried]:
+        for point in self._chosen(self._fed_and_done(), most, only_torn=only_torn):
             for _ in range(RUNS):
-                self._fed_and_done(self.points[number])
+                self._fed_and_done(point)
                 if self._program is None:
                     break
             found = self.case.found(self.settings) if self._program is None else None
-            yield Tried(self.points[number], found, self._wrong_after_the_next_run())
+            yield Tried(point, found, self._wrong_after_the_next_run())
 
-    def _restored(self, most: int | None) -> Iterator[Tried]:
+    def _restored(self, most: int | None, *, only_torn: bool) -> Iterator[Tried]:
         """What a kill leaves is often the same at several points, and is then tried once."""
         with Images(self.settings, NOT_KEPT, [self.case.source]) as images:
-            self.points = points_of(self._fed_and_done(before_each=images.take))
+            operations = self._fed_and_done(before_each=images.take)
+            number_of = {point: number for number, point in enumerate(points_of(operations))}
             known: dict[str, tuple[str, list[str]]] = {}
-            for number in self._chosen(most):
-                content = images.content(number)
+            for point in self._chosen(operations, most, only_torn=only_torn):
+                number = number_of[point._replace(is_torn=False)]
+                content = images.content(number, is_torn=point.is_torn)
                 if content not in known:
-                    images.restore(number)
+                    images.restore(number, is_torn=point.is_torn)
                     known[content] = self.case.found(self.settings), self._wrong_after_the_next_run()
-                yield Tried(self.points[number], *known[content])
+                yield Tried(point, *known[content])
 
-    def _chosen(self, most: int | None) -> range:
-        return range(0, len(self.points), 1 if most is None else max(1, len(self.points) // most))
+    def _chosen(self, operations: Sequence[str], most: int | None, *, only_torn: bool) -> Sequence[Point]:
+        whole = points_of(operations)
+        torn = torn_of(whole)
+        self.points = torn if only_torn else whole + torn
+        return self.points[:: 1 if most is None else max(1, len(self.points) // most)]
 
     def _wrong_after_the_next_run(self) -> list[str]:
         return self.case.wrong(self.settings) if self._done() is not None else ["the next run failed"]

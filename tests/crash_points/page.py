@@ -5,18 +5,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crash_points.enumeration import Tried
+from crash_points.watched import Point
 
 PAGE = Path(__file__).parents[2] / "docs" / "crash-points.md"
 
 
 def told(tried: Sequence[Tried], points: int) -> str:
-    """The cells of a row: points of a run, points tried, how many were right; and what was wrong before which operation."""
+    """Three cells of a row: points of a run, points tried, how many were right; and what was wrong before which operation, or in which write."""
     reached = [one for one in tried if one.found is not None]
-    wrong = [f" before {one.point.operation} ({one.point.occurrence}): {'; '.join(one.wrong)}" for one in reached if one.wrong]
+    wrong = [
+        f" {'in' if one.point.is_torn else 'before'} {one.point.operation} ({one.point.occurrence}): {'; '.join(one.wrong)}"
+        for one in reached
+        if one.wrong
+    ]
     return f"{points} | {len(reached)} | {len(reached) - len(wrong)}{'; **wrong**' if wrong else ''}{';'.join(wrong)} |"
 
 
-def note(case: str, tried: Sequence[Tried], points: int) -> None:
-    """Puts what was found into the row of the case. points: how many a run has."""
-    mark, text = f"<!-- {case} --> | ", told(tried, points)
-    PAGE.write_text(re.sub(f"(?<={re.escape(mark)}).*", lambda _: text, PAGE.read_text(), count=1))
+def note(case: str, tried: Sequence[Tried], points: Sequence[Point]) -> None:
+    """Puts what was found into the row of the case: three cells of points before an operation, and three of torn writes. points: of a run."""
+    page = PAGE.read_text()
+    for cells_before, is_torn in ((0, False), (3, True)):
+        if own := [one for one in tried if one.point.is_torn == is_torn]:
+            text = told(own, sum(point.is_torn == is_torn for point in points))
+            cells = rf"(<!-- {case} --> \|(?:[^|\n]*\|){{{cells_before}}})(?:[^|\n]*\|){{3}}"
+            page = re.sub(cells, lambda row, text=text: f"{row[1]} {text}", page, count=1)
+    PAGE.write_text(page)

@@ -47,17 +47,18 @@ _OPENS = {2: ("open", ((None, 0),)), 257: ("open", ((0, 1),))}
 """Only those for writing."""
 _OF_FILES = {74: "synchronize", 75: "synchronize", 77: "cut", 1: "write", 18: "write", 20: "write", 46: "write"}
 """The file is the first argument."""
-_ONE_BUFFER, _VECTOR = (1, 18), 20
+_ONE_BUFFER, _AT_OFFSET, _VECTOR = (1, 18), 18, 20
 
 _CHANGES = {0: "Produce", 8: "OffsetCommit", 19: "CreateTopics", 20: "DeleteTopics", 21: "DeleteRecords", 22: "InitProducerId"}
 """Requests that change something in Kafka, by their number in its protocol."""
 
 
 class Point(NamedTuple):
-    """The n-th occurrence, from 1, of an operation in a run."""
+    """Before the n-th occurrence, from 1, of an operation in a run; or, in a write that is torn, after its first half."""
 
     operation: str
     occurrence: int
+    is_torn: bool = False
 
 
 def points_of(operations: Sequence[str]) -> list[Point]:
@@ -68,6 +69,26 @@ def points_of(operations: Sequence[str]) -> list[Point]:
         seen[operation] += 1
         seen_at.append(Point(operation, seen[operation]))
     return seen_at
+
+
+def torn_of(points: Sequence[Point]) -> list[Point]:
+    """The points in the middle of each write to a file that is written in its place. What is renamed later, nobody has read before."""
+    renamed = {point.operation.split()[1] for point in points if point.operation.startswith("rename")}
+    writes = [point for point in points if point.operation.startswith("write")]
+    return [point._replace(is_torn=True) for point in writes if point.operation.partition(" ")[2] not in renamed]
+
+
+class Torn(NamedTuple):
+    """The first half of a write, and where in the file it goes."""
+
+    path: Path
+    offset: int
+    half: bytes
+
+    def leave(self) -> None:
+        with self.path.open("r+b") as file:
+            file.seek(self.offset)
+            file.write(self.half)
 
 
 class Watched:
@@ -94,8 +115,8 @@ class Watched:
         self._answers.start()
         start.join()
 
-    def arm(self, point: Point | None, before_each: Callable[[], None] = lambda: None) -> None:
-        """Forgets all operations; kills the program before this one. before_each: called before each one, for which the program waits."""
+    def arm(self, point: Point | None, before_each: Callable[[Torn | None], None] = lambda _: None) -> None:
+        """Forgets all operations; kills the program at this point. before_each: called before each one, with what is torn if it is a write; the program waits."""
         with self._answering:
             self._point, self.killed_at, self.operations, self._before_each = point, None, list[str](), before_each
 
@@ -144,17 +165,20 @@ class Watched:
     def _goes_on(self, thread: int, call: int, arguments: Sequence[int]) -> bool:
         if self.killed_at is not None:
             return False
-        operation = None
+        operation, torn, caller = None, None, _Caller(thread)
         with suppress(OSError):  # such as a file that is closed: the call will fail
-            operation = self._operation(_Caller(thread), call, arguments)
+            operation = self._operation(caller, call, arguments)
+            torn = caller.torn(call, arguments) if operation and operation.startswith("write") else None
         if operation is None:
             return True
         self.operations.append(operation)
-        self._before_each()
-        if self._point != (operation, self.operations.count(operation)):
+        self._before_each(torn)
+        if self._point is None or self._point[:2] != (operation, self.operations.count(operation)):
             return True
         self.killed_at = self._point
         self._kill()  # meanwhile, each other operation waits
+        if self._point.is_torn and torn:
+            torn.leave()
         return False
 
     def _operation(self, caller: "_Caller", call: int, arguments: Sequence[int]) -> str | None:
@@ -202,6 +226,20 @@ class _Caller:
         path = self._memory(address, 4096).partition(b"\0")[0].decode()
         is_at_work = folder is None or folder & 0xFFFFFFFF == 0xFFFFFF9C
         return os.path.normpath(Path(Path(f"{self._of}/cwd").readlink() if is_at_work else self.file(folder or 0), path))
+
+    def torn(self, call: int, arguments: Sequence[int]) -> Torn:
+        """The first half of what it writes to a file."""
+        number, address, length, offset, *_ = arguments
+        if call == _VECTOR:
+            buffers = struct.iter_unpack("QQ", self._memory(address, 16 * length))
+            content = b"".join(self._memory(*buffer) for buffer in buffers if buffer[1])
+        else:
+            content = self._memory(address, length)
+        path = Path(self.file(number))
+        if call != _AT_OFFSET:
+            facts = dict(line.split(":\t") for line in Path(f"{self._of}/fdinfo/{number}").read_text().splitlines() if ":\t" in line)
+            offset = path.stat().st_size if int(facts["flags"], 8) & os.O_APPEND else int(facts["pos"])
+        return Torn(path, offset, content[: len(content) // 2])
 
     def request(self, call: int, arguments: Sequence[int]) -> int:
         """The number of a request in Kafka's protocol, which stands behind its length."""

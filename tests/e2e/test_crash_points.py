@@ -13,3 +13,9 @@ def test_killed_before_an_operation_it_is_right_after_the_next_run(fresh, tmp_pa
     assert len(tried) >= most
     assert any(one.found for one in tried), "no point was reached"
     assert [one for one in tried if one.wrong] == []
+
+
+def test_killed_in_the_middle_of_a_write_to_its_database_it_is_right_after_the_next_run(fresh, tmp_path):
+    tried = list(Enumeration("database", fresh, tmp_path / "database").tried(6, only_torn=True))
+    assert "write results.db-wal" in {one.point.operation for one in tried if one.found}
+    assert [one for one in tried if one.wrong] == []

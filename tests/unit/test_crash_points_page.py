@@ -19,8 +19,10 @@ def test_the_page_has_a_row_for_each_case(tmp_path, monkeypatch):
     copy.write_text(page.PAGE.read_text())
     monkeypatch.setattr(page, "PAGE", copy)
     for case in CASES:
-        note(case, [Tried(Point("open of nobody", 1), "nothing", [])], 7)
+        before, torn = Point("open of nobody", 1), Point("write of nobody", 1, is_torn=True)
+        note(case, [Tried(before, "nothing", [])], [before] * 7 + [torn] * 2)
+        note(case, [Tried(torn, "nothing", ["a row"])], [torn] * 2)
     rows = copy.read_text().splitlines()
     assert {case: [row.partition("--> ")[2] for row in rows if f"<!-- {case} -->" in row] for case in CASES} == {
-        case: ["| 7 | 1 | 1 |"] for case in CASES
+        case: ["| 7 | 1 | 1 | 2 | 1 | 0; **wrong** in write of nobody (1): a row |"] for case in CASES
     }

@@ -4,7 +4,7 @@ import os
 import sys
 
 import pytest
-from crash_points.watched import Point, Watched, points_of, refusal
+from crash_points.watched import Point, Watched, points_of, refusal, torn_of
 
 pytestmark = pytest.mark.skipif(refusal() is not None, reason=str(refusal()))
 
@@ -15,6 +15,8 @@ from threading import Thread
 
 home = Path(sys.argv[1])
 for line in sys.stdin:
+    with (home / "table").open("a") as table:
+        table.write("rows" * 2)
     Thread(target=(home / "logs" / "log").write_text, args=["..."]).start()
     for number in range(2):
         writer = Thread(target=(home / f"{number}.tmp").write_text, args=["rows"])
@@ -41,8 +43,8 @@ def answer_of(program):
 
 def test_operations_of_all_threads_and_processes_are_found_in_order(program):
     assert answer_of(program) == "done\n"
-    assert program.operations == ["open N.tmp", "write N.tmp", "rename N.tmp to N"] * 2
-    assert points_of(program.operations)[2:4] == [Point("rename N.tmp to N", 1), Point("open N.tmp", 2)]
+    assert program.operations == ["open table", "write table", *["open N.tmp", "write N.tmp", "rename N.tmp to N"] * 2]
+    assert points_of(program.operations)[4:6] == [Point("rename N.tmp to N", 1), Point("open N.tmp", 2)]
 
 
 def test_it_is_killed_before_the_operation(program, tmp_path):
@@ -51,7 +53,28 @@ def test_it_is_killed_before_the_operation(program, tmp_path):
     assert answer_of(program) == ""
     program.end()
     assert program.killed_at == point
-    assert {path.name for path in tmp_path.iterdir()} == {"logs", "0", "1.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {"logs", "table", "0", "1.tmp"}
+
+
+def test_a_write_in_place_is_torn_in_its_middle(program, tmp_path):
+    answer_of(program)
+    (torn,) = torn_of(points_of(program.operations))
+    program.arm(torn)
+    assert answer_of(program) == ""
+    program.end()
+    assert torn == Point("write table", 1, is_torn=True)
+    assert (tmp_path / "table").read_text() == "rows" * 3
+
+
+@pytest.mark.parametrize("write", ["os.write(file, whole)", "os.pwrite(file, whole, 2)", "os.writev(file, [whole[:3], b'', whole[3:]])"])
+def test_a_torn_write_begins_where_the_write_would(tmp_path, write):
+    (tmp_path / "table").write_bytes(b"123456")
+    code = f"import os, sys; whole = b'abcd'; file = os.open(sys.argv[1], os.O_RDWR); os.lseek(file, 1, os.SEEK_SET); input(); {write}"
+    watched = Watched([sys.executable, "-c", code, str(tmp_path / "table")], dict(os.environ), tmp_path, port=9092)
+    watched.arm(Point("write table", 1, is_torn=True))
+    assert answer_of(watched) == ""
+    watched.end()
+    assert (tmp_path / "table").read_bytes() == (b"12ab56" if "pwrite" in write else b"1ab456")
 
 
 def test_a_point_that_it_does_not_come_to_kills_nothing(program):
@@ -62,6 +85,6 @@ def test_a_point_that_it_does_not_come_to_kills_nothing(program):
 
 def test_the_program_waits_before_each_operation(program, tmp_path):
     seen = []
-    program.arm(None, before_each=lambda: seen.append({path.name for path in tmp_path.iterdir()} - {"logs"}))
+    program.arm(None, before_each=lambda _: seen.append({path.name for path in tmp_path.iterdir()} - {"logs", "table"}))
     assert answer_of(program) == "done\n"
-    assert seen == [set(), {"0.tmp"}, {"0.tmp"}, {"0"}, {"0", "1.tmp"}, {"0", "1.tmp"}]
+    assert seen == [set(), set(), set(), {"0.tmp"}, {"0.tmp"}, {"0"}, {"0", "1.tmp"}, {"0", "1.tmp"}]
