@@ -71,7 +71,7 @@ def check(
 
 @workshop.command()
 def run(number: Number, once: Annotated[bool, typer.Option("--once", help="process the available records and end")] = False) -> None:  # noqa: FBT002 - an option
-    """Run your function of lab 2 or 3 in the product. It takes the place of the product's own in query nest-camera-stats."""
+    """Run your code in the product. The function of lab 2 or 3 takes the place of the product's own in query nest-camera-stats; lab 12 is a domain, and its demo starts."""
     from streamgauge.workshop import product
 
     lab = labs.lab_of(number)

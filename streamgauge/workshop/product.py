@@ -1,6 +1,7 @@
 """A learner's function in the product: it runs in the product's query, and the audit says whether the table is right."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from contract.errors import StreamgaugeError
 from contract.kafka.recent_records import last_records
 from contract.settings import Settings
 from contract.topics import ALERTS
-from streamgauge.workshop import grader
+from streamgauge.workshop import grader, own_domain
 from streamgauge.workshop.grading import Failure, Verdict
 from streamgauge.workshop.labs import Lab, loaded
 
@@ -20,21 +21,25 @@ if TYPE_CHECKING:  # importing Spark takes a second or more
 
 QUERY, FUNCTION = "nest-camera-stats", "camera_stats"
 STREAM_LAB, KILL_LAB = "03-your-first-stream", "05-twice-is-once"
-"""The labs whose last check asks the audit: of the learner's function, and of a query that was killed."""
+"""The labs whose last check asks the audit, beside own_domain.LAB: of the learner's function, and of a query that was killed."""
 _KILLED = "the previous run did not stop cleanly"
 _NEWEST_ALERTS = 100
 
 
 def run(lab: Lab, settings: Settings, *, once: bool) -> None:
-    """Runs the product's query, with the function of the learner's file in place of its own, as `streamgauge run` does.
+    """Runs the product's query, with the function of the learner's file in place of its own, as `streamgauge run` does; of lab 12, the whole domain.
 
-    Raises StreamgaugeError if the file has no such function.
+    Raises StreamgaugeError if the file cannot be run, or has no such function.
     """
+    if lab.folder.name == own_domain.LAB:
+        with _errors_of(lab):
+            loaded(lab.exercise).queries(settings)
+        own_domain.run(lab, settings, once=once)
     from pipeline.commands import run as run_queries
     from pipeline.domains import nest
 
     if f"def {FUNCTION}(" not in (lab.folder / "exercise.py").read_text():
-        msg = f"lab {lab.number} has no function that the product runs; labs 2 and 3 have `{FUNCTION}`"
+        msg = f"lab {lab.number} has no code that the product runs; labs 2, 3 and 12 have"
         raise StreamgaugeError(msg)
     setattr(nest, FUNCTION, _function(lab))
     ran = _ran(lab, settings)
@@ -49,14 +54,14 @@ def run(lab: Lab, settings: Settings, *, once: bool) -> None:
 
 def asks_the_audit(lab: Lab) -> bool:
     """Whether the last check of a lab is what the audit finds."""
-    return lab.folder.name in {STREAM_LAB, KILL_LAB}
+    return lab.folder.name in {STREAM_LAB, KILL_LAB, own_domain.LAB}
 
 
 def with_audit(lab: Lab, verdict: Verdict, settings: Settings) -> Verdict:
-    """The verdict with one more check: the table of QUERY in the learner's Kafka is what a recount says, and the lab's own code, or a kill, was behind it."""
+    """The verdict with one more check: the table in the learner's Kafka is what a recount says, and the lab's own code, or a kill, was behind it."""
     if verdict.failure is not None:
         return Verdict(verdict.passed, verdict.total + 1, verdict.failure)
-    failure = _not_yet(lab, settings) or _audited(settings)
+    failure = own_domain.failure(lab, settings) if lab.folder.name == own_domain.LAB else _not_yet(lab, settings) or _audited(settings)
     return Verdict(verdict.passed + (failure is None), verdict.total + 1, failure)
 
 
@@ -97,15 +102,21 @@ def _audited(settings: Settings) -> Failure | None:
 
 
 def _function(lab: Lab) -> "Callable[[DataFrame, DataFrame], DataFrame]":
-    try:
+    with _errors_of(lab):
         function: Callable[[DataFrame, DataFrame], DataFrame] | None = getattr(loaded(lab.exercise), FUNCTION, None)
-    except Exception as error:
-        msg = f"{lab.exercise} ends with {type(error).__name__}: {error}; `streamgauge workshop check {lab.number}` names the line"
-        raise StreamgaugeError(msg) from error
     if function is None:
         msg = f"{lab.exercise} has no `{FUNCTION}`, which the original has"
         raise StreamgaugeError(msg)
     return function
+
+
+@contextmanager
+def _errors_of(lab: Lab) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        msg = f"{lab.exercise} ends with {type(error).__name__}: {error}; `streamgauge workshop check {lab.number}` names the line"
+        raise StreamgaugeError(msg) from error
 
 
 def _ran(lab: Lab, settings: Settings) -> Path:

@@ -1,24 +1,27 @@
 """The labs in which Kafka runs: what the README shows is what the commands print, and the last check is what the audit finds."""
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
 
+import psutil
 import pytest
 from kills import kill_in_a_batch
 from messages import absent
 from plain import START, one_camera, write_topic
-from running import one_line_error, streamgauge, succeed
+from running import environment, few_rows, one_line_error, streamgauge, streamgauge_process, succeed
 
 from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import checkpoints
 from pipeline.domains import nest
+from streamgauge.demo.background import pid_file
 from streamgauge.workshop import grader
 from streamgauge.workshop.grading import grade
 from streamgauge.workshop.labs import lab_of
 
-STREAM, KILL = lab_of(3), lab_of(5)
+STREAM, KILL, OWN = lab_of(3), lab_of(5), lab_of(12)
 MADE = re.compile(r"^```sh\n(cat > .*?END\n)(streamgauge .*?)\n```", re.DOTALL | re.MULTILINE)
 SHOWN = re.compile(r"^```console\n\$ streamgauge (.*?)\n(.*?)```", re.DOTALL | re.MULTILINE)
 
@@ -98,6 +101,44 @@ def test_a_kill_is_asked_for_and_the_audit_counts_after_it(workshop, fresh):
     assert "lab 5: all 6 checks pass" in workshop("check", 5).stdout
 
 
+def test_a_domain_of_ones_own_is_produced_counted_and_audited(workshop, fresh_registry):
+    # The copy's `up` would start servers of its own.
+    servers = {"KAFKA_BOOTSTRAP_SERVERS": fresh_registry.bootstrap_servers, "SCHEMA_REGISTRY_URL": fresh_registry.registry_url}
+    OWN.start()
+    solve(OWN)
+
+    def run_once():
+        done = streamgauge_process("workshop", "run", "12", "--once", settings=few_rows(fresh_registry), **servers)
+        assert done.returncode == 0, done.stderr
+
+    assert absent(workshop("check", 12).stdout, "check 8 of 8 fails", "it has not run", "`streamgauge workshop run 12`") == []
+    run_once()
+    produce = [OWN.exercise.with_name("streamgauge"), *shlex.split("produce bike --limit 300 --duplicates 0.1 --corrupt 0.1")]
+    subprocess.run(produce, env=environment(fresh_registry, **servers), check=True)
+    run_once()
+    assert "lab 12: all 8 checks pass" in workshop("check", 12).stdout
+
+    key = b'{"station":"Nowhere","window":{"end":"2026-01-01T11:00:00Z","start":"2026-01-01T10:00:00Z"}}'
+    write_topic(fresh_registry, "bike-station-stats", [key[:-1] + b',"trips":1,"minutes":5}'], key=key)
+    assert absent(workshop("check", 12).stdout, "The audit finds every row right", "bike-station-stats: 1 of ") == []
+    OWN.exercise.write_text(OWN.exercise.read_text() + "\n")
+    assert "another version of it has run" in workshop("check", 12).stdout
+
+
+def test_a_domain_that_is_not_written_yet_does_not_run(workshop):
+    OWN.start()
+    assert "ends with NotImplementedError: describe the two queries" in one_line_error(workshop("run", 12))
+
+
+@pytest.mark.usefixtures("workshop")
+def test_the_files_of_a_running_demo_do_not_change(fresh):
+    OWN.start()
+    solve(OWN)
+    pid_file(fresh).write(os.getpid(), psutil.Process().cmdline()[0])
+    assert "a demo is running in" in one_line_error(streamgauge_process("workshop", "run", "12", "--once", settings=fresh))
+    assert list(OWN.exercise.parent.iterdir()) == [OWN.exercise]
+
+
 @pytest.mark.parametrize(
     ("code", "told"),
     [
@@ -110,5 +151,5 @@ def test_a_file_that_the_product_cannot_run_is_one_line(workshop, code, told):
     assert told in one_line_error(workshop("run", 3))
 
 
-def test_a_lab_without_a_function_of_the_product_is_refused(workshop):
-    assert "lab 5 has no function that the product runs; labs 2 and 3 have `camera_stats`" in one_line_error(workshop("run", 5))
+def test_a_lab_without_code_for_the_product_is_refused(workshop):
+    assert "lab 5 has no code that the product runs; labs 2, 3 and 12 have" in one_line_error(workshop("run", 5))
