@@ -4,6 +4,7 @@ import os
 
 import psutil
 from crash_points.images import Images
+from crash_points.watched import Torn
 from plain import folded, read_topic, write_counts, write_topic
 
 
@@ -15,19 +16,20 @@ def test_files_and_topics_are_again_as_they_were(fresh):
     (fresh.home / "query.driver").write_text(str(os.getpid()))
     before = folded(fresh, "nest-camera-stats")
     with Images(fresh, ["logs"], ["nest-logs"]) as images:
-        images.take()
+        images.take(None)
         write_counts(fresh, {1: 2, 2: 1})
         write_topic(fresh, "dead-letters", [b"second"])
         write_topic(fresh, "nest-logs", [b"an event"])
         (fresh.home / "plan").write_text("two batches")
-        images.take()
+        images.take(Torn(fresh.home / "plan", 4, b"of"))
         for name in ("logs/log", "later"):
             (fresh.home / name).write_text("...")
-        assert images.content(0) != images.content(1)
+        assert len({images.content(0, is_torn=False), images.content(1, is_torn=False), images.content(1, is_torn=True)}) == 3
         for _ in range(2):
-            images.restore(1)
+            images.restore(1, is_torn=True)
+            assert (fresh.home / "plan").read_text() == "two oftches"
             assert len(folded(fresh, "nest-camera-stats")) == 2
-            images.restore(0)
+            images.restore(0, is_torn=False)
             assert folded(fresh, "nest-camera-stats") == before
             assert [(record.key(), record.value()) for record in read_topic(fresh, "dead-letters")] == [(b"key", b"first")]
             assert (fresh.home / "plan").read_text() == "one batch"
