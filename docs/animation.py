@@ -28,6 +28,8 @@ SECTION = "## Kill it, verify it"
 SIZE, SHOWN = (1280, 1020), (960, 765)
 """Width and height of a page, and of it in the animation, in pixels."""
 COLUMNS = 104
+POLL_SECONDS = 3
+"""Between two questions for the status, each of which takes seconds of a core."""
 THEMES = {"light": ("#ffffff", "#1c1f24", "#0f766e"), "dark": ("#0e1117", "#e6e6e6", "#5eead4")}
 """Of the terminal, by colour scheme: background, text, prompt."""
 ENDINGS = {"light": "", "dark": "-dark"}
@@ -109,12 +111,12 @@ def main() -> None:
         terminal(f"$ {kill}", 1500)
         shown = f"$ {kill}\n{output(kill)}"
         while "running" in states():
-            time.sleep(0.5)
+            time.sleep(POLL_SECONDS)
         page(3000)
         terminal(f"{shown}$ {status}", 1200)
         terminal(f"{shown}$ {status}\n{output(status)}", 4500)
         while states() - {"running", "idle"}:
-            time.sleep(0.5)
+            time.sleep(POLL_SECONDS)
         page(3000)
         terminal(f"$ {verify}", 1200)
         terminal(f"$ {verify}\n{output(verify)}$ ", 7000)
