@@ -100,7 +100,7 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
     if unchecked := by_verdict["not checked"]:
         return f"Not proven: {', '.join(unchecked)} could not be checked; what could be is right."
     ahead = sum(one.rows.ahead for one in verdicts)
-    which = f", up to their last checkpoints; {ahead:,} rows are ahead of them" if ahead else ""
+    which = f", up to their last checkpoints; {ahead:,} {'row is' if ahead == 1 else 'rows are'} ahead of them" if ahead else ""
     return f"Right: {len(by_verdict['right'])} of {len(verdicts)} queries hold exactly what their source says{which}."
 
 

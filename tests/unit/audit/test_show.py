@@ -39,6 +39,7 @@ def test_right_is_exact_up_to_the_last_checkpoints_where_rows_are_ahead():
     lines = shown(Verdict("stats", "topic stats", 3, 1200, RowCounts(equal=10, ahead=2), LATE))
     assert lines[-1] == "Right: 1 of 1 queries hold exactly what their source says, up to their last checkpoints; 2 rows are ahead of them."
     assert any("stop the pipeline, `streamgauge run --once`, and verify again" in line for line in lines), "a second run would be refused"
+    assert shown(Verdict("stats", "topic stats", 3, 1200, RowCounts(ahead=1), LATE))[-1].endswith("; 1 row is ahead of them.")
 
 
 def test_of_a_wrong_row_the_columns_are_shown_that_differ_and_how_many_more_there_are():
