@@ -8,22 +8,22 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
 from html import escape
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from contract.settings import Settings
 from dashboard.server import dashboard_url
+from docs.screenshots import PICTURES, SCHEMES, chromium
 
 ROOT = Path(__file__).parents[1]
-PICTURES = ROOT / "docs" / "pictures"
 SECTION = "## Kill it, verify it"
 SIZE, SHOWN = (1280, 1020), (960, 765)
 """Width and height of a page, and of it in the animation, in pixels."""
@@ -32,7 +32,6 @@ POLL_SECONDS = 3
 """Between two questions for the status, each of which takes seconds of a core."""
 THEMES = {"light": ("#ffffff", "#1c1f24", "#0f766e"), "dark": ("#0e1117", "#e6e6e6", "#5eead4")}
 """Of the terminal, by colour scheme: background, text, prompt."""
-ENDINGS = {"light": "", "dark": "-dark"}
 
 
 def commands() -> list[str]:
@@ -45,7 +44,7 @@ def commands() -> list[str]:
 class Recording:
     """The frames of one colour scheme: pictures of the page and of the terminal, with how long each is shown."""
 
-    def __init__(self, browser: Browser, scheme: str, url: str) -> None:
+    def __init__(self, browser: Browser, scheme: Literal["light", "dark"], url: str) -> None:
         self._scheme = scheme
         self._overview, self._terminal = (self._page(browser) for _ in range(2))
         self._overview.goto(url)
@@ -53,7 +52,7 @@ class Recording:
         self._frames: list[tuple[Image.Image, int]] = []
 
     def _page(self, browser: Browser) -> Page:
-        return browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="dark" if self._scheme == "dark" else "light")
+        return browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme=self._scheme)
 
     def overview(self, milliseconds: int) -> None:
         self._add(self._overview, milliseconds)
@@ -71,7 +70,7 @@ class Recording:
 
     def save(self) -> None:
         pictures, milliseconds = zip(*self._frames, strict=True)
-        path = PICTURES / f"verified{ENDINGS[self._scheme]}.webp"
+        path = PICTURES / f"verified{SCHEMES[self._scheme]}.webp"
         pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, quality=70, method=6)
         sys.stdout.write(f"{path.relative_to(ROOT)}: {path.stat().st_size // 1000} kB, {sum(milliseconds) / 1000:.0f} s\n")
 
@@ -94,9 +93,8 @@ def main() -> None:
     url = dashboard_url(Settings.from_environment())
     kill, status, verify = commands()
     with sync_playwright() as playwright:
-        chromium = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        recordings = [Recording(browser, scheme, url) for scheme in THEMES]
+        browser = chromium(playwright)
+        recordings = [Recording(browser, scheme, url) for scheme in SCHEMES]
 
         def page(milliseconds: int) -> None:
             for recording in recordings:

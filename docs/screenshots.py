@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from contract.domains import DOMAINS
 from contract.settings import Settings
@@ -48,6 +48,12 @@ def code_of() -> dict[str, str]:
         name: hashlib.sha256(b"".join(path.read_bytes() for path in sorted([*own, *shared]))).hexdigest()[:16]
         for name, own in files.items()
     }
+
+
+def chromium(playwright: Playwright) -> Browser:
+    """The browser of this machine; without one, Playwright's own."""
+    installed = shutil.which("chromium") or shutil.which("google-chrome")
+    return playwright.chromium.launch(executable_path=installed, args=["--no-sandbox", "--disable-gpu"])
 
 
 def photograph(browser: Browser, url: str, scheme: Literal["light", "dark"], names: Iterable[str], size: Size, folder: Path) -> None:
@@ -96,8 +102,7 @@ def main() -> None:
 def take(url: str) -> None:
     """Takes each page in both themes. url: of the dashboard."""
     with sync_playwright() as playwright:
-        chromium = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = chromium(playwright)
         for scheme, kind in SCHEMES.items():
             with tempfile.TemporaryDirectory() as made:
                 folder = Path(made)
