@@ -37,6 +37,12 @@ class Failure:
     printed: str = ""
 
 
+def not_run(what: str, number: int, hint: str, *, has_run: bool) -> Failure:
+    """The product has not run the file of lab `number` as it is now. has_run: whether it has run another version of it."""
+    came = "another version of it has run" if has_run else "it has not run"
+    return Failure(what, f"came:      {came}\nexpected:  `streamgauge workshop run {number}` with the file as it is now", hint=hint)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """passed: how many tests passed before the first that failed. total: how many there are."""

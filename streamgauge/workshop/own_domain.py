@@ -16,7 +16,7 @@ import orjson
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from streamgauge.demo.background import pid_file
-from streamgauge.workshop.grading import Failure
+from streamgauge.workshop.grading import Failure, not_run
 from streamgauge.workshop.labs import ROOT, Lab
 
 LAB, NAME, QUERY = "12-your-own-domain", "bike", "bike-station-stats"
@@ -45,10 +45,8 @@ def failure(lab: Lab, settings: Settings) -> Failure | None:
     """What is wrong with the domain in the product: the file that has run is not the learner's, or the audit finds a row wrong. None if all is well."""
     mine = _file(lab)
     if not mine.exists() or mine.read_bytes() != lab.exercise.read_bytes():
-        came = "another version of it has run" if mine.exists() else "it has not run"
-        text = f"came:      {came}\nexpected:  `streamgauge workshop run {lab.number}` with the file as it is now"
         hint = "It runs your domain from the producer to the page. A query that has counted with another transform has to recount from the start."
-        return Failure("Your domain runs in the product", text, hint=hint)
+        return not_run("Your domain runs in the product", lab.number, hint, has_run=mine.exists())
     done = subprocess.run(
         [_command(lab), "verify", QUERY, f"{NAME}-dead-letters", "--format", "json"],
         env={**os.environ, **settings.environment()},

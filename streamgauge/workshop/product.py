@@ -13,7 +13,7 @@ from contract.kafka.recent_records import last_records
 from contract.settings import Settings
 from contract.topics import ALERTS
 from streamgauge.workshop import grader, own_domain
-from streamgauge.workshop.grading import Failure, Verdict
+from streamgauge.workshop.grading import Failure, Verdict, not_run
 from streamgauge.workshop.labs import Lab, loaded
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
@@ -71,11 +71,8 @@ def _not_yet(lab: Lab, settings: Settings) -> Failure | None:
         ran = _ran(lab, settings)
         if ran.exists() and ran.read_text() == _digest(lab):
             return None
-        came = "another version of it has run" if ran.exists() else "it has not run"
-        text = f"came:      {came}\nexpected:  `streamgauge workshop run {lab.number}` with the file as it is now"
-        return Failure(
-            "Your function runs in the product", text, hint="A query that has counted with another function has to recount from the start."
-        )
+        hint = "A query that has counted with another function has to recount from the start."
+        return not_run("Your function runs in the product", lab.number, hint, has_run=ran.exists())
     alerts = last_records(settings.kafka, ALERTS.name, _NEWEST_ALERTS)
     if any(_KILLED in orjson.loads(alert.value())["what"] for alert in alerts):
         return None
