@@ -20,7 +20,7 @@ from pipeline.sources.files import Files
 from pipeline.sources.kafka import RECORD_SCHEMA, KafkaTopic
 from pipeline.sources.static_tables import StaticTable
 from pipeline.sources.watermarks import Watermark, shares, united, with_watermark
-from pipeline.spark.session import REAL_TIME_STATE, TIMER_STATE, session_config
+from pipeline.spark.session import REAL_TIME_CONFIG, TIMER_STATE, session_config
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -141,7 +141,7 @@ def start_stream(
         writer = writer.trigger(processingTime=f"{round(max(query.trigger_seconds, settings.trigger_seconds) * 1000)} milliseconds")
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.name)
     try:
-        with session_config(spark, REAL_TIME_STATE if query.real_time else TIMER_STATE if query.has_timers else {}):
+        with session_config(spark, REAL_TIME_CONFIG if query.real_time else TIMER_STATE if query.has_timers else {}):
             return writer.start()
     except AnalysisException as error:
         msg = f"query {query.name} cannot run in mode {query.mode}: {str(error).splitlines()[0]}"

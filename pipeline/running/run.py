@@ -148,8 +148,8 @@ class Starter:
     def start(self, query: Query, unknown_ids: Sequence[int] = (), *, has_caught_up: bool = False) -> Run:
         """Starts a run of `query` from its checkpoint. unknown_ids: schema ids to fetch from the registry first, the most important first.
 
-        In real-time mode, a query that has run before first catches up, unless `has_caught_up`: a run processes in one batch all that an
-        earlier one may have written rows of (docs/explained/checkpoints.md).
+        In real-time mode, a query with a watermark that has run before first catches up, unless `has_caught_up`: a run processes in one
+        batch all that an earlier one may have written rows of (docs/explained/checkpoints.md).
 
         Raises KafkaUnavailable, RegistryUnavailable or StoreUnavailable when that server cannot be reached, TopicMissing when a source or result topic is
         missing, SchemaAwaited when there is nothing to read yet, another StreamgaugeError when user action is required, and anything that the query's own functions raise.
@@ -176,7 +176,7 @@ class Starter:
         committed = checkpoint.batch(checkpoint.last_committed)
         ends = committed.ends if committed and isinstance(source, KafkaTopic) else {}
         in_real_time = query.real_time is not None and not self._once
-        catches_up = in_real_time and not has_caught_up and checkpoint.query_id is not None
+        catches_up = in_real_time and query.watermark is not None and not has_caught_up and checkpoint.query_id is not None
         self._progress.resumes_at(query.name, ends, partitions if in_real_time and not catches_up else (), catches_up=catches_up)
         if isinstance(source, KafkaTopic) and (committed or self._settings.starting_offsets == "earliest"):
             check_timestamps(self._settings, {**dict.fromkeys(partitions, 0), **ends})

@@ -54,8 +54,12 @@ TIMER_STATE = _ROCKSDB | {
     "spark.sql.streaming.stateStore.encodingFormat": "avro",
 }
 """The state store of transformWithState. Other queries keep the default, which is faster for small states."""
-REAL_TIME_STATE = _ROCKSDB | {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
-"""The state store of queries in Spark's real-time mode."""
+REAL_TIME_CONFIG = _ROCKSDB | {
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    # The batch that catches up would be followed by one that only deletes old state, as the next batch does anyway.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+"""The settings of queries in Spark's real-time mode."""
 
 _REAL_TIME_SLOTS = 128
 
