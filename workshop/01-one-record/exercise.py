@@ -1,4 +1,4 @@
-"""Lab 1: one record. Read README.md next to the original of this file: workshop/01-one-record."""
+"""Lab 1: one record. Read workshop/01-one-record/README.md."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: F401 - you will need it

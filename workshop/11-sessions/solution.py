@@ -1,3 +1,5 @@
+"""Lab 11: sessions, solved."""
+
 from datetime import datetime
 
 from pyspark.sql import DataFrame, GroupedData, Row
