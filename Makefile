@@ -135,8 +135,12 @@ workshop-bundle: .venv/.dev ## the workshop for machines without a network: buil
 	cd $(BUNDLE) && STREAMGAUGE_CACHE=.bundle/jars lake/.venv/bin/streamgauge fetch
 	echo 'offline = true' >>$(BUNDLE)/uv.toml
 	rm -rf $(BUNDLE)/.venv $(BUNDLE)/lake/.venv $(BUNDLE)/my-workshop
+	@# Each machine's `fetch` makes these for its own folder, from what is in .bundle.
+	rm -rf $(BUNDLE)/.bundle/jars/class-data $(BUNDLE)/.bundle/jars/unpacked
 	@# uv needs what it built, and not what it built it from.
 	find $(BUNDLE)/.bundle/uv/sdists-*/pypi '(' -name src -o -name '*.whl' ')' -prune -exec rm -rf '{}' +
+	@# Two versions of Spark share most of their jars.
+	$(RUN)python .ci/link_copies.py $(BUNDLE)/.bundle
 	tar -czf $(BUNDLE)-workshop.tar.gz -C build streamgauge
 	$(RUN)python -m pytest tests/bundle
 	@du -h $(BUNDLE)-workshop.tar.gz
