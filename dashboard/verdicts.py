@@ -1,18 +1,55 @@
 """How right a table is, and as of when, beside the table: what `streamgauge audit` or `streamgauge verify` found last."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Literal
 
 import pandas as pd
 import streamlit as st
 
 from contract.kafka.cluster import KafkaCluster
-from contract.rows import Row
+from contract.rows import Count, Fields, Row
 from contract.text import duration
-from contract.verdicts import VERDICTS_IN_FULL
+from contract.topics import VERDICTS, Verdict
 from dashboard import formats
 from dashboard.reading.reader import follow
 
-TOPIC = VERDICTS_IN_FULL
+
+class RowsByKind(Fields):
+    """How many rows are as the source says, and how many are wrong in each way. not_checkable, ahead: those are no errors."""
+
+    equal: Count
+    missing: Count = 0
+    extra: Count = 0
+    different: Count = 0
+    not_checkable: Count = 0
+    ahead: Count = 0
+
+
+class WrongRow(Fields):
+    """A wrong row, as text. where: its key. expected, found: what differs; "no such row" if there is to be, or is, none."""
+
+    kind: Literal["missing", "extra", "different"]
+    where: str
+    expected: str
+    found: str
+
+
+class FullVerdict(Verdict):
+    """What was found of a query. sink: what was compared: "topic NAME", and other sinks after " and ". faults: errors other than wrong rows.
+
+    differences: the first wrong rows. problem: why it is not checked.
+    """
+
+    rows: RowsByKind  # type: ignore[assignment]  # has more fields
+    sink: str = ""
+    faults: list[str] = []  # noqa: RUF012 - a declaration, whose value is the default of a field
+    differences: list[WrongRow] = []  # noqa: RUF012
+    problem: str | None = None
+
+
+TOPIC = replace(VERDICTS, row=FullVerdict)
+"""The topic `verdicts`, with all that pages show of its rows."""
 _COLUMNS = {"where": "Key", "expected": "Expected", "found": "Found"}
 
 

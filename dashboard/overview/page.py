@@ -15,7 +15,6 @@ from contract.query_status import FAILED, SILENT, QueryStatus, offsets_of, waiti
 from contract.rows import Row
 from contract.text import duration
 from contract.topics import DEAD_LETTERS, QUERY_STATES, STREAMING_METRICS
-from contract.verdicts import VERDICTS_IN_FULL
 from dashboard import formats
 from dashboard.charts import PICKED, Spec
 from dashboard.glance import Glance, LookAt
@@ -37,8 +36,9 @@ from dashboard.page_head import refreshing, snapshot_under
 from dashboard.reading.polls import Poll, current_statuses, source_ends
 from dashboard.reading.reader import follow, follow_recent
 from dashboard.reading.states import show_unreadable
+from dashboard.verdicts import TOPIC as VERDICTS_TOPIC
 
-TOPIC, METRICS_TOPIC, LETTERS_TOPIC, VERDICTS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name, VERDICTS_IN_FULL
+TOPIC, METRICS_TOPIC, LETTERS_TOPIC = QUERY_STATES, STREAMING_METRICS.name, DEAD_LETTERS.name
 FLOWING = Origin(QUERY_STATES, "", "QueryStates", "pipeline/monitoring/query_states.py")
 _WAITING = (
     "A domain appears here once one of its queries has been started. `streamgauge demo` starts everything, `streamgauge run` the queries."

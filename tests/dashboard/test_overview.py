@@ -9,7 +9,6 @@ from running import RETRY_SECONDS
 from streamlit.testing.v1 import AppTest
 
 from contract.topics import QUERY_STATES
-from contract.verdicts import VERDICTS_IN_FULL
 from dashboard.overview import page as overview
 
 
@@ -18,7 +17,7 @@ def kafka(kafka, monkeypatch):
     """The topics of the Health page's tests, which this page reads too."""
     for name, kind in (("METRICS_TOPIC", "metrics"), ("LETTERS_TOPIC", "letters")):
         monkeypatch.setattr(overview, name, kafka.names[kind])
-    for name, topic, kind in (("TOPIC", QUERY_STATES, "states"), ("VERDICTS_TOPIC", VERDICTS_IN_FULL, "verdicts")):
+    for name, topic, kind in (("TOPIC", QUERY_STATES, "states"), ("VERDICTS_TOPIC", overview.VERDICTS_TOPIC, "verdicts")):
         monkeypatch.setattr(overview, name, replace(topic, name=kafka.names[kind]))
     return kafka
 
