@@ -1,19 +1,15 @@
-"""Client of a Confluent-compatible schema registry, for reading and writing Avro in the Confluent wire format."""
+"""Client of a Confluent-compatible schema registry."""
 
-import struct
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from contract.errors import StreamgaugeError, Unavailable
 from contract.registry.server import VARIABLE, RegistryServer
-from contract.rows import Decode, Row
 from contract.web.client import client
 
 ANSWER_SECONDS = 5
@@ -23,7 +19,6 @@ NO_SUCH_THING = {40401, 40402, 40403}
 """The registry's codes for an unknown subject, version and schema. A plain 404 means that there is no registry under that path."""
 _TLS_FAILURE = "[SSL: "
 """Prefix of error messages of Python's ssl. A retry does not fix a certificate problem."""
-_PREFIX = struct.Struct(">bI")
 T = TypeVar("T")
 
 
@@ -107,37 +102,6 @@ class SchemaRegistry:
         return RegistryUnavailable(
             f"no schema registry answers at {self.url} ({reason}); start one with `streamgauge up`, or correct SCHEMA_REGISTRY_URL"
         )
-
-
-def avro_rows(registry: SchemaRegistry) -> Decode:
-    """A decoder of the Confluent wire format to rows like those of JSON topics: times are ISO 8601 text, UTC, with Z.
-
-    Requests each schema id from the registry once. The decoder raises RegistryUnavailable when the registry does not answer, and another error
-    with the reason when a value cannot be decoded.
-    """
-    deserialize = AvroDeserializer(registry.client)
-
-    def decode(value: bytes) -> Row:
-        _check_schema(registry, value)
-        return _as_json_has_it(deserialize(value, None))
-
-    return decode
-
-
-def _check_schema(registry: SchemaRegistry, value: bytes) -> None:
-    """Raises ValueError for an unknown schema, and RegistryUnavailable, which the deserializer reports like a broken value."""
-    magic, schema_id = _PREFIX.unpack_from(value) if len(value) > _PREFIX.size else (None, 0)
-    if magic == 0 and registry.schema(schema_id) is None:
-        msg = f"the schema registry at {registry.url} has no Avro schema of id {schema_id}"
-        raise ValueError(msg)
-
-
-def _as_json_has_it(value: Any) -> Any:  # noqa: ANN401 - any value of Avro
-    if isinstance(value, dict):
-        return {name: _as_json_has_it(of) for name, of in value.items()}
-    if isinstance(value, list):
-        return [_as_json_has_it(one) for one in value]
-    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
 
 
 def _avro(schema: Schema | None) -> str | None:

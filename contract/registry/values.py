@@ -1,5 +1,8 @@
 """Decodes the values of any topic: JSON, or Avro in the Confluent wire format."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 from contract.domains import DOMAINS
 from contract.registry.server import RegistryServer
 from contract.rows import Decode, decode_json
@@ -10,9 +13,22 @@ AVRO = frozenset(report.topic.row for domain in DOMAINS for report in domain.rep
 
 
 def value_decoder(topic: Topic, registry: RegistryServer, of_json: Decode = decode_json) -> Decode:
-    """Decodes a value of `topic` to what JSON has. of_json: for topics that are JSON. Raises as `avro_rows` or `of_json`."""
+    """Decodes a value of `topic` to what JSON has: of Avro, times are ISO 8601 text, UTC, with Z. of_json: for topics that are JSON.
+
+    The decoder raises as AvroReader.read, or `of_json`.
+    """
     if topic.row not in AVRO:
         return of_json
-    from contract.registry.client import SchemaRegistry, avro_rows
+    from contract.registry.avro_reader import AvroReader  # slow to import, as the next, and most topics hold no Avro
+    from contract.registry.client import SchemaRegistry
 
-    return avro_rows(SchemaRegistry(registry))
+    reader = AvroReader(SchemaRegistry(registry))
+    return lambda value: _as_json_has_it(reader.read(value).data)
+
+
+def _as_json_has_it(value: Any) -> Any:  # noqa: ANN401 - any value of Avro
+    if isinstance(value, dict):
+        return {name: _as_json_has_it(of) for name, of in value.items()}
+    if isinstance(value, list):
+        return [_as_json_has_it(one) for one in value]
+    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value

@@ -16,7 +16,7 @@ from contract.topics import Topic
 
 
 def row_decoder(topic: Topic, registry: RegistryServer) -> Decode:
-    """Decodes a value of `topic` to the fields that it declares, with start and end in place of a window. Raises as `decoder` and `avro_rows`."""
+    """Decodes a value of `topic` to the fields that it declares, with start and end in place of a window. Raises as `decoder` and `value_decoder`."""
     declared = decoder(topic.row, value_decoder(topic, registry))
     if "window" not in topic.row.names():
         return declared

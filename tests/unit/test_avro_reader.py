@@ -1,15 +1,23 @@
 """Avro in the wire format: bytes in, what they say or the reason why they cannot be read out."""
 
+import io
+import json
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
+import fastavro
 import pytest
 from schema_server import schemas_served
 
 from audit.documents import avro_value
+from contract.domains.wikimedia import WIKIMEDIA_PROCESSED
 from contract.registry.avro_reader import AGAIN_SECONDS, AvroReader
 from contract.registry.client import SchemaRegistry
 from contract.registry.nesting import MOST_LEVELS
 from contract.registry.server import RegistryServer
+from contract.registry.values import value_decoder
+from contract.rows import decoder
+from contract.storage.data_files import data_file
 
 SCHEMAS = {
     7: '{"type": "record", "name": "order", "fields": [{"name": "text", "type": "string"}]}',
@@ -94,3 +102,17 @@ def test_what_cannot_be_read_has_the_reason_of_a_dead_letter(registry, value, re
 def test_what_is_no_record_is_nothing_that_the_audit_takes(registry):
     assert avro_value(PREFIX + b"\x08\x02a", AvroReader(registry)) == "the schema of id 8 cannot be used: it is not a record"
     assert avro_value(None, AvroReader(registry)) == "empty"
+
+
+def test_a_row_of_a_result_topic_is_as_json_has_it():
+    schema, start = data_file("schemas/wikimedia.processed-value.avsc").read_text(), datetime(2026, 1, 1, 10, tzinfo=UTC)
+    row = {"window": {"start": start, "end": start + timedelta(minutes=1)}, "requested_by": "Bot", "counts": 3}
+    payload = io.BytesIO()
+    fastavro.schemaless_writer(payload, fastavro.parse_schema(json.loads(schema)), row)
+    with schemas_served({7: schema}) as (address, _):
+        decode = value_decoder(WIKIMEDIA_PROCESSED, RegistryServer(address))
+        as_json_has_it = decode(PREFIX + b"\x07" + payload.getvalue())
+        assert as_json_has_it == row | {"window": {"start": "2026-01-01T10:00:00Z", "end": "2026-01-01T10:01:00Z"}}
+        assert decoder(WIKIMEDIA_PROCESSED.row, decode)(PREFIX + b"\x07" + payload.getvalue()) == row
+        with pytest.raises(ValueError, match="no Avro schema of id 8"):
+            decode(PREFIX + b"\x08" + payload.getvalue())
