@@ -95,12 +95,13 @@ class SchemaRegistry:
     def _refused(self, reason: str) -> StreamgaugeError:
         return StreamgaugeError(
             f"the schema registry at {self.url} denies access, or its certificate is not trusted ({reason}); "
-            f"correct basic.auth.user.info or the ssl.* properties in the file that {VARIABLE} names, or the registry's rights"
+            f"correct basic.auth.user.info or the ssl.* properties in a file that {VARIABLE} names, or the registry's rights"
         )
 
     def _away(self, reason: str) -> RegistryUnavailable:
         return RegistryUnavailable(
-            f"no schema registry answers at {self.url} ({reason}); start one with `streamgauge up`, or correct SCHEMA_REGISTRY_URL"
+            f"no schema registry answers at {self.url} ({reason}); if SCHEMA_REGISTRY_URL names it, start that registry or correct the setting, "
+            "otherwise start one with `streamgauge up`"
         )
 
 
