@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,22 @@ def not_run(what: str, number: int, hint: str, *, has_run: bool) -> Failure:
     """The product has not run the file of lab `number` as it is now. has_run: whether it has run another version of it."""
     came = "another version of it has run" if has_run else "it has not run"
     return Failure(what, f"came:      {came}\nexpected:  `streamgauge workshop run {number}` with the file as it is now", hint=hint)
+
+
+def not_right(found: Sequence[Mapping[str, Any]], query: str, verify: str) -> Failure | None:
+    """What the audit finds wrong. found: verdicts, as `verify --format json` prints them; that of `query` must have rows. verify: the command."""
+    for one in found:
+        rows = one["rows"]
+        if one["verdict"] == "right" and (rows["compared"] or one["query"] != query):
+            continue
+        wrong = rows["missing"] + rows["extra"] + rows["different"]
+        came = one["problem"] or "; ".join(
+            [*one["faults"], f"{wrong} of {rows['compared']} rows are wrong" if rows["compared"] else "no rows"]
+        )
+        text = f"came:      {one['query']}: {came}\nexpected:  rows, and each as the audit counts it from the source"
+        hint = f"`{verify} verify {one['query']}` shows the rows, and `{verify} why` the records behind one."
+        return Failure("The audit finds every row right", text, hint=hint)
+    return None
 
 
 @dataclass(frozen=True)

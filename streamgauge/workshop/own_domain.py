@@ -16,7 +16,7 @@ import orjson
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from streamgauge.demo.background import pid_file
-from streamgauge.workshop.grading import Failure, not_run
+from streamgauge.workshop.grading import Failure, not_right, not_run
 from streamgauge.workshop.labs import ROOT, Lab
 
 LAB, NAME, QUERY = "12-your-own-domain", "bike", "bike-station-stats"
@@ -58,15 +58,7 @@ def failure(lab: Lab, settings: Settings) -> Failure | None:
         found = orjson.loads(done.stdout)
     except ValueError:
         raise StreamgaugeError(done.stderr.strip().removeprefix("error: ")) from None
-    for one in found:
-        if one["verdict"] == "right" and (one["rows"]["compared"] or one["query"] != QUERY):
-            continue
-        rows = one["rows"]
-        wrong = rows["missing"] + rows["extra"] + rows["different"]
-        came = one["problem"] or "; ".join([*one["faults"], f"{wrong} of {rows['compared']} rows are wrong"])
-        text = f"came:      {one['query']}: {came}\nexpected:  rows, and each as the audit counts it from topic bike-trips"
-        return Failure("The audit finds every row right", text, hint=f"`{_command(lab)} verify {one['query']}` shows the rows.")
-    return None
+    return not_right(found, QUERY, str(_command(lab)))
 
 
 def _make_copy(lab: Lab) -> None:

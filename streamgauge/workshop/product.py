@@ -13,7 +13,7 @@ from contract.kafka.recent_records import last_records
 from contract.settings import Settings
 from contract.topics import ALERTS
 from streamgauge.workshop import grader, own_domain
-from streamgauge.workshop.grading import Failure, Verdict, not_run
+from streamgauge.workshop.grading import Failure, Verdict, not_right, not_run
 from streamgauge.workshop.labs import Lab, loaded
 
 if TYPE_CHECKING:  # importing Spark takes a second or more
@@ -84,18 +84,9 @@ def _not_yet(lab: Lab, settings: Settings) -> Failure | None:
 
 def _audited(settings: Settings) -> Failure | None:
     from audit.commands import verdicts_of
+    from audit.show import as_json
 
-    [found] = verdicts_of([QUERY], settings)
-    if found.verdict == "right" and found.rows.by_kind["compared"]:
-        return None
-    rows = found.rows.by_kind["compared"]
-    came = f"{found.rows.wrong} of {rows} rows are wrong" if found.rows.wrong else found.problem or f"{rows} rows"
-    text = f"came:      {came}\nexpected:  {'each row' if rows else 'rows, and each'} as `verify` counts it from the source"
-    return Failure(
-        "The audit finds every row right",
-        text,
-        hint=f"`streamgauge verify {QUERY}` shows the rows, and `streamgauge why` the records behind one.",
-    )
+    return not_right(orjson.loads(as_json(verdicts_of([QUERY], settings))), QUERY, "streamgauge")
 
 
 def _function(lab: Lab) -> "Callable[[DataFrame, DataFrame], DataFrame]":

@@ -80,7 +80,10 @@ def test_the_audit_judges_the_function_that_has_run(workshop, fresh):
     assert workshop("run", 3, "--once").returncode == 0
     told = workshop("check", 3)
     assert told.returncode == 1
-    assert absent(told.stdout, "The audit finds every row right.", "came:      1 of 1 rows are wrong", "streamgauge why") == []
+    assert (
+        absent(told.stdout, "The audit finds every row right.", "came:      nest-camera-stats: 1 of 1 rows are wrong", "streamgauge why")
+        == []
+    )
 
     succeed("reset", "nest-camera-stats", "--yes", settings=fresh)
     assert workshop("run", 3, "--once").returncode == 0
