@@ -2,15 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from os import environ
 from queue import Full, Queue
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState, set_producer
 from openlineage.client.facet_v2 import RunFacet, error_message_run, job_type_job, schema_dataset
+from pyarrow import lib
 
 from contract.domains import TOPICS
 from contract.errors import StreamgaugeError
@@ -23,6 +25,7 @@ from pipeline.query import Query
 from pipeline.sinks.archives import Archive
 from pipeline.sinks.topics import TopicSink
 from pipeline.sources.kafka import KafkaTopic
+from streamgauge.columns import schema_of
 
 PRODUCER = "urn:streamgauge"
 RUNNING_SECONDS = 60
@@ -30,8 +33,8 @@ RUNNING_SECONDS = 60
 MOST_WAITING = 1_000
 """Events that wait for the server. Further ones are lost."""
 CLOSE_SECONDS = 5
-_TYPES = {"str": "string", "literal": "string", "bool": "boolean", "int": "bigint", "float": "double", "any": "timestamp"}
-_TYPES |= {"typed-dict": "struct", "list": "array", "dict": "map"}
+_TYPES = {lib.Type_STRING: "string", lib.Type_BOOL: "boolean", lib.Type_INT64: "bigint", lib.Type_DOUBLE: "double"}
+_TYPES |= {lib.Type_TIMESTAMP: "timestamp", lib.Type_STRUCT: "struct", lib.Type_LIST: "array", lib.Type_MAP: "map"}
 
 
 class Lineage:
@@ -47,7 +50,7 @@ class Lineage:
             msg = "OpenLineage is not configured; set OPENLINEAGE_URL to the address of its server, or write openlineage.yml"
             raise StreamgaugeError(msg)
         self._queries = {query.name: query for query in all_queries(settings)}
-        self._columns = {topic.name: _fields(topic.row.core_schema()) for topic in TOPICS if topic.row.names()}
+        self._columns = {topic.name: _fields(schema_of(topic.row)) for topic in TOPICS if topic.row.names()}
         self._running_at: dict[str, float] = {}
         self._is_lost = False
         self._waiting: Queue[tuple[str, RunEvent]] = Queue(MOST_WAITING)
@@ -137,18 +140,10 @@ def _folder(folder: object) -> dict[str, Any]:
     return {"namespace": store, "name": parts.path.lstrip("/")} if parts.netloc else {"namespace": "file", "name": str(folder)}
 
 
-def _fields(schema: Row) -> list[schema_dataset.SchemaDatasetFacetFields]:
-    """The columns of a kind of row. schema: as pydantic's core has it."""
-    return [_field(name, of) for name, of in _inner(schema)["fields"].items()]
-
-
-def _field(name: str, schema: Row) -> schema_dataset.SchemaDatasetFacetFields:
-    inner = _inner(schema)
-    return schema_dataset.SchemaDatasetFacetFields(name, _TYPES[inner["type"]], fields=_fields(inner) if "fields" in inner else [])
-
-
-def _inner(schema: Row) -> Row:
-    """Without what says of a value that it may be null, has a default or is checked."""
-    while "schema" in schema:
-        schema = schema["schema"]
-    return schema
+def _fields(columns: Iterable[pa.Field]) -> list[schema_dataset.SchemaDatasetFacetFields]:
+    return [
+        schema_dataset.SchemaDatasetFacetFields(
+            one.name, _TYPES[one.type.id], fields=_fields(one.type) if pa.types.is_struct(one.type) else []
+        )
+        for one in columns
+    ]

@@ -8,9 +8,6 @@ import io
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -24,11 +21,11 @@ from contract.settings import Settings
 from contract.storage.paths import StoragePath, asking, bytes_of, folders_in, write_whole
 from contract.storage.removal import remove
 from contract.topics import Topic
+from streamgauge.columns import schema_of
 
 FOLDER, FILE = "results", "rows.parquet"
 TABLES: Mapping[str, Topic] = {topic.name: topic for topic in TOPICS if topic.is_result and topic.row.names()}
 """The topics that are written."""
-_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64(), datetime: pa.timestamp("us", tz="UTC")}
 
 
 @dataclass(frozen=True)
@@ -79,31 +76,3 @@ def as_parquet(fields: type[Fields], rows: Sequence[Row]) -> bytes:
     file = io.BytesIO()
     parquet.write_table(table, file, compression="zstd")
     return file.getvalue()
-
-
-def schema_of(fields: type[Fields]) -> pa.Schema:
-    """The columns of a table whose rows have these fields."""
-    return pa.schema(list(_struct(fields)))
-
-
-def _struct(fields: type[Fields]) -> pa.StructType:
-    return pa.struct([pa.field(name, _type(kind), nullable=_is_optional(kind)) for name, kind in get_type_hints(fields).items()])
-
-
-def _is_optional(kind: object) -> bool:
-    return NoneType in get_args(kind)
-
-
-def _type(kind: object) -> pa.DataType:
-    """The Arrow type of a field of a declaration."""
-    if isinstance(kind, type) and issubclass(kind, Fields):
-        return _struct(kind)
-    match get_origin(kind):
-        case None:
-            return _TYPES[kind]  # type: ignore[index] # another type is a KeyError that names it
-        case of if of is Literal:
-            return pa.string()
-        case of if of in {Union, UnionType}:
-            return _type(next(one for one in get_args(kind) if one is not NoneType))
-        case _:
-            return pa.list_(_type(get_args(kind)[0]))

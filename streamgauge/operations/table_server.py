@@ -23,7 +23,8 @@ from contract.rows import Fields, Row, decoder
 from contract.settings import Settings
 from contract.terminal import warn
 from contract.topics import Topic
-from streamgauge.operations.export import TABLES, schema_of
+from streamgauge.columns import schema_of
+from streamgauge.operations.export import TABLES
 from streamgauge.platform.http_server import own_names_only
 
 ARROW, ARROW_TYPE = ".arrow", "application/vnd.apache.arrow.stream"
