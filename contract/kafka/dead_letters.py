@@ -1,28 +1,20 @@
-"""Reads dead letters for display: their origin, the reason, and their bytes as text that is safe to print."""
+"""Dead letters for display: their origin, the reason, and their bytes as text that is safe to print."""
 
 from codecs import getincrementaldecoder
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 from confluent_kafka import KafkaError, Message, TopicPartition
-from rich.table import Table
-from rich.text import Text
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.errors import forbidden, is_forbidden
-from contract.kafka.recent_records import Recent, RecentReader
-from contract.kafka.result_table import ANSWER_SECONDS, left_out, timestamp_ms_of
+from contract.kafka.result_table import ANSWER_SECONDS, timestamp_ms_of
 from contract.rows import Row
-from contract.terminal import warn
-from contract.text import printable
-from contract.topics import DEAD_LETTERS
 
 EXCERPT_BYTES = 2_048
 MAX_SHOWN_BYTES = 256 * 1024
-_WIDE_COLUMNS = 110
 _ORIGIN = ("topic", "partition", "offset", "timestamp", "reason")
 
 
@@ -58,18 +50,6 @@ def readable(value: bytes | None, largest_bytes: int = MAX_SHOWN_BYTES) -> str:
     return repr(shown)
 
 
-def newest_letters(kafka: KafkaCluster, limit: int, reason: str | None) -> list[Row]:
-    """The newest `limit` dead letters, newest first. reason: keeps only those whose reason contains it.
-
-    Prints a warning if there are records that are no dead letters. Raises StreamgaugeError when Kafka cannot be read.
-    """
-    with RecentReader(kafka, DEAD_LETTERS.name, Recent(limit), letter_of).opened() as reader:
-        reader.read_to_end()
-        if line := left_out(DEAD_LETTERS.name, reader.table.unreadable):
-            warn(line)
-        return [row for row in reversed(reader.table.rows()[-limit:]) if reason is None or reason in row["reason"]]
-
-
 def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes | None:
     """The raw bytes of one dead letter, by its own offset. None for a null value.
 
@@ -89,24 +69,6 @@ def whole_letter(kafka: KafkaCluster, topic: str, letter_offset: int) -> bytes |
         msg = f"dead letter {letter_offset} of topic {topic} at {kafka} cannot be read ({why}); letters are kept for 30 days"
         raise StreamgaugeError(msg)
     return message.value()
-
-
-def as_json(letters: list[Row]) -> str:
-    """The letters from `letter_of` as a JSON array. Times are ISO 8601 with Z."""
-    return orjson.dumps(letters, option=orjson.OPT_UTC_Z).decode()
-
-
-def as_table(letters: list[Row], width: int) -> Table:
-    """A table for a terminal of `width` columns, one line of text per letter. A narrow one omits the times."""
-    table, is_wide = Table(expand=True), width >= _WIDE_COLUMNS
-    for name in ("letter", "reason", "source", "bytes", *(["its time"] if is_wide else [])):
-        table.add_column(name, justify="right" if name in {"letter", "bytes"} else "left", max_width=28, overflow="fold")
-    table.add_column("begins with", no_wrap=True, overflow="crop", ratio=1)
-    for row in letters:
-        cells = [str(row["letter_offset"]), row["reason"], source_of(row), "" if row["bytes"] is None else f"{row['bytes']:,}"]
-        cells += [row["timestamp"] or ""] if is_wide else []
-        table.add_row(*(Text(printable(cell)) for cell in (*cells, row["text"].partition("\n")[0])))
-    return table
 
 
 def source_of(letter: Row) -> str:

@@ -1,1 +1,1 @@
-"""What every program does: wait, stop."""
+"""What every program does: wait, stop, keep another out."""

@@ -7,12 +7,11 @@ from itertools import islice
 from pathlib import Path
 
 from confluent_kafka import Message
-from filelock import FileLock, Timeout
 
 from contract.domains.wikimedia import WIKIMEDIA
-from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster
 from contract.kafka.recent_records import last_records
+from contract.process.locks import alone
 from contract.registry.client import SchemaRegistry
 from contract.settings import Settings
 from contract.terminal import err
@@ -74,24 +73,20 @@ def _live(settings: Settings, url: str) -> Iterator[Callable[[Idle], Iterable[Ar
     Prevents a second producer of live changes, which would send everything twice.
     """
     folder = settings.home / "producers"
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / "wikimedia-live.lock", timeout=0):
-            position = Position(folder / "wikimedia-position.json", url)
-            patience = Patience(silence=settings.wikimedia_silence_seconds)
+    refusal = f"another producer of live changes is already running ({folder}), and two would send every change twice; stop that one, or choose another STREAMGAUGE_HOME"
+    with alone(folder / "wikimedia-live.lock", refusal):
+        position = Position(folder / "wikimedia-position.json", url)
+        patience = Patience(silence=settings.wikimedia_silence_seconds)
 
-            def arrivals(idle: Idle) -> Iterator[Arrival]:
-                live = LiveStream(url, settings.wikimedia_user_agent, position.last_event_id, err.print, patience)
-                for message in live.messages(idle):
-                    yield Arrival(message.text, partial(position.acknowledged, position.read(message.id)), message.type)
+        def arrivals(idle: Idle) -> Iterator[Arrival]:
+            live = LiveStream(url, settings.wikimedia_user_agent, position.last_event_id, err.print, patience)
+            for message in live.messages(idle):
+                yield Arrival(message.text, partial(position.acknowledged, position.read(message.id)), message.type)
 
-            try:
-                yield arrivals
-            finally:
-                position.save()
-    except Timeout as error:
-        msg = f"another producer of live changes is already running ({folder}), and two would send every change twice; stop that one, or choose another STREAMGAUGE_HOME"
-        raise StreamgaugeError(msg) from error
+        try:
+            yield arrivals
+        finally:
+            position.save()
 
 
 def _ids_in_topic(kafka: KafkaCluster) -> list[str]:

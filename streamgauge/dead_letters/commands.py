@@ -28,13 +28,13 @@ def newest(
     """List the newest records that could not be used. For each: the reason, the origin and the first bytes."""
     if context.invoked_subcommand is not None:
         return
-    from contract.kafka import dead_letters as letters
+    from streamgauge.dead_letters.newest import as_json, as_table, newest_letters
 
-    found = letters.newest_letters(Settings.from_environment().kafka, limit, reason)
+    found = newest_letters(Settings.from_environment().kafka, limit, reason)
     if output_format == "json":
-        sys.stdout.write(letters.as_json(found) + "\n")
+        sys.stdout.write(as_json(found) + "\n")
     else:
-        out.print(letters.as_table(found, out.width))
+        out.print(as_table(found, out.width))
 
 
 @dead_letters.command()
@@ -53,13 +53,16 @@ def replay(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,  # noqa: FBT002
 ) -> None:
     """Send records to their topics again, after a mend. Those that were sent before are not sent again."""
+    from contract.process.locks import alone
     from contract.storage.removal import confirm
     from contract.text import printable
-    from streamgauge.dead_letters.replay import alone, plan_of
+    from streamgauge.dead_letters.replay import plan_of
     from streamgauge.dead_letters.replay import replay as send
 
     settings = Settings.from_environment()
-    with alone(settings.home):
+    # A second replay might not see the copies of this one yet.
+    refusal = f"another replay is running ({settings.home}), and two could send a record twice; wait until it has ended"
+    with alone(settings.home / "replay.lock", refusal):
         plan = plan_of(settings.kafka, _choice(reason, topic, since).letters(settings.kafka))
         for why, count in plan.others.items():
             err.print(f"not sent, because {why}: {count:,}")

@@ -7,15 +7,12 @@ loses its oldest records first: as long as it has the record, it has the copy, t
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import orjson
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
-from filelock import FileLock, Timeout
 
 from contract.errors import StreamgaugeError
 from contract.kafka.cluster import KafkaCluster, close_producer
@@ -71,18 +68,6 @@ class _Wanted:
     digest: bytes | None
     is_row: bool
     reason: str
-
-
-@contextmanager
-def alone(home: Path) -> Iterator[None]:
-    """Prevents a second replay, which might not see the copies of this one yet. Raises StreamgaugeError when one runs. home: of STREAMGAUGE_HOME."""
-    home.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(home / "replay.lock", timeout=0):
-            yield
-    except Timeout as error:
-        msg = f"another replay is running ({home}), and two could send a record twice; wait until it has ended"
-        raise StreamgaugeError(msg) from error
 
 
 def plan_of(kafka: KafkaCluster, letters: Iterable[Letter]) -> Plan:

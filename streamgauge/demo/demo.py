@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.status import Status
 
@@ -20,6 +19,7 @@ from contract.domains.domain import Domain
 from contract.errors import StreamgaugeError
 from contract.java import jars
 from contract.java.runtime import java_home
+from contract.process.locks import alone
 from contract.process.waiting import Reminder, Say
 from contract.query_status import FAILED, IDLE, RUNNING
 from contract.settings import Settings
@@ -71,14 +71,8 @@ class Demo:
 
         Raises StreamgaugeError when a restart cannot help, e.g. when a port is taken, or another demo runs with the same STREAMGAUGE_HOME.
         """
-        self.settings.home.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.settings.home / "demo.lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            msg = f"a demo is already running in {self.settings.home}, and two would send events to the same topics; stop it with `streamgauge down`, or choose another STREAMGAUGE_HOME"
-            raise StreamgaugeError(msg) from error
-        with lock:
+        refusal = f"a demo is already running in {self.settings.home}, and two would send events to the same topics; stop it with `streamgauge down`, or choose another STREAMGAUGE_HOME"
+        with alone(self.settings.home / "demo.lock", refusal):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, _interrupt)
             try:
