@@ -85,6 +85,18 @@ def delete(found: list[Entry], settings: Settings) -> None:
         home.rmdir()
 
 
+def staying(settings: Settings, *, topics_go: bool) -> Iterator[str]:
+    """A line on each thing outside of STREAMGAUGE_HOME that stays. topics_go: whether those of a Kafka of one's own are deleted, too."""
+    if settings.kafka_bootstrap_servers and not topics_go:
+        yield f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay"
+    if settings.lake_uri and settings.lake.exists():
+        yield f"the tables in {settings.lake} stay: delete them too before queries run again, or their rows come a second time"
+    if settings.checkpoint_uri and checkpoint_names.checkpoints(settings):
+        yield f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query"
+    if settings.cache.exists():
+        yield f"the downloads in {settings.cache} stay"
+
+
 def _holds_cache(path: Path, settings: Settings) -> bool:
     return settings.cache.absolute().is_relative_to(settings.home.absolute() / path.name)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated
 
@@ -132,7 +133,6 @@ def clean(
     topic: Annotated[list[str] | None, typer.Option("--topic", help="only this topic of the project; can be repeated")] = None,
 ) -> None:
     """Delete all data in STREAMGAUGE_HOME. These are topics, schemas, checkpoints, tables and logs. Stop everything first."""
-    from contract.checkpoints.names import checkpoints
     from contract.storage.removal import confirm
     from contract.text import size_text
     from streamgauge.operations import clean as cleaning
@@ -151,18 +151,8 @@ def clean(
     if not found and not in_kafka:
         out.print(f"nothing to delete in {settings.home}{f' and in Kafka at {settings.kafka}' if topics else ''}")
         return
-    for entry in found:
-        out.print(str(entry))
-    for name, records in in_kafka.items():
-        out.print(f"topic {name} in Kafka at {settings.kafka}  {records:,} records were written to it")
-    if settings.kafka_bootstrap_servers and not topics:
-        out.print(f"the topics in your own Kafka at {settings.kafka_bootstrap_servers} stay")
-    if settings.lake_uri and settings.lake.exists():
-        out.print(f"the tables in {settings.lake} stay: delete them too before queries run again, or their rows come a second time")
-    if settings.checkpoint_uri and checkpoints(settings):
-        out.print(f"the checkpoints in {settings.checkpoints} stay: `streamgauge reset` deletes those of a query")
-    if settings.cache.exists():
-        out.print(f"the downloads in {settings.cache} stay")
+    for line in (*map(str, found), *_described(in_kafka, settings), *cleaning.staying(settings, topics_go=topics)):
+        out.print(line)
     of_kafka = f" and {len(in_kafka)} topics of {settings.kafka}" if in_kafka else ""
     confirm(f"delete all of this, {size_text(sum(entry.size_bytes for entry in found))}{of_kafka}?", yes=yes)
     delete_topics(settings.kafka, in_kafka)
@@ -176,13 +166,19 @@ def _clean_topics(names: list[str], settings: Settings, *, yes: bool) -> None:
 
     existing = own_topics(settings)
     check_names("topic", names, existing)
-    for name in names:
-        out.print(f"topic {name} in Kafka at {settings.kafka}  {existing[name]:,} records were written to it")
+    for line in _described({name: existing[name] for name in names}, settings):
+        out.print(line)
     confirm("delete this?", yes=yes)
     delete_topics(settings.kafka, names)
     out.print(
         "deleted; `streamgauge up` creates it again, empty. A query that reads it, or has written into it, recounts after `streamgauge reset QUERY`"
     )
+
+
+def _described(records_by_topic: Mapping[str, int], settings: Settings) -> list[str]:
+    return [
+        f"topic {name} in Kafka at {settings.kafka}  {records:,} records were written to it" for name, records in records_by_topic.items()
+    ]
 
 
 def expire(
