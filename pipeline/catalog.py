@@ -99,14 +99,7 @@ def create_own_topics(queries: Iterable[Query], settings: Settings) -> None:
 def _of_domains(settings: Settings) -> tuple[Query, ...]:
     of_domains = (query for name in NAMES for query in import_module(f"pipeline.domains.{name}").queries(settings))
     interval = None if HAS_DELTA else settings.checkpoint_interval
-    ready = (_with_own_tables(query, settings) for query in of_domains)
-    return tuple(_in_real_time(query, interval) if interval and _fits_real_time(query) else query for query in ready)
-
-
-def _with_own_tables(query: Query, settings: Settings) -> Query:
-    """The query with the static tables that STREAMGAUGE_STATIC_TABLES names."""
-    tables = tuple(replace(table, settings=settings) for table in query.static_tables)
-    return replace(query, static_tables=tables) if settings.static_tables else query
+    return tuple(_in_real_time(query, interval) if interval and _fits_real_time(query) else query for query in of_domains)
 
 
 def _in_real_time(query: Query, checkpoint_interval: str) -> Query:

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -18,7 +19,7 @@ from pipeline.sinks.console import Console
 from pipeline.sinks.sink import Sink
 from pipeline.sources.files import Files
 from pipeline.sources.kafka import RECORD_SCHEMA, KafkaTopic
-from pipeline.sources.static_tables import StaticTable
+from pipeline.sources.static_tables import StaticTable, fields_of
 from pipeline.sources.watermarks import Watermark, shares, united, with_watermark
 from pipeline.spark.session import REAL_TIME_CONFIG, TIMER_STATE, session_config
 
@@ -39,8 +40,7 @@ class Query:
     decode: records (columns of sources.kafka.RECORD), and WriterSchemas if `subject` is set -> rows. It must keep `topic`, `partition` and
     `offset` if `watermark` is set.
     transform: rows, static tables -> result rows for the sink.
-    recount: rows, static tables, until_ms -> the result rows of a batch, as `transform` gives them in a stream whose watermark is `until_ms`
-    (ms since 1970). Only for a `transform` with timers, which ends in transformWithState; None if `transform` takes a batch, too.
+    has_timers: whether `transform` ends in transformWithState, which takes no batch.
     subject: the schema registry subject of the source's values, if they are Avro in the Confluent wire format.
     static_tables: the tables that `transform` joins.
     trigger_seconds: the interval between the starts of two micro-batches. The next one starts immediately if a batch takes longer.
@@ -55,7 +55,7 @@ class Query:
     sink: Sink
     mode: OutputMode = "append"
     transform: Callable[..., DataFrame] = unchanged
-    recount: Callable[..., DataFrame] | None = None
+    has_timers: bool = False
     subject: Subject | None = None
     watermark: Watermark | None = None
     static_tables: tuple[StaticTable, ...] = ()
@@ -63,11 +63,6 @@ class Query:
     on_request: bool = False
     real_time: str | None = None
     version: int = 1
-
-    @property
-    def has_timers(self) -> bool:
-        """Whether `transform` ends in transformWithState."""
-        return self.recount is not None
 
     @property
     def checkpoint_name(self) -> CheckpointName:
@@ -91,24 +86,18 @@ class Query:
     def columns(self, spark: SparkSession) -> T.StructType:
         """The columns of the result. Reads nothing."""
         schemas = WriterSchemas(self.subject.schema) if self.subject else None
-        return self.result(self.decoded(spark.createDataFrame([], RECORD_SCHEMA), schemas)).schema
+        nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in fields_of(RECORD_SCHEMA)]
+        records = spark.readStream.format("rate").load().select(*nothing)  # a stream, for a transform with timers
+        tables = (spark.createDataFrame([], fields_of(table.schema)) for table in self.static_tables)
+        return self.transform(self.decoded(records, schemas), *tables).schema
 
     def decoded(self, records: DataFrame, schemas: WriterSchemas | None = None) -> DataFrame:
         """The rows of `records`. schemas: for a query with a subject."""
         return self.decode(records) if schemas is None else self.decode(records, schemas)
 
-    def transformed(self, rows: DataFrame) -> DataFrame:
-        """The result rows of a stream of decoded `rows`."""
-        return self.transform(rows, *self._tables(rows.sparkSession))
-
-    def result(self, rows: DataFrame, until_ms: int = 0) -> DataFrame:
-        """The result rows of a batch of decoded `rows`. until_ms: the watermark, for a query with timers."""
-        if self.recount is None:
-            return self.transformed(rows)
-        return self.recount(rows, *self._tables(rows.sparkSession), until_ms=until_ms)
-
-    def _tables(self, spark: SparkSession) -> list[DataFrame]:
-        return [table.load(spark) for table in self.static_tables]
+    def transformed(self, rows: DataFrame, settings: Settings) -> DataFrame:
+        """The result rows of decoded `rows`. settings: those that may name files for its static tables."""
+        return self.transform(rows, *(table.load(rows.sparkSession, settings) for table in self.static_tables))
 
 
 def start_stream(
@@ -131,7 +120,7 @@ def start_stream(
         rows = query.decoded(query.source.stream(spark, settings), schemas)
         if query.watermark:
             rows = with_watermark(rows, query.watermark, settings, partitions, checkpoint.sources)
-    writer = query.sink.writer(query.transformed(rows), settings)
+    writer = query.sink.writer(query.transformed(rows, settings), settings)
     writer = writer.queryName(query.name).outputMode(query.mode).option("checkpointLocation", str(folder))
     if once:
         writer = writer.trigger(availableNow=True)

@@ -152,9 +152,9 @@ class Stream:
         first = min(found, default=self._written)
         return [_batch(numbers, found, told) for numbers in self._numbers if numbers[0] >= first]
 
-    def change(self, **changes: Any) -> None:
-        """Changes the query; the next run goes on from the same checkpoint."""
-        self._query = replace(self._query, **changes)
+    def change(self, settings: Settings | None = None, **changes: Any) -> None:
+        """Changes the query, or its settings; the next run goes on from the same checkpoint."""
+        self._query, self._settings = replace(self._query, **changes), settings or self._settings
 
     @property
     def table(self) -> list[Row]:
@@ -185,7 +185,7 @@ class Stream:
         if self._query.watermark:
             sources = Checkpoint(self.checkpoint).sources
             rows = with_watermark(rows, self._query.watermark, self._settings, self._partitions, sources)
-        rows = self._query.transformed(rows)
+        rows = self._query.transformed(rows, self._settings)
         match self._query.sink:
             case (CompactedTopic() | AlertsTopic()) as sink:
                 return sink.records(rows).select("key", "value")

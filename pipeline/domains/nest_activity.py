@@ -46,25 +46,7 @@ def camera_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int) -
     event_id, totals = F.unix_micros("start_time").cast("string"), F.array().cast("array<decimal(22, 2)>")
     at_ms = F.unix_millis("start_time")
     sightings = seen.select("device_id", "start_time", at_ms.alias("at_ms"), event_id.alias("id"), totals.alias("totals"))
-    return _activity(early_sessions(sightings, "device_id", timeout_ms, newest_only=True), locations)
-
-
-def recounted_activity(seen: DataFrame, locations: DataFrame, *, timeout_ms: int, until_ms: int) -> DataFrame:
-    """The rows of `camera_activity` from a batch, without the cameras that have seen nobody for longer than `timeout_ms` at `until_ms`."""
-    at_ms = F.unix_millis("start_time")
-    newest = (
-        seen.dropDuplicates(list(SIGHTING))
-        .groupBy("device_id", F.session_window(F.timestamp_millis(at_ms), f"{timeout_ms} milliseconds"))
-        .agg(F.min(at_ms).alias("start_ms"), F.max(at_ms).alias("last_ms"), F.count("*").alias("events"))
-        .groupBy("device_id")
-        .agg(F.max(F.struct("start_ms", "last_ms", "events")).alias("newest"))
-        .select("device_id", "newest.*")
-    )
-    return _activity(newest.where(F.col("last_ms") + timeout_ms >= until_ms), locations)
-
-
-def _activity(newest: DataFrame, locations: DataFrame) -> DataFrame:
-    """newest: the last session of each camera: device_id, start_ms, last_ms, events (null if it is over)."""
+    newest = early_sessions(sightings, "device_id", timeout_ms, newest_only=True)
     is_active = F.col("events").isNotNull()
     first, last = (F.timestamp_millis(F.when(is_active, F.col(name))) for name in ("start_ms", "last_ms"))
     return newest.join(F.broadcast(locations), "device_id", how="left").select(
@@ -96,7 +78,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             decode=partial(sightings, future=settings.future),
             watermark=Watermark("start_time"),
             transform=partial(camera_activity, timeout_ms=timeout_ms),
-            recount=partial(recounted_activity, timeout_ms=timeout_ms),
+            has_timers=True,
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopic(NEST_CAMERA_ACTIVITY, key=("device_id",)),
             mode="update",

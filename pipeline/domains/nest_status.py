@@ -14,7 +14,7 @@ from pipeline.sinks.topics import CompactedTopicWithAlerts
 from pipeline.sources.files import Files
 from pipeline.sources.kafka import ORIGIN, KafkaTopic, latest_event
 from pipeline.sources.watermarks import Watermark
-from pipeline.state.cameras import camera_status, recounted_status
+from pipeline.state.cameras import camera_status
 from pipeline.state.offline import Limits
 
 _REPORT = "device_id string, last_event struct<has_person: boolean, start_time: timestamp>, is_online boolean"
@@ -60,7 +60,7 @@ def queries(source: KafkaTopic | Files, settings: Settings) -> tuple[Query, ...]
             decode=partial(reports, future=settings.future),
             watermark=Watermark("at", skew=_SKEW),
             transform=partial(camera_status, limits=limits),
-            recount=partial(recounted_status, limits=limits),
+            has_timers=True,
             static_tables=(DEVICE_LOCATIONS,),
             sink=CompactedTopicWithAlerts(
                 NEST_CAMERA_STATUS,

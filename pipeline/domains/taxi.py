@@ -147,11 +147,6 @@ def zone_sessions_early(rides: DataFrame, zones: DataFrame) -> DataFrame:
     )
 
 
-def recounted_sessions(rides: DataFrame, zones: DataFrame, until_ms: int) -> DataFrame:  # noqa: ARG001 - no early result waits for the watermark
-    """The rows of `zone_sessions_early` from a batch."""
-    return zone_sessions(rides, zones).select(F.col("window.start").alias("started"), "*")
-
-
 def _zone_id() -> Column:
     return F.coalesce("PULocationID", F.lit(UNKNOWN_ZONE)).alias("zone_id")
 
@@ -279,7 +274,7 @@ def queries(settings: Settings) -> tuple[Query, ...]:
             decode=decode,
             watermark=Watermark("dropoff"),
             transform=zone_sessions_early,
-            recount=recounted_sessions,
+            has_timers=True,
             static_tables=(ZONES,),
             sink=CompactedTopic(TAXI_ZONE_SESSIONS_EARLY, key=("started", "zone_id")),
             mode="update",

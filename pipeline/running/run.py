@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from contract.checkpoints.contents import Checkpoint, Partition, batch_of, nested, offsets_of
@@ -287,23 +286,21 @@ def _offsets(of_sources: str) -> str | None:
 def batch_rows(query: Query, spark: SparkSession, settings: Settings, ends: str) -> DataFrame:
     """The result rows of the records from settings.starting_offsets up to, not including, `ends` (JSON of topic, partition and offset).
 
-    A batch has no watermark: it also counts events that came too late for the stream. Of a query with timers, it gives the rows at the time
-    of the newest event. Raises StreamgaugeError for a query that reads files, for offsets that Spark does not take, and when Kafka or the
-    schema registry cannot be reached.
+    A batch has no watermark: it also counts events that came too late for the stream. Raises StreamgaugeError for a query that reads files or
+    has timers, for offsets that Spark does not take, and when Kafka or the schema registry cannot be reached.
     """
     if not isinstance(query.source, KafkaTopic):
         msg = (
             f"query {query.name} reads {query.source.name}, and --batch reads a range of offsets of a topic; unset STREAMGAUGE_NEST_SOURCE"
         )
         raise StreamgaugeError(msg)
+    if query.has_timers:
+        msg = f"query {query.name} has timers, and a batch has no watermark that they could wait for; run it as a stream, with --console"
+        raise StreamgaugeError(msg)
     query.source.partitions(settings)  # fail fast: Spark would try for minutes
     schemas = None if query.subject is None else SchemaBook.of_registry(settings).of(query.subject)
     try:
         decoded = query.decoded(query.source.batch_from(spark, settings, settings.starting_offsets, ends), schemas)
-        newest_ms = 0
-        if query.has_timers and query.watermark:
-            newest_ms = decoded.agg(F.max(F.unix_millis(query.watermark.column))).collect()[0][0] or 0
-        rows = query.result(decoded, newest_ms).localCheckpoint()
+        return query.transformed(decoded, settings).localCheckpoint()
     except SparkFailure as error:
         raise BatchFailed(settings.starting_offsets, ends, first_line(error)) from error
-    return rows

@@ -1,6 +1,6 @@
 """Static tables, which streams are joined with."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +11,6 @@ from pyspark.sql import types as T  # noqa: N812 - as PySpark's own documentatio
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.static_tables import files_of
-from contract.storage.data_files import data_file
 
 UNKNOWN = "unknown"
 """The zip code of what a table has no row of."""
@@ -24,24 +23,21 @@ def fields_of(ddl: str) -> T.StructType:
 
 @dataclass(frozen=True)
 class StaticTable:
-    """A CSV file in `data/`. schema: the columns it must have. unique: the column without duplicate values.
-
-    settings: those that may name files in place of that one; None: it is that one.
-    """
+    """A CSV file in `data/`. schema: the columns it must have. unique: the column without duplicate values."""
 
     file: str
     schema: str
     unique: str
-    settings: Settings | None = field(default=None, repr=False)
 
-    def load(self, spark: SparkSession) -> DataFrame:
+    def load(self, spark: SparkSession, settings: Settings) -> DataFrame:
         """The table as a local relation: Spark would read and broadcast a file again in every micro-batch.
+
+        settings: those that may name files in place of that one.
 
         Raises StreamgaugeError when a file cannot be read or lacks a column, and when `unique` has duplicates, which would duplicate rows in
         a join.
         """
-        files = [data_file(self.file)] if self.settings is None else files_of(Path(self.file).stem, self.settings)
-        schema = fields_of(self.schema)
+        files, schema = files_of(Path(self.file).stem, settings), fields_of(self.schema)
         types = {column.name: "int32" if isinstance(column.dataType, T.IntegerType) else "str" for column in schema}
         try:
             # "N/A" is a borough, not a null.

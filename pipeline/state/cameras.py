@@ -1,15 +1,13 @@
 """Which cameras are offline: a stateful processor over `offline.advance`, and the rows made from its changes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, GroupedData, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from pipeline.sources.static_tables import UNKNOWN, fields_of
+from pipeline.sources.static_tables import UNKNOWN
 from pipeline.state.offline import OFFLINE, ONLINE, Camera, Change, Limits, Seen, Status, advance, next_change_ms
 
 _SEEN = "at_ms bigint, is_online boolean, sighting_ms bigint"
@@ -93,21 +91,9 @@ def camera_status(heard: DataFrame, locations: DataFrame, *, limits: Limits) -> 
     first_seen (since it was forgotten; null if a version without this column already knew it). Of a camera that is forgotten, all but
     device_id are null.
     """
-    changes = _by_camera(heard).transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
-    return _with_locations(changes, locations)
-
-
-def recounted_status(heard: DataFrame, locations: DataFrame, *, limits: Limits, until_ms: int) -> DataFrame:
-    """The rows of `camera_status` from a batch, up to the watermark `until_ms`."""
-    return _with_locations(_by_camera(heard).applyInArrow(_replay(limits, until_ms), CHANGES), locations)
-
-
-def _by_camera(heard: DataFrame) -> GroupedData:
     sighting_ms = F.unix_millis("sighting").alias("sighting_ms")
-    return heard.select("device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", sighting_ms).groupBy("device_id")
-
-
-def _with_locations(changes: DataFrame, locations: DataFrame) -> DataFrame:
+    by_camera = heard.select("device_id", "at", F.unix_millis("at").alias("at_ms"), "is_online", sighting_ms).groupBy("device_id")
+    changes = by_camera.transformWithState(OfflineCameras(limits), CHANGES, "Update", "EventTime")
     is_known = F.col("is_online").isNotNull()
     return changes.join(F.broadcast(locations), "device_id", how="left").select(
         "device_id",
@@ -121,15 +107,3 @@ def _with_locations(changes: DataFrame, locations: DataFrame) -> DataFrame:
         F.timestamp_millis("incident_ms").alias("incident"),
         F.timestamp_millis("first_ms").alias("first_seen"),
     )
-
-
-def _replay(limits: Limits, until_ms: int) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    """What gives the changes of a camera in a batch of all its reports, in order of event time, up to the watermark `until_ms`."""
-    schema = to_arrow_schema(fields_of(CHANGES))
-
-    def replay(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        waiting = frozenset(Seen(row["at_ms"], row["is_online"], row["sighting_ms"]) for row in table.to_pylist())
-        _, changes = advance(Camera(waiting=waiting), until_ms, limits)
-        return pa.Table.from_pylist([_row(key[0].as_py(), change) for change in changes], schema)
-
-    return replay

@@ -196,5 +196,5 @@ def test_of_the_archives_of_nest(records, tmp_path):
 
 def test_of_the_archive_of_trips(spark, records, tmp_path):
     values = [*made(damaged(trips)), *(text.encode() for text in TRIPS)]
-    rides = taxi.with_zones(taxi.trips(records(*values, topic="nyc-taxi"), FUTURE), taxi.ZONES.load(spark))
+    rides = taxi.with_zones(taxi.trips(records(*values, topic="nyc-taxi"), FUTURE), taxi.ZONES.load(spark, Settings()))
     assert_same_archive("taxi-archive", values, rides, tmp_path / "lake")

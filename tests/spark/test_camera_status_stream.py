@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import orjson
 import pytest
@@ -117,16 +117,3 @@ def test_the_stream_gives_what_the_model_gives_in_whatever_order_documents_come(
     for row in [row for batch in batches for row in batch.rows if "last_seen" in row]:
         found[row["device_id"]].append((row["state"], datetime.fromisoformat(row["since"])))
     assert found == expected_changes(batches[-1].watermark)
-
-
-def test_the_replay_of_verify_gives_what_the_model_gives(spark):
-    rows = [
-        (camera, at("10:00") + timedelta(milliseconds=time_ms), is_online, None)
-        for camera, time_ms, is_online in documents_in_order_of_arrival()
-    ]
-    reports = spark.createDataFrame([*rows, rows[0]], "device_id string, at timestamp, is_online boolean, sighting timestamp")
-    until = at("11:30")
-    found = defaultdict(list)
-    for row in CAMERA_STATUS.result(reports, int(until.timestamp() * 1000)).selectExpr("*", "string(since) AS at").collect():
-        found[row.device_id].append((row.state, datetime.fromisoformat(row["at"]).replace(tzinfo=UTC)))
-    assert found == expected_changes(until)

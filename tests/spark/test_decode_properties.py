@@ -15,6 +15,7 @@ from avro import V1
 from odd_values import COUNT, changes, damaged, documents, made, trips
 from plain import each_once
 
+from contract.settings import Settings
 from pipeline.domains import nest, taxi, wikimedia
 from pipeline.domains.nest_documents import sightings
 from pipeline.formats.confluent_avro import WriterSchemas
@@ -111,7 +112,7 @@ def test_each_taxi_record_is_a_trip_or_a_dead_letter(spark, records):
         assert reason or kept.keys() == told.keys() & set(AMOUNTS), (
             f"{values[row.offset]!r} has more amounts than {kept}, and no dead letter"
         )
-    stats = taxi.borough_stats(counting, taxi.ZONES.load(spark)).collect()
+    stats = taxi.borough_stats(counting, taxi.ZONES.load(spark, Settings())).collect()
     assert sum(row.trips for row in stats) == len({values[offset] for offset in counted}) > COUNT / 20
 
 

@@ -27,7 +27,7 @@ def distinct(spark):
         given = [value if isinstance(value, tuple) else (value, 0, offset, at("12:00")) for offset, value in enumerate(values)]
         rows = [(None, value, one.source.name, partition, offset, time, time) for value, partition, offset, time in given]
         schemas = WriterSchemas(V1, {3: V1}) if one.subject else None
-        return one.sink.distinct(one.result(one.decoded(spark.createDataFrame(rows, RECORD_SCHEMA), schemas)))
+        return one.sink.distinct(one.transformed(one.decoded(spark.createDataFrame(rows, RECORD_SCHEMA), schemas), Settings()))
 
     return made
 

@@ -103,7 +103,8 @@ def test_it_comes_to_the_rows_of_the_native_sessions_and_of_the_model_in_whateve
     ]
     early = stream(EARLY, settings=TEN_MINUTES, partitions=2)
     assert sum(batch.dropped for batch in early.run(sent[:45], sent[45:90], sent[90:])) == 0
-    native = NATIVE.sink.records(NATIVE.result(NATIVE.decoded(records(*(orjson.dumps(one.value) for one in sent), topic="nyc-taxi"))))
+    trips = NATIVE.decoded(records(*(orjson.dumps(one.value) for one in sent), topic="nyc-taxi"))
+    native = NATIVE.sink.records(NATIVE.transformed(trips, Settings()))
     in_order = {"key": lambda row: (row["zone_id"], row["window"]["start"])}
     expected = [{**row, "started": row["window"]["start"]} for row in (orjson.loads(one.value) for one in native.collect())]
     assert sorted(early.table, **in_order) == sorted(expected, **in_order)

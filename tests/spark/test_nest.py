@@ -1,7 +1,6 @@
 """The Nest transforms on static frames: what counts, in which hour, and what lands in the dead letters."""
 
 import json
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -66,20 +65,20 @@ class TestCameraStats:
         assert counts(camera_stats(seen, locations)) == {("unknown", "2026-01-01 10:00:00"): 1}
 
     def test_zip_codes_keep_their_leading_zero(self, spark):
-        table = DEVICE_LOCATIONS.load(spark)
+        table = DEVICE_LOCATIONS.load(spark, Settings())
         assert {len(row.zip_code) for row in table.collect()} == {5}, "a zip code of data/device_locations.csv was read as a number"
 
     def test_a_table_of_ones_own_is_read_from_all_of_its_files(self, spark, tmp_path):
         (tmp_path / "1.csv").write_text("zip_code,floor,device_id\n01234,2,a\n")
         (tmp_path / "2.csv").write_text("device_id,zip_code\nb,N/A\n")
-        table = replace(DEVICE_LOCATIONS, settings=Settings(static_tables=f"device_locations={tmp_path}"))
-        assert [tuple(row) for row in table.load(spark).collect()] == [("a", "01234"), ("b", "N/A")]
+        settings = Settings(static_tables=f"device_locations={tmp_path}")
+        assert [tuple(row) for row in DEVICE_LOCATIONS.load(spark, settings).collect()] == [("a", "01234"), ("b", "N/A")]
         (tmp_path / "2.csv").write_text("device,zip_code\nb,N/A\n")
         with refused("static table device_locations", "device_id string, zip_code string"):
-            table.load(spark)
+            DEVICE_LOCATIONS.load(spark, settings)
         (tmp_path / "2.csv").write_text("device_id,zip_code\na,N/A\n")
         with refused(f"{tmp_path}/2.csv", "device_id a", "more than once"):
-            table.load(spark)
+            DEVICE_LOCATIONS.load(spark, settings)
 
 
 class TestSightings:

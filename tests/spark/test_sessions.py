@@ -90,7 +90,7 @@ def test_a_batch_gives_the_sessions_that_the_stream_gives(stream, records):
     received = records(*values, topic="nyc-taxi")
     expected = {
         (row.zone_id, row.window.start.minute, row.window.end.minute, row.trips)
-        for row in ZONE_SESSIONS.result(ZONE_SESSIONS.decoded(received)).collect()
+        for row in ZONE_SESSIONS.transformed(ZONE_SESSIONS.decoded(received), Settings()).collect()
     }
     found = {(row["zone_id"], int(row["window"]["start"][14:16]), int(row["window"]["end"][14:16]), row["trips"]) for row in zones.table}
     assert found == expected

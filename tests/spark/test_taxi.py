@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from letters import reasons
 
+from contract.settings import Settings
 from pipeline.domains.taxi import ZONES, borough_stats, trips, unusable, with_zones
 
 RECEIVED = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -30,7 +31,7 @@ def trip(dropoff="2024-03-01T10:30:00Z", **fields):
 
 
 def stats(spark, records, *values, slide="1 hour"):
-    rows = borough_stats(trips(records(*values, topic="nyc-taxi"), "1 hour"), ZONES.load(spark), slide).collect()
+    rows = borough_stats(trips(records(*values, topic="nyc-taxi"), "1 hour"), ZONES.load(spark, Settings()), slide).collect()
     return sorted((row.asDict(recursive=True) for row in rows), key=lambda row: (str(row["window"]["start"]), row["borough"]))
 
 
@@ -202,7 +203,7 @@ def test_a_pick_up_time_that_is_no_time_does_not_stop_the_query(records):
 
 
 def test_the_archive_names_both_ends(spark, records):
-    row = with_zones(trips(records(trip(DOLocationID=1)), "1 hour"), ZONES.load(spark)).collect()[0]
+    row = with_zones(trips(records(trip(DOLocationID=1)), "1 hour"), ZONES.load(spark, Settings())).collect()[0]
     assert (row.PUBorough, row.PUZone, row.DOBorough, row.DOZone, str(row.date)) == (
         "Manhattan",
         "East Harlem North",
@@ -214,7 +215,7 @@ def test_the_archive_names_both_ends(spark, records):
 
 def test_a_trip_is_archived_by_the_day_of_its_drop_off_also_in_an_unknown_zone(spark, records):
     value = trip("2024-03-02T00:10:00Z", lpep_pickup_datetime=milliseconds("2024-03-01T23:50:00Z"), DOLocationID=9999)
-    (row,) = with_zones(trips(records(value), "1 hour"), ZONES.load(spark)).collect()
+    (row,) = with_zones(trips(records(value), "1 hour"), ZONES.load(spark, Settings())).collect()
     assert (str(row.date), row.PUBorough, row.DOBorough) == ("2024-03-02", "Manhattan", None)
 
 

@@ -11,9 +11,8 @@ from streaming import Record, Stream, at
 
 from contract.settings import Settings
 from pipeline.domains import nest
-from pipeline.domains.nest_documents import DEVICE_LOCATIONS, sightings
+from pipeline.domains.nest_documents import sightings
 from pipeline.monitoring.failures import Remedy, diagnosis
-from pipeline.sources.static_tables import StaticTable
 from pipeline.sources.watermarks import Watermark
 
 BY_NAME = {query.name: query for query in nest.queries(Settings())}
@@ -82,14 +81,14 @@ def test_a_longer_delay_moves_no_watermark_back(counting):
 
 
 def test_events_stay_where_an_old_static_table_put_them(stream, tmp_path):
-    def locations(zip_code):
+    def located(zip_code):
         file = tmp_path / f"{zip_code}.csv"
         file.write_text(f"device_id,zip_code\na,{zip_code}\n")
-        return (StaticTable(str(file), schema=DEVICE_LOCATIONS.schema, unique="device_id"),)
+        return Settings(static_tables=f"device_locations={file}")
 
-    running = stream(replace(CAMERA_STATS, static_tables=locations("11111")))
+    running = stream(CAMERA_STATS, settings=located("11111"))
     running.run([seen("a", "10:10")])
-    running.change(static_tables=locations("22222"))
+    running.change(located("22222"))
     running.run([seen("a", "10:11")])
     assert {row["zip_code"]: row["count"] for row in running.table} == {"11111": 1, "22222": 1}
 
