@@ -133,14 +133,13 @@ def source_partitions(states: Iterable[Row]) -> list[str]:
     return sorted({name for state in states for name in offsets_of(state)})
 
 
-def read_statuses(settings: Settings, warn: Callable[[str], None], topic_ends: TopicEnds | None = None) -> list[QueryStatus]:
+def read_statuses(settings: Settings, warn: Callable[[str], None]) -> list[QueryStatus]:
     """The current status of every query that ever ran on this Kafka.
 
-    warn: gets one line if there are rows that cannot be read. topic_ends: pass one when calling repeatedly. Raises StreamgaugeError when
-    Kafka cannot be read.
+    warn: gets one line if there are rows that cannot be read. Raises StreamgaugeError when Kafka cannot be read.
     """
     states = read_to_end(settings.kafka, QUERY_STATES.name, decode_state, warn).rows()
-    ends = topic_ends or TopicEnds(settings.kafka)
+    ends = TopicEnds(settings.kafka)
     ends.ask(source_partitions(states))
     return statuses(states, datetime.now(UTC), ends.ends)
 

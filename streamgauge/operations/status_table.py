@@ -1,10 +1,10 @@
 """`streamgauge status`: the status of the queries as a table for the terminal or as JSON for scripts."""
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from threading import Event
 
 import orjson
 from rich.console import Console, Group, RenderableType
@@ -12,19 +12,31 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from contract.errors import StreamgaugeError
+from contract.kafka.follow import follow, rows_left_out
 from contract.kafka.recent_records import Recent, RecentReader, of_message
-from contract.kafka.topic_ends import TopicEnds
-from contract.query_status import FAILED, IDLE, RESTARTING, RUNNING, SILENT, STARTING, STOPPED, QueryStatus, read_statuses
+from contract.kafka.result_table import TableReader
+from contract.kafka.topic_ends import TopicEnds, partitions_by_topic
+from contract.query_status import (
+    FAILED,
+    IDLE,
+    RESTARTING,
+    RUNNING,
+    SILENT,
+    STARTING,
+    STOPPED,
+    QueryStatus,
+    decode_state,
+    source_partitions,
+    statuses,
+)
 from contract.rows import Row, decoder
 from contract.settings import Settings
 from contract.terminal import can_redraw
 from contract.text import behind, duration, printable
-from contract.topics import ALERTS, Alert
+from contract.topics import ALERTS, QUERY_STATES, Alert
 
-WATCH_SECONDS = 1.5
-RECENT_ALERTS = Recent(records=5, within=timedelta(hours=1))
-"""The alerts that the table shows."""
+ALERTS_WITHIN = timedelta(hours=1)
+"""How old the alerts are that the table shows."""
 _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "resolved": "green"}
 NOTHING = "No query has run on this Kafka yet; `streamgauge run` starts them."
 _STYLES = {
@@ -62,7 +74,7 @@ def as_json(found: Sequence[QueryStatus]) -> str:
 
 def recent_alerts(settings: Settings) -> list[Row]:
     """The newest alerts, oldest first. Raises StreamgaugeError when Kafka cannot be read."""
-    with RecentReader(settings.kafka, ALERTS.name, RECENT_ALERTS, of_message(decoder(Alert))).opened() as reader:
+    with _alerts(settings).opened() as reader:
         reader.read_to_end()
         return reader.table.rows()
 
@@ -89,33 +101,38 @@ def as_table(found: Sequence[QueryStatus], now: datetime, width: int, alerts: Se
 
 
 def watch(settings: Settings, console: Console) -> None:
-    """Shows the table and keeps it current until interrupted. If Kafka becomes unreachable, it says so and retries.
+    """Shows the table and keeps it current until interrupted. If Kafka becomes unreachable, it says so and recovers.
 
     In a pipe, or with TERM=dumb, it prints one table after another.
 
     Raises StreamgaugeError when Kafka cannot be reached at first.
     """
-    topic_ends = TopicEnds(settings.kafka)
-
-    def current() -> RenderableType:
-        warnings: list[str] = []
-        found = read_statuses(settings, warnings.append, topic_ends)
-        table = as_table(found, datetime.now(UTC), console.width, recent_alerts(settings))
-        return Group(*(Text(f"warning: {text}", style="yellow") for text in warnings), table)
-
-    shown = current()
+    partitions_by_topic(settings.kafka)
+    shown: list[RenderableType] = []
     with contextlib.ExitStack() as at_end:
         show: Callable[[RenderableType], None] = console.print
         if can_redraw(console):
             show = partial(at_end.enter_context(Live(console=console, auto_refresh=False)).update, refresh=True)
-        show(shown)
-        while True:
-            time.sleep(WATCH_SECONDS)
-            try:
-                shown = current()
-                show(Group(shown, Text(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC. Ctrl-C ends.", style="dim")))
-            except StreamgaugeError as error:
-                show(Group(Text(f"error: {error}", style="bold red"), Text("before that:"), shown))
+        ends = at_end.enter_context(contextlib.closing(TopicEnds(settings.kafka)))
+
+        def look(readers: Sequence[TableReader]) -> None:
+            states, alerts = (reader.table.rows() for reader in readers)
+            ends.ask(source_partitions(states))
+            now = datetime.now(UTC)
+            recent = [alert for alert in alerts if alert["time"] > now - ALERTS_WITHIN]  # the reader keeps older ones until newer ones come
+            warnings = (Text(f"warning: {line}", style="yellow") for line in sorted(rows_left_out(readers)))
+            shown[:] = [*warnings, as_table(statuses(states, now, ends.ends), now, console.width, recent)]
+            show(Group(*shown, Text(f"{now:%Y-%m-%d %H:%M:%S} UTC. Ctrl-C ends.", style="dim")))
+
+        def fail(error: str) -> None:
+            show(Group(Text(f"error: {error}", style="bold red"), *([Text("before that:")] if shown else []), *shown))
+
+        states = partial(TableReader, settings.kafka, QUERY_STATES.name, decode_state)
+        follow([lambda: states().opened(), lambda: _alerts(settings).opened()], look, Event(), fail)
+
+
+def _alerts(settings: Settings) -> RecentReader:
+    return RecentReader(settings.kafka, ALERTS.name, Recent(records=5, within=ALERTS_WITHIN), of_message(decoder(Alert)))
 
 
 def _cells(status: QueryStatus, now: datetime) -> list[Text]:
