@@ -23,6 +23,7 @@ def tried_whole(name: str, platform: Settings, home: Path, most: int | None, *, 
         sys.stdout.write(f"{name}: {kind}{one.point.operation} ({one.point.occurrence}): {left}; {'; '.join(one.wrong) or 'right'}\n")
         sys.stdout.flush()
         note(name, tried, enumeration.points)
+    note(name, tried, enumeration.points)  # there may be no torn writes
     return not any(one.wrong for one in tried)
 
 

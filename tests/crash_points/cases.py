@@ -17,6 +17,7 @@ from contract.checkpoints.contents import Checkpoint
 from contract.checkpoints.names import checkpoints
 from contract.process.stop_signals import StopRequest
 from contract.settings import Settings
+from crash_points.incidents import never_or_too_often_taken, noted, notify, offline_and_back
 from crash_points.live_changes import STREAM, delivered, live_changes, lost_or_doubled, missing
 
 
@@ -258,6 +259,7 @@ CASES = {
         spark=None,
         needs_registry=True,
     ),
+    "notify": Case(offline_and_back, notify, noted, never_or_too_often_taken, spark=None),
     "export": Case(
         counts, lambda settings: command("export", "nest-camera-stats", settings=settings), differing_files, exported, spark=None
     ),

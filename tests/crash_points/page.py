@@ -25,8 +25,9 @@ def note(case: str, tried: Sequence[Tried], points: Sequence[Point]) -> None:
     """Puts what was found into the row of the case: three cells of points before an operation, and three of torn writes. points: of a run."""
     page = PAGE.read_text()
     for cells_before, is_torn in ((0, False), (3, True)):
-        if own := [one for one in tried if one.point.is_torn == is_torn]:
-            text = told(own, sum(point.is_torn == is_torn for point in points))
+        own, number = [one for one in tried if one.point.is_torn == is_torn], sum(point.is_torn == is_torn for point in points)
+        if own or (is_torn and number == 0):
+            text = told(own, number)
             cells = rf"(<!-- {case} --> \|(?:[^|\n]*\|){{{cells_before}}})(?:[^|\n]*\|){{3}}"
             page = re.sub(cells, lambda row, text=text: f"{row[1]} {text}", page, count=1)
     PAGE.write_text(page)

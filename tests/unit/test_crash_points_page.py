@@ -1,5 +1,6 @@
 """The results in docs/crash-points.md."""
 
+import pytest
 from crash_points import page
 from crash_points.cases import CASES
 from crash_points.enumeration import Tried
@@ -14,10 +15,24 @@ def test_a_point_that_was_not_reached_counts_neither_as_right_nor_as_wrong():
     assert told(tried[2:], 1) == "1 | 1 | 1 |"
 
 
-def test_the_page_has_a_row_for_each_case(tmp_path, monkeypatch):
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """Of the page, which the results go into."""
     copy = tmp_path / "page.md"
     copy.write_text(page.PAGE.read_text())
     monkeypatch.setattr(page, "PAGE", copy)
+    return copy
+
+
+def test_a_program_without_torn_writes_has_none_that_were_not_tried(copy):
+    before, row = Point("open of nobody", 1), "| `notify`: what it has told <!-- notify --> | 7 | 1 | 1 | 0 | 0 | 0 |"
+    note("notify", [Tried(before, "nothing", [])], [before] * 7)
+    assert row in copy.read_text().splitlines()
+    note("notify", [], [])  # only torn writes were wanted
+    assert row in copy.read_text().splitlines()
+
+
+def test_the_page_has_a_row_for_each_case(copy):
     for case in CASES:
         before, torn = Point("open of nobody", 1), Point("write of nobody", 1, is_torn=True)
         note(case, [Tried(before, "nothing", [])], [before] * 7 + [torn] * 2)
