@@ -137,7 +137,11 @@ def told(outcome: Outcome, right: Truth) -> str:
 def said(log: IO[bytes]) -> str:
     """Lines of the log with a warning or an error, the most frequent first, without their numbers."""
     log.seek(0)
-    lines = (line.decode(errors="replace").strip() for line in log if re.search(rb"warn|error|exception|late|dead", line, re.IGNORECASE))
+    lines = (
+        line.decode(errors="replace").strip()
+        for line in log
+        if re.search(rb"warn|error|exception|\blate\b|dead letter", line, re.IGNORECASE)
+    )
     return (
         "; ".join(f"{times} x {line[:160]}" for line, times in Counter(re.sub(r"\d+", "#", line) for line in lines).most_common(6))
         or "nothing"
