@@ -160,7 +160,7 @@ def main(
     with TemporaryDirectory(prefix="schedules-") as folder:
         for count, wrong in enumerate(replayed(shared_spark(), seed, Path(folder, "replay")), start=1):
             disagreements += wrong is not None
-            if wrong or count % 100 == 0 or count == number:
+            if wrong or count % 10 == 0 or count == number:
                 line = f"{count} schedules in {time.monotonic() - begin:.0f} s, {disagreements} disagree"
                 sys.stdout.write(f"{line}{f': {wrong}' if wrong else ''}\n")
                 sys.stdout.flush()
