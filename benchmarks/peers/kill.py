@@ -75,13 +75,12 @@ class Outcome:
     dead_letters_lost: int
 
     @classmethod
-    def of(cls, engine: Engine, settings: Settings, right: Truth) -> Self:
-        """Compares what the engine has written."""
-        rows = (orjson.loads(message.value() or b"{}") for message in messages(settings, engine.result))
-        counted = Counter({(row["zip_code"], row["window"]["start"]): row["count"] for row in rows})
+    def of(cls, rows: Iterable[bytes], letters: Iterable[bytes], right: Truth) -> Self:
+        """rows: as they were written; the last one of a group counts. letters: the documents in the dead letters."""
+        parsed = map(orjson.loads, rows)
+        counted = Counter({(row["zip_code"], row["window"]["start"]): row["count"] for row in parsed})
         lost, too_many = right.in_time - counted, counted - right.in_time - right.too_late
-        letters = Counter(message.value() or b"" for message in messages(settings, engine.dead_letters))
-        return cls(lost.total(), too_many.total(), len(lost | too_many), (right.corrupt - letters).total())
+        return cls(lost.total(), too_many.total(), len(lost | too_many), (right.corrupt - Counter(letters)).total())
 
 
 EXACT = Outcome(0, 0, 0, 0)
@@ -105,7 +104,13 @@ def main() -> None:
                 records = list(with_faults(simulate(simulation), faults, corrupt))
                 right = truth(records)
                 ended = killed(engine, settings, records, right, log)
-                say(f"{name}: {told(Outcome.of(engine, settings, right), right)}; ended by itself {ended} times; said: {said(log)}")
+                say(f"{name}: {told(outcome(engine, settings, right), right)}; ended by itself {ended} times; said: {said(log)}")
+
+
+def outcome(engine: Engine, settings: Settings, right: Truth) -> Outcome:
+    """Compares what the engine has written."""
+    rows, letters = ([message.value() or b"" for message in messages(settings, topic)] for topic in (engine.result, engine.dead_letters))
+    return Outcome.of(rows, letters, right)
 
 
 def truth(records: Iterable[Record]) -> Truth:
@@ -126,11 +131,11 @@ def truth(records: Iterable[Record]) -> Truth:
     )
 
 
-def told(outcome: Outcome, right: Truth) -> str:
+def told(found: Outcome, right: Truth) -> str:
     """The outcome in words."""
     return (
-        f"of {right.in_time.total():,} sightings in {len(right.in_time)} rows, {outcome.lost:,} lost, {outcome.too_many:,} too many, "
-        f"{outcome.wrong_rows} rows wrong; of {right.corrupt.total()} dead letters, {outcome.dead_letters_lost} lost"
+        f"of {right.in_time.total():,} sightings in {len(right.in_time)} rows, {found.lost:,} lost, {found.too_many:,} too many, "
+        f"{found.wrong_rows} rows wrong; of {right.corrupt.total()} dead letters, {found.dead_letters_lost} lost"
     )
 
 
@@ -188,7 +193,7 @@ def running(engine: Engine, log: IO[bytes]) -> Iterator["Popen[bytes]"]:
 def wait_until_quiet(engine: Engine, settings: Settings, right: Truth) -> None:
     """Returns when nothing has been written for a while, which is longer if something is missing or wrong."""
     written, since = -1, time.monotonic()
-    while time.monotonic() < since + (SETTLED_SECONDS if Outcome.of(engine, settings, right) == EXACT else QUIET_SECONDS):
+    while time.monotonic() < since + (SETTLED_SECONDS if outcome(engine, settings, right) == EXACT else QUIET_SECONDS):
         time.sleep(1)
         if (now := end_offset(settings, engine.result) + end_offset(settings, engine.dead_letters)) != written:
             written, since = now, time.monotonic()
