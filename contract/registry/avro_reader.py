@@ -1,15 +1,21 @@
-"""Avro values in the Confluent wire format, each read by the schema that wrote it, with fastavro."""
+"""Avro values in the Confluent wire format, each read by the schema that wrote it, with fastavro.
+
+fastavro reads more than Avro's specification allows, and Java reads some of it in another way. Here bytes mean what they mean to Java.
+"""
 
 import io
 import json
 import math
+import sys
 import time
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import fastavro
+from fastavro._read_py import read_data
+from fastavro.io.binary_decoder import BinaryDecoder
 
-from contract.registry.nesting import most_bytes
+from contract.registry.nesting import MOST_LEVELS, most_bytes
 
 if TYPE_CHECKING:  # slow to import, and many topics hold no Avro
     from contract.registry.client import SchemaRegistry
@@ -28,9 +34,10 @@ class Read(NamedTuple):
 
 
 class _Schema(NamedTuple):
-    """parsed: as fastavro has it. most_bytes: how long a value may be; None without a limit."""
+    """parsed: as fastavro has it, with its types by their names. most_bytes: how long a value may be; None without a limit."""
 
     parsed: Any
+    named: dict[str, Any]
     most_bytes: int | None
 
 
@@ -89,7 +96,8 @@ class AvroReader:
             text = self.schema(schema_id)
             try:
                 limit = most_bytes(text)
-                self._schemas[schema_id] = _Schema(fastavro.parse_schema(json.loads(text)), limit)
+                named: dict[str, Any] = {}
+                self._schemas[schema_id] = _Schema(fastavro.parse_schema(json.loads(text), named), named, limit)
             except Exception as error:  # fastavro raises many types
                 why = f"it is not valid, or refers to other schemas ({type(error).__name__}: {error!s:.200})"
                 msg = f"the schema of id {schema_id} cannot be used: {why}"
@@ -97,9 +105,46 @@ class AvroReader:
         return self._schemas[schema_id]
 
 
+class _Decoder(BinaryDecoder):
+    """fastavro's, except for what Java refuses or reads in another way."""
+
+    def read_boolean(self) -> bool:
+        return bool(self.fo.read(1)[0] == 1)
+
+    def read_int(self) -> int:
+        return self._whole(bits=32)
+
+    def read_long(self) -> int:
+        return self._whole(bits=64)
+
+    def read_index(self) -> int:
+        if (index := self.read_int()) < 0:
+            msg = f"no branch of a union, and no symbol of an enum, has the index {index}"
+            raise ValueError(msg)
+        return index
+
+    read_enum = read_index
+
+    def _whole(self, bits: int) -> int:
+        """A number in zigzag form, seven of its bits in a byte. Bits beyond those of its type are lost."""
+        number = 0
+        for shift in range(0, bits, 7):
+            byte = ord(self.fo.read(1))
+            number |= (byte & 0x7F) << shift
+            if byte <= 0x7F:  # noqa: PLR2004 - the eighth bit says that more follow
+                number &= (1 << bits) - 1
+                return (number >> 1) ^ -(number & 1)
+        msg = f"a number of more than {bits} bits"
+        raise ValueError(msg)
+
+
 def _read(value: bytes, schema: _Schema, **options: Any) -> Read | None:  # noqa: ANN401 - fastavro's
-    payload = io.BytesIO(payload_of(value))
+    decoder, named = _Decoder(io.BytesIO(payload_of(value))), {"writer": schema.named, "reader": {}}  # type: ignore[no-untyped-call]
+    recursion_limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(recursion_limit + 10 * MOST_LEVELS)
     try:
-        return Read(fastavro.schemaless_reader(payload, schema.parsed, None, **options), len(payload.read()))
+        return Read(read_data(decoder, schema.parsed, named, None, options), len(decoder.fo.read()))  # type: ignore[no-untyped-call]
     except Exception:  # a broken value raises many types
         return None
+    finally:
+        sys.setrecursionlimit(recursion_limit)

@@ -24,6 +24,11 @@ SCHEMAS = {
     8: '"string"',
     9: '{"type": "record", "name": "chain", "fields": [{"name": "next", "type": ["null", "chain"]}]}',
     10: '{"type": "record", "name": "order", "fields": [{"name": "x", "type": "of.another.Schema"}]}',
+    12: '"boolean"',
+    13: '"int"',
+    14: '["null", "long"]',
+    15: '{"type": "enum", "name": "size", "symbols": ["S", "M"]}',
+    16: '{"type": "array", "items": "int"}',
 }
 PREFIX = b"\0\0\0\0"
 
@@ -97,6 +102,38 @@ def test_what_cannot_be_read_has_the_reason_of_a_dead_letter(registry, value, re
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the text is compared below
         AvroReader(registry).read(value)
     assert str(raised.value) == avro_value(value, AvroReader(registry)) == reason
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        (b"\x0c\0", False),
+        (b"\x0c\1", True),
+        (b"\x0c\2", False),
+        (b"\x0c\xff", False),
+        (b"\x0c", None),
+        (b"\x0d\x80\0", 0),
+        (b"\x0d\xff\xff\xff\xff\x0f", -(2**31)),
+        (b"\x0d\xff\xff\xff\xff\x7f", -(2**31)),
+        (b"\x0d\xff\xff\xff\xff\xff\0", None),
+        (b"\x0e\2\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", -(2**63)),
+        (b"\x0e\2\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0", None),
+        (b"\x0e\1\4", None),
+        (b"\x0e\4\4", None),
+        (b"\x0f\2", "M"),
+        (b"\x0f\1", None),
+        (b"\x0f\4", None),
+        (b"\x10\1\2\4\0", [2]),
+        (b"\x10\4\2", None),
+    ],
+)
+def test_bytes_mean_what_they_mean_to_java(registry, value, meant):
+    reader = AvroReader(registry)
+    if meant is None:
+        with pytest.raises(ValueError, match="broken, or not what its schema says"):
+            reader.read(PREFIX + value)
+    else:
+        assert reader.read(PREFIX + value) == (meant, 0)
 
 
 def test_what_is_no_record_is_nothing_that_the_audit_takes(registry):
