@@ -35,8 +35,7 @@ Origin = tuple[str, int, int]
 class Archive:
     """What the archive in `folder` of the lake must hold, written by `query`.
 
-    facts: those with all columns of the archive. origin_prefix: of the names of those that tell the record. json_columns: those that hold JSON,
-    in which blanks, zeros at the end of a number, and whether it is a string, tell nothing.
+    facts: those with all columns of the archive. origin_prefix: of the names of those that tell the record.
     documents: makes `documents` of the records, as of Facts, if it needs the columns that the files have.
     """
 
@@ -45,7 +44,6 @@ class Archive:
     facts: Facts
     documents: Callable[[pa.Table, pa.Schema], pa.Table] | None = None
     origin_prefix: str = ""
-    json_columns: tuple[str, ...] = ()
     is_delta: bool = False
 
     @property
@@ -112,7 +110,9 @@ class Files:
         if not self.readable:
             return f"SELECT * FROM {expected} LIMIT 0"
         columns = self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {expected})").fetchall()
-        selected = ", ".join(f'CAST({self._value(name)} AS {kind}) AS "{name}"' for name, kind in columns)
+        selected = ", ".join(
+            f'CAST({f"""rows."{name}" """ if name in self._names else "NULL"} AS {kind}) AS "{name}"' for name, kind in columns
+        )
         return f"SELECT {selected} FROM {self._read()} AS rows WHERE {self._bounds}"
 
     @property
@@ -131,11 +131,6 @@ class Files:
         except duckdb.Error:
             return False
         return True
-
-    def _value(self, name: str) -> str:
-        if name not in self._names:
-            return "NULL"
-        return f'canonical(rows."{name}")' if name in self._archive.json_columns else f'rows."{name}"'
 
     def _read(self) -> str:
         listed = ", ".join("'{}'".format(path.replace("'", "''")) for path in self.readable)

@@ -21,6 +21,8 @@ MOST_DIGITS = 1_000
 MOST_NAME_CHARACTERS = 50_000
 MOST_DIGITS_OF_A_FRACTION = 38
 NAME_TWICE = "a name is there twice in an object"
+AS_WRITTEN = "\0"
+"""Before the digits of a number that is a string instead. No other string has it."""
 
 _EXACT_DIGITS = 15
 _BLANKS = b" \t\n\r"
@@ -33,7 +35,7 @@ _TOO_DEEP = "not JSON, or nested more than {} levels deep"
 
 
 def json_text(value: bytes | None, most_levels: int = MOST_LEVELS) -> tuple[str | None, str | None]:
-    """The value as a plain text, and None; or None, and why it is refused. A number that no double keeps is a string of its digits."""
+    """The value as a plain text, and None; or None, and why it is refused. A number that no double keeps is a string, with AS_WRITTEN."""
     if _is_plain(value, most_levels):
         return (value or b"").decode(), None
     try:
@@ -51,7 +53,7 @@ def json_text(value: bytes | None, most_levels: int = MOST_LEVELS) -> tuple[str 
 
     parse_float = partial(_kept, may_have_exponent=_BEYOND_DOUBLES.search(text) is None)
     try:
-        with _deep_recursion():
+        with deep_recursion():
             read = json.loads(text, object_pairs_hook=each_once, parse_float=parse_float, parse_constant=_refuse_constant)
             written = json.dumps(read, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -73,16 +75,15 @@ def _is_plain(value: bytes | None, most_levels: int) -> bool:
     return written == value or written.translate(None, _BLANKS) == value.translate(None, _BLANKS)
 
 
-def _kept(number: str, *, may_have_exponent: bool) -> float | int | str:
-    """A number with a point or an exponent: of which a double keeps all digits, or a whole one; else its digits as a text."""
+def _kept(number: str, *, may_have_exponent: bool) -> float | str:
+    """A number with a point or an exponent, if a double keeps all digits; else a string of its digits, with AS_WRITTEN."""
     before, _, after = number.lstrip("-").partition(".")
     if "e" in number.lower():
-        return float(number) if may_have_exponent else number
-    if max(len(after), len((before + after).lstrip("0"))) > MOST_DIGITS_OF_A_FRACTION:
-        return number
-    if not after.strip("0") and len(before) > _EXACT_DIGITS:
-        return int(number.partition(".")[0])
-    return float(number) if Decimal(repr(float(number))) == Decimal(number) else number
+        is_kept = may_have_exponent
+    else:
+        is_short = max(len(after), len((before + after).lstrip("0"))) <= MOST_DIGITS_OF_A_FRACTION
+        is_kept = is_short and len(before) <= _EXACT_DIGITS and Decimal(repr(float(number))) == Decimal(number)
+    return float(number) if is_kept else AS_WRITTEN + number
 
 
 def _refusal(text: str, most_levels: int) -> str | None:
@@ -140,7 +141,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 @contextmanager
-def _deep_recursion() -> Iterator[None]:
+def deep_recursion() -> Iterator[None]:
     """Lets Python read and write MOST_LEVELS levels."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + 6 * MOST_LEVELS)

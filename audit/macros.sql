@@ -2,7 +2,13 @@
 
 CREATE MACRO is_object(json) AS json LIKE '{%';
 
-CREATE MACRO as_text(json) AS json ->> '$';
+-- A number may be a string that begins with a NUL character: json_texts.AS_WRITTEN.
+CREATE MACRO is_string(json) AS json LIKE '"%' AND json NOT LIKE '"\u0000%';
+
+CREATE MACRO as_text(json) AS CASE WHEN is_string(json) THEN json ->> '$' WHEN json <> 'null' THEN text_of(json) END;
+
+-- As the archive of devices has it.
+CREATE MACRO as_exact_text(json) AS CASE WHEN is_string(json) THEN json ->> '$' WHEN json <> 'null' THEN exact_text_of(json) END;
 
 CREATE MACRO as_flag(json) AS CASE CAST(json AS VARCHAR) WHEN 'true' THEN true WHEN 'false' THEN false END;
 
@@ -15,6 +21,8 @@ CREATE MACRO as_moment(json) AS CASE
 
 -- Zeros may follow the point. Of 17 digits and more with a point, DuckDB has read an exponent, before which 15 may stand.
 CREATE MACRO as_bigint(json) AS CASE
+    WHEN regexp_full_match(json, '"\\u0000-?\d{16,19}\.0+"') AND length(replace(json, '-', '')) <= length('"\u0000."') + 38
+    THEN TRY_CAST(split_part(substr(json, length('"\u0000') + 1), '.', 1) AS BIGINT)
     WHEN regexp_full_match(json, '-?\d{1,19}(\.0+)?') AND NOT regexp_full_match(json, '-?\d{15}(\d[1-9]|[1-9]\d)\d*\.0')
     THEN TRY_CAST(split_part(json, '.', 1) AS BIGINT) END;
 
@@ -29,15 +37,9 @@ CREATE MACRO as_objects(json) AS CASE
     WHEN json LIKE '[%' AND len(list_filter(json_extract(json, '$[*]'), lambda one: NOT is_object(one) AND one <> 'null')) = 0
     THEN json_extract(json, '$[*]') END;
 
-CREATE MACRO as_texts(json) AS CASE WHEN json LIKE '[%' THEN json ->> '$[*]' END;
+CREATE MACRO as_texts(json) AS CASE WHEN json LIKE '[%' THEN list_transform(json_extract(json, '$[*]'), lambda one: as_text(one)) END;
 
 CREATE MACRO as_object(json) AS CASE WHEN is_object(json) THEN json END;
-
--- A text. If it is JSON: without white space and trailing zeros, and with numbers for strings that hold a number.
-CREATE MACRO canonical(text) AS CASE WHEN json_valid(text) THEN
-    regexp_replace(regexp_replace(regexp_replace(CAST(json(text) AS VARCHAR),
-        '"(-?\d+(\.\d+)?([eE][-+]?\d+)?)"', '\1', 'g'), '(\d)\.0+\b', '\1', 'g'), '(\.\d*[1-9])0+\b', '\1', 'g')
-    ELSE text END;
 
 CREATE MACRO moment_of_ms(milliseconds) AS CASE
     WHEN milliseconds BETWEEN 0 AND 253402300799999 THEN make_timestamp(milliseconds * 1000) END;

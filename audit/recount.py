@@ -16,6 +16,7 @@ from audit import lateness
 from audit.audited import Facts, Row, Table, common_pattern
 from audit.checkpoints import Stretch
 from audit.documents import may_hold
+from audit.spark_texts import exact_text_of, text_of
 from contract.errors import StreamgaugeError
 from contract.settings import Settings
 from contract.static_tables import files_of, static_tables
@@ -36,6 +37,8 @@ def opened(
         file or ":memory:", config={"memory_limit": limit, **({} if spill is None else {"temp_directory": str(spill)})}
     )
     database.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+    for function in (text_of, exact_text_of):
+        database.create_function(function.__name__, function)
     if not is_new:
         return database
     database.execute((Path(__file__).parent / "macros.sql").read_text())
@@ -170,4 +173,4 @@ def _end(row: Row) -> datetime:
 def canonical_key(row: Row, key: Sequence[str]) -> bytes:
     """The key of a row, as the topic has it: JSON with sorted names."""
     text = json.dumps({name: row[name] for name in key}, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return re.sub(r"\\u00[0-9a-f]{2}", lambda found: rf"\u{found.group()[2:].upper()}", text).encode()
+    return re.sub(r"\\\\|\\u00..", lambda found: found.group()[:2] + found.group()[2:].upper(), text).encode()

@@ -100,7 +100,7 @@ ARCHIVE = f"""
         topic, partition, "offset", "timestamp" AS reported_at, CAST("timestamp" AS DATE) AS date, device_id,
         coalesce(as_flag(camera.is_audio_input_enabled), as_flag(camera.is_audio_input_enable)) AS is_audio_input_enabled,
         {values("camera", [field for field in CAMERA.items() if field[0] not in _OWN_COLUMNS])},
-        list_transform(as_objects(camera.activity_zones), lambda zone: {{{{'name': zone ->> 'name', 'id': zone ->> 'id'}}}}) AS activity_zones,
+        list_transform(as_objects(camera.activity_zones), lambda zone: {{{{'name': as_text(zone -> 'name'), 'id': as_text(zone -> 'id')}}}}) AS activity_zones,
         CASE WHEN is_object(camera.last_event)
             THEN {{{{{", ".join(f"'{name}': {value(f'event.{name}', kind)}" for name, kind in EVENT.items())}}}}} END AS last_event
     FROM cameras

@@ -82,10 +82,11 @@ ALARM_ALERTS = f"""
     GROUP BY ALL
 """
 
+_EXACT = [(name, "exact_text" if kind == "text" else kind) for name, kind in DEVICE.items() if name != "device_id"]
 ARCHIVE = f"""
     SELECT
-        topic, partition, "offset", "timestamp" AS reported_at, CAST("timestamp" AS DATE) AS date, device_type, device_id,
-        {values("read", [field for field in DEVICE.items() if field[0] != "device_id"])}, canonical(as_text(device)) AS device
+        topic, partition, "offset", "timestamp" AS reported_at, CAST("timestamp" AS DATE) AS date, device_type,
+        coalesce(as_exact_text(read.device_id), id) AS device_id, {values("read", _EXACT)}, as_exact_text(device) AS device
     FROM read_devices
     WHERE is_identifier(device_id)
 """
@@ -130,5 +131,5 @@ def audited(settings: Settings) -> tuple[Table | Archive, ...]:
             sql=TEMPERATURES,
             growing=("readings",),
         ),
-        Archive("nest-devices-archive", "nest/devices", facts("rows_of_devices", sql=ARCHIVE), json_columns=("device",)),
+        Archive("nest-devices-archive", "nest/devices", facts("rows_of_devices", sql=ARCHIVE)),
     )

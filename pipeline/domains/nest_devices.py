@@ -11,7 +11,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contract.domains.nest import NEST_TEMPERATURES
 from contract.settings import Settings
-from pipeline.domains.nest_documents import devices_in, devices_of, first_misfit, first_reason, map_type, report_columns, too_long_id
+from pipeline.domains.nest_documents import (
+    devices_in,
+    devices_of,
+    first_misfit,
+    first_reason,
+    is_object,
+    map_type,
+    report_columns,
+    too_long_id,
+)
 from pipeline.formats.json_text import as_text, is_long, is_lost, may_be_lost, parsed
 from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, time, too_long, values
 from pipeline.query import Query
@@ -28,7 +37,9 @@ DEVICE = (
     "hvac_state string, smoke_alarm_state string, co_alarm_state string, battery_health string"
 )
 """What is often asked of a device. A thermostat lacks the alarms, a smoke alarm the temperatures."""
-_BY_NAME = "map<string, string>"
+_BY_NAME, _KINDS = "map<string, string>", "map<string, variant>"
+_OBJECT_IN_A_STRING = r'"\s*(?:\\[nrtu]|\{)'
+"""A string that may hold the text of an object, which is none. It is rare, so only then do variants tell what is an object."""
 ALARMS = "nest-alarms"
 _ALARMS = {"smoke": "smoke_alarm_state", "co": "co_alarm_state", "battery": "battery_health"}
 _READING = ("device_id", "last_connection")
@@ -51,22 +62,30 @@ def devices(records: DataFrame) -> DataFrame:
         F.array(parsed(text, f"devices {_BY_NAME}")["document"]["devices"]),
         lambda read: F.when(read.isNotNull() & may_be_lost(text), exact).otherwise(read),
     )[0]
+    kinds = F.when(text.rlike(_OBJECT_IN_A_STRING), F.from_json(text, f"devices {_KINDS}")["devices"])
     types = (
         records.where("clock is not null")
-        .select(*ORIGIN, "timestamp", F.explode(by_type).alias("device_type", "text"))
+        .select(*ORIGIN, "timestamp", kinds.alias("kinds"), F.explode(by_type).alias("device_type", "text"))
         .where("device_type <> 'cameras'")
+        .withColumn("kind", F.col("kinds")[F.col("device_type")])
     )
-    each = types.withColumn("by_id", F.from_json("text", _BY_NAME)).select("*", F.explode_outer("by_id").alias("id", "json"))
+    by_id = F.when(_may_be_object(F.col("kind")), F.from_json("text", _BY_NAME))
+    each = types.withColumn("by_id", by_id).select("*", F.explode_outer("by_id").alias("id", "json"))
+    kind = F.when(is_object(F.col("kind")), F.from_json(F.to_json("kind"), _KINDS)[F.col("id")]).otherwise(F.col("kind"))
     whole = each.withColumn("device", F.when(F.col("by_id").isNull(), F.col("text")).otherwise(F.col("json")))
     fields = [f"accepted.{name}" for name in fields_of(DEVICE).names if name != "device_id"]
     return (
         whole.where("device is not null")
-        .withColumn("read", F.from_json("device", as_read(fields_of(DEVICE))))
+        .withColumn("read", F.when(_may_be_object(kind), F.from_json("device", as_read(fields_of(DEVICE)))))
         .withColumn("device_id", F.coalesce("read.device_id", "id"))
         .where(is_identifier(F.col("device_id")))
         .withColumn("accepted", values(F.col("read"), fields_of(DEVICE), may_be_rounded(F.col("device"))))
         .select(*ORIGIN, *report_columns(), "device_type", "device_id", *fields, "device")
     )
+
+
+def _may_be_object(kind: Column) -> Column:
+    return F.coalesce(is_object(kind), F.lit(True))  # noqa: FBT003
 
 
 def readings(records: DataFrame, future: str) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from pipeline.formats.json_text import as_text, is_rounded, parsed
+from pipeline.formats.json_text import as_text, is_infinite, is_rounded, parsed
 from pipeline.formats.json_values import as_read, is_identifier, may_be_rounded, misfit, too_long, values
 from pipeline.sources.kafka import ORIGIN, latest_event
 from pipeline.sources.static_tables import StaticTable, fields_of
@@ -65,16 +65,35 @@ def _by_id(text: Column, reading: Column, device_type: str, fields: T.StructType
 
     If some value is not of its type, each device is read by itself: Spark drops a whole map for one value that is no struct.
     """
-    whole = F.from_json(as_text(text, is_rounded), f"devices struct<{device_type}: map<string, variant>>")["devices"][device_type]
 
-    def read_by_itself(_: Column, device: Column) -> Column:
-        json = F.to_json(device)
-        return F.when(json.startswith("{"), F.from_json(json, as_read(fields)))
+    def by_id(document: Column, kind: str) -> Column:
+        return F.from_json(document, f"devices struct<{device_type}: map<string, {kind}>>")["devices"][device_type]
+
+    def read_by_itself(_: Column, device: Column, exact: Column) -> Column:
+        def with_numbers(read: Column) -> Column:
+            for name in (field.name for field in as_read(fields) if isinstance(field.dataType, T.VariantType)):
+                read = read.withField(name, F.from_json(F.to_json(exact), f"{name} variant")[name])
+            return read
+
+        # Spark would parse the device once per mention.
+        return F.when(is_object(exact), F.transform(F.array(F.from_json(device, as_read(fields))), with_numbers)[0])
 
     def devices(read: Column) -> Column:
-        return F.when(read["misfits"], F.transform_values(whole, read_by_itself)).otherwise(read["document"]["devices"][device_type])
+        texts, exact = as_text(text, is_infinite, _read_as_text), as_text(text, is_rounded)
+        by_themselves = F.map_zip_with(by_id(texts, "string"), by_id(exact, "variant"), read_by_itself)
+        return F.when(read["misfits"], by_themselves).otherwise(read["document"]["devices"][device_type])
 
     return F.transform(F.array(reading), devices)[0]
+
+
+def _read_as_text(infinite: Column) -> Column:
+    """The string that Spark reads from a number beyond the doubles, with its quotes, in JSON."""
+    return F.when(infinite.startswith("-"), r'"\u0022-Infinity\u0022"').otherwise(r'"\u0022Infinity\u0022"')
+
+
+def is_object(value: Column) -> Column:
+    """Whether a variant is an object."""
+    return F.schema_of_variant(value).startswith("OBJECT")
 
 
 def report_columns() -> tuple[Column, Column]:

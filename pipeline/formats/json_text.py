@@ -100,20 +100,28 @@ def is_lost(number: Column) -> Column:
     return ~number.rlike(_WHOLE) & is_rounded(number)
 
 
+def is_infinite(number: Column) -> Column:
+    """Whether the number is beyond the doubles."""
+    return F.abs(number.try_cast("double")) == float("inf")
+
+
 def is_long(number: Column) -> Column:
     """Whether the number has more digits than a decimal holds, zeros included."""
     return F.length(_all_digits(number)) > _MOST_DIGITS
 
 
-def as_text(document: Column, condition: Callable[[Column], Column]) -> Column:
-    """The JSON text `document`, with the numbers that meet the condition as strings."""
+def as_string(number: Column) -> Column:
+    """The number as a string in JSON."""
+    return F.concat(F.lit('"'), number, F.lit('"'))
+
+
+def as_text(document: Column, condition: Callable[[Column], Column], replacement: Callable[[Column], Column] = as_string) -> Column:
+    """The JSON text `document`, with a replacement for each number that meets the condition."""
 
     def outside_strings(part: Column) -> Column:
         tokens = F.split(part, _BETWEEN_TOKENS)
-        quoted = F.transform(
-            tokens, lambda token: F.when(token.rlike(_NUMBER) & condition(token), F.concat(F.lit('"'), token, F.lit('"'))).otherwise(token)
-        )
-        return F.array_join(quoted, "")
+        replaced = F.transform(tokens, lambda token: F.when(token.rlike(_NUMBER) & condition(token), replacement(token)).otherwise(token))
+        return F.array_join(replaced, "")
 
     hidden = document
     for escape, instead in (_BACKSLASH, _QUOTE):
