@@ -18,6 +18,7 @@ def demo(
     seconds: Annotated[float | None, typer.Option("--for", metavar="SECONDS", help="end after so many seconds")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="go on in the background once everything runs")] = False,  # noqa: FBT002
     opens_page: Annotated[bool, typer.Option("--open", help="open the dashboard in a browser")] = False,  # noqa: FBT002 - an option
+    break_page: Annotated[bool, typer.Option("--break-page", help="also serve the page of `streamgauge break --page`")] = False,  # noqa: FBT002
 ) -> None:
     """Run everything in the foreground. This starts Kafka, the producers, the pipeline, the audit and the dashboard. Ctrl-C or `streamgauge down` stops it; the next start continues."""
     from contract.domains import DOMAINS, NAMES
@@ -36,7 +37,15 @@ def demo(
         raise typer.Exit(background.start([*COMMAND, *arguments], settings, err.print))
     settings = on_free_ports(settings, err.print, dashboard=with_dashboard)
     domains = [domain for domain in DOMAINS if not only or domain.name in only]
-    Demo(settings, err, dashboard=with_dashboard, audit=not without_audit, domains=domains, opens_page=opens_page).run(seconds)
+    Demo(
+        settings,
+        err,
+        dashboard=with_dashboard,
+        audit=not without_audit,
+        domains=domains,
+        opens_page=opens_page,
+        break_page=break_page,
+    ).run(seconds)
 
 
 def down() -> None:

@@ -55,11 +55,12 @@ class Demo:
         audit: bool = True,
         domains: Sequence[Domain] = DOMAINS,
         opens_page: bool = False,
+        break_page: bool = False,
     ) -> None:
         self.settings, self.console = settings, console
         self.platform = Platform(settings, say=self._say)
         self.figures = LiveFigures(settings)
-        self.children = children(settings, self.figures, dashboard=dashboard, audit=audit, domains=domains)
+        self.children = children(settings, self.figures, dashboard=dashboard, audit=audit, break_page=break_page, domains=domains)
         self.upkeep = upkeep(settings, self._say)
         self._opens_page = opens_page and dashboard
         self._domains, self._not_begun = domains, ["the first query"]

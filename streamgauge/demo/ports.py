@@ -30,7 +30,7 @@ def on_free_ports(settings: Settings, say: Say, *, dashboard: bool) -> Settings:
             check()
         except StreamgaugeError as error:
             host = settings.dashboard_host if name == "dashboard_port" else "127.0.0.1"
-            free = next((other for other in range(port + 1, _LAST_PORT + 1) if is_free(other, host)), None)
+            free = next_free(port + 1, host)
             if free is None:
                 raise
             change: dict[str, Any] = {name: free}
@@ -38,6 +38,11 @@ def on_free_ports(settings: Settings, say: Say, *, dashboard: bool) -> Settings:
             taken = str(error).partition(";")[0]
             say(f"{taken}; the demo uses {free}, and other commands need {_VARIABLES[name]}={free}")
     return settings
+
+
+def next_free(port: int, host: str) -> int | None:
+    """The first port from `port` on that no other program uses; None if there is none."""
+    return next((other for other in range(port, _LAST_PORT + 1) if is_free(other, host)), None)
 
 
 def _checks(settings: Settings, *, dashboard: bool) -> dict[str, Callable[[], None]]:

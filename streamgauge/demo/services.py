@@ -14,7 +14,8 @@ from contract.settings import Settings
 from contract.topics import VERDICTS
 from dashboard.server import dashboard_url
 from streamgauge.demo.live import RESULTS, LiveFigures
-from streamgauge.platform.listening import accepts_connections, refuse_a_taken_port
+from streamgauge.demo.ports import next_free
+from streamgauge.platform.listening import HOST, accepts_connections, refuse_a_taken_port
 from streamgauge.platform.processes import GuardedProcess
 
 PIPELINE, DASHBOARD = "pipeline", "dashboard"
@@ -35,6 +36,8 @@ LITTLE_MEMORY = {
 }
 """Has the C library give back at once what the audit frees. With an arena for each thread, the audit takes 100 MB more; with what the allocators
 would keep, another 30 MB."""
+BREAK_PAGE_PORT = 9467
+"""Of the page of `streamgauge break --page`, if no other program uses it."""
 FAULTS = ("--late", "0.02", "--too-late", "0.002", "--duplicates", "0.01", "--corrupt", "0.002")
 
 
@@ -92,9 +95,15 @@ class Child:
 
 
 def children(
-    settings: Settings, figures: LiveFigures, *, dashboard: bool, audit: bool = True, domains: Sequence[Domain] = DOMAINS
+    settings: Settings,
+    figures: LiveFigures,
+    *,
+    dashboard: bool,
+    audit: bool = True,
+    break_page: bool = False,
+    domains: Sequence[Domain] = DOMAINS,
 ) -> list[Child]:
-    """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit, `notify` if alerts have an address, and the dashboard."""
+    """The pipeline, a producer for each of `domains` with a few faults of each kind, the audit, `notify` if alerts have an address, and the pages."""
     # On a small machine, queries that run back to back would leave no CPU for the dashboard.
     pause = {"STREAMGAUGE_TRIGGER_SECONDS": str(settings.trigger_seconds or TRIGGER_SECONDS)}
     # The demo may have chosen other ports than the environment names.
@@ -122,4 +131,8 @@ def children(
     if dashboard:
         address = settings.dashboard_host, settings.dashboard_port
         chosen.append(child(DASHBOARD, ["dashboard"], dashboard_url(settings), environment=own | NOT_THEIRS, listens_at=address))
+    if break_page:
+        port = next_free(BREAK_PAGE_PORT, HOST) or BREAK_PAGE_PORT
+        command = ["break", "--page", str(port)]
+        chosen.append(child("break-page", command, f"http://{HOST}:{port}", environment=own | NOT_THEIRS, listens_at=(HOST, port)))
     return chosen

@@ -131,11 +131,12 @@ def serve(
 @workshop.command(name="break")
 def break_secretly(seed: Annotated[int | None, typer.Option(help="draw the same fault on each machine")] = None) -> None:
     """Break the demo that runs, by a fault at random. The learner names and repairs it. See workshop/run-it.md."""
-    from streamgauge.workshop import faults
+    from streamgauge.workshop import breaking
+    from streamgauge.workshop.faults import FAULTS
 
-    faults.play(faults.drawn(seed), Settings.from_environment())
+    breaking.play(breaking.drawn(seed), Settings.from_environment())
     out.print("something is wrong now. When you know what: `streamgauge workshop diagnose FAULT`, with one of these names")
-    out.print(f"  {', '.join(faults.FAULTS)}")
+    out.print(f"  {', '.join(FAULTS)}")
 
 
 @workshop.command()
@@ -144,32 +145,30 @@ def diagnose(
     give_up: Annotated[bool, typer.Option("--give-up", help="say what the fault is, where it shows, and how to repair it")] = False,  # noqa: FBT002 - an option
 ) -> None:
     """Name the fault that `break` has made. Exit code 1 if it is another, or not repaired yet."""
-    from streamgauge.workshop import faults
+    from streamgauge.workshop import breaking
+    from streamgauge.workshop.faults import FAULTS
 
     settings = Settings.from_environment()
-    if (played := faults.played(settings)) is None:
-        msg = "nothing is broken; `streamgauge workshop break` breaks something"
-        raise StreamgaugeError(msg)
-    right, at = played
-    name = right if give_up else fault
+    if (played := breaking.played(settings)) is None:
+        raise breaking.nothing_is_broken()
+    name = played.name if give_up else fault
     if name is None:
-        out.print(f"since {at:%H:%M} UTC, one of these is the case: {', '.join(faults.FAULTS)}")
+        out.print(f"since {played.at:%H:%M} UTC, one of these is the case: {', '.join(FAULTS)}")
         return
-    check_names("fault", [name], faults.FAULTS)
-    if name != right:
-        out.print(f"no. With {name}, this would show: {faults.FAULTS[name].signs}")
+    check_names("fault", [name], FAULTS)
+    if name != played.name:
+        out.print(f"no. With {name}, this would show: {FAULTS[name].signs}")
         sys.exit(1)
-    found = faults.FAULTS[right]
     if give_up:
-        out.print(found.told)
+        out.print(played.fault.told)
         return
-    out.print(f"right. {found.cause}")
-    if remaining := list(faults.remains(right, settings)):
+    out.print(f"right. {played.fault.cause}")
+    if remaining := list(breaking.remains(name, settings)):
         out.print("It is not repaired yet:")
         for line in remaining:
             out.print(f"  {line}")
         sys.exit(1)
-    faults.forget(settings)
+    breaking.forget(settings)
     out.print("It is repaired: the queries run, and `verify` finds each row right.")
 
 
@@ -182,16 +181,40 @@ def _tell_the_trainer(lab: Lab, passed: int = 0, total: int = 0) -> None:
 
 def break_(
     fault: Annotated[str | None, typer.Argument(help="the name of the fault; without it, all are listed", show_default=False)] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="undo what the last fault has done, as far as that is possible")] = False,  # noqa: FBT002 - an option
+    page: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=1, max=65_535, help="serve a page with a button for each fault at this port of 127.0.0.1"),
+    ] = None,
 ) -> None:
     """Break the running demo in a way of your choice. Mostly its Nest part; says what the signs are, and how to repair it."""
-    from streamgauge.workshop import faults
+    from streamgauge.workshop import breaking
+    from streamgauge.workshop.faults import FAULTS
 
-    if fault is None:
-        out.print("\n\n".join(f"{name}\n{one.told}" for name, one in faults.FAULTS.items()))
-        return
-    check_names("fault", [fault], faults.FAULTS)
-    faults.play(fault, Settings.from_environment())
-    out.print(f"{faults.FAULTS[fault].told}\n`streamgauge workshop diagnose {fault}` checks that it is repaired.")
+    if sum((fault is not None, undo, page is not None)) > 1:
+        msg = "expected one of FAULT, --undo and --page"
+        raise StreamgaugeError(msg)
+    settings = Settings.from_environment()
+    if undo:
+        out.print(
+            f"undone: {breaking.undo(settings).name}. `streamgauge status` shows whether all queries run again, and `streamgauge verify` whether each row is right."
+        )
+    elif page is not None:
+        from streamgauge.platform import http_server
+        from streamgauge.platform.listening import HOST, refuse_a_taken_port
+        from streamgauge.workshop.fault_page import FaultPage
+
+        refuse_a_taken_port(HOST, page, "give --page another port")
+        out.print(f"the page is at http://{HOST}:{page}; Ctrl-C ends it")
+        http_server.run(FaultPage(settings).app(), HOST, page)
+    elif fault is None:
+        out.print("\n\n".join(f"{name}\n{one.told}" for name, one in FAULTS.items()))
+    else:
+        check_names("fault", [fault], FAULTS)
+        breaking.play(fault, settings)
+        out.print(
+            f"{FAULTS[fault].told}\n`streamgauge workshop diagnose {fault}` checks that it is repaired, and `streamgauge break --undo` undoes it."
+        )
 
 
 def _continue_for(lab: Lab) -> None:

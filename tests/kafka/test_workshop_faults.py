@@ -2,19 +2,22 @@
 
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 
 import psutil
 import pytest
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from messages import absent
-from plain import START, one_camera, read_topic, write_topic
+from plain import START, dropped, folded, one_camera, read_topic, write_counts, write_topic
 from running import environment, eventually, one_line_error, running_queries, streamgauge, succeed, verify
 from topic_reset import empty_topics
 
 from contract.kafka.create_topics import create_topics
 from contract.kafka.tombstones import write_rows
-from streamgauge.workshop import faults
+from streamgauge.workshop import breaking
+from streamgauge.workshop.faults import FAULTS
 
 QUERIES = ("nest-camera-stats", "nest-dead-letters")
 CAMERAS = 20
@@ -22,15 +25,26 @@ CAMERAS = 20
 
 def play(settings, fault):
     done = succeed("break", fault, settings=settings)
-    assert absent(done.stdout, f"cause: {faults.FAULTS[fault].cause}", f"workshop diagnose {fault}") == []
+    assert absent(done.stdout, f"cause: {FAULTS[fault].cause}", f"workshop diagnose {fault}") == []
 
 
 def diagnose(settings, *arguments):
     return streamgauge("workshop", "diagnose", *arguments, settings=settings)
 
 
+def undo(settings):
+    succeed("break", "--undo", settings=settings)
+    assert breaking.played(settings) is None
+
+
+def once(settings, *queries, **variables):
+    return streamgauge("run", *queries, "--once", settings=settings, STREAMGAUGE_RESTART_LIMIT="1", **variables)
+
+
 def rows_found(settings):
-    return verify("nest-camera-stats", settings=settings)["nest-camera-stats"]["rows"]
+    found = verify("nest-camera-stats", settings=settings)["nest-camera-stats"]
+    assert found["problem"] is None
+    return found["rows"]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +64,7 @@ def counted(counted_once):
     settings, rows = counted_once
     write_rows(settings.kafka, "nest-camera-stats", rows)
     yield settings
-    faults.forget(settings)
+    breaking.forget(settings)
 
 
 @pytest.mark.parametrize(
@@ -71,35 +85,70 @@ def test_another_name_is_refused_with_what_it_would_show(counted):
     play(counted, "deleted-rows")
     told = diagnose(counted, "wrong-clock")
     assert told.returncode == 1
-    assert told.stdout == f"no. With wrong-clock, this would show: {faults.FAULTS['wrong-clock'].signs}\n"
+    assert told.stdout == f"no. With wrong-clock, this would show: {FAULTS['wrong-clock'].signs}\n"
     assert "is not repaired yet" in one_line_error(streamgauge("workshop", "break", settings=counted))
     assert absent(diagnose(counted, "--give-up").stdout, "A third of the rows", "signs: ", "repair: ") == []
-    assert all(fault in diagnose(counted).stdout for fault in faults.FAULTS)
+    assert all(fault in diagnose(counted).stdout for fault in FAULTS)
 
 
 def test_a_drawn_fault_is_not_named(counted):
-    seed = next(seed for seed in range(100) if faults.drawn(seed) == "foreign-records")
+    seed = next(seed for seed in range(100) if breaking.drawn(seed) == "foreign-records")
     told = succeed("workshop", "break", "--seed", str(seed), settings=counted).stdout
-    assert absent(told, "something is wrong now", ", ".join(faults.FAULTS)) == []
-    assert faults.FAULTS["foreign-records"].cause not in told
+    assert absent(told, "something is wrong now", ", ".join(FAULTS)) == []
+    assert FAULTS["foreign-records"].cause not in told
     assert diagnose(counted, "foreign-records").stdout.startswith("right. Another program has sent")
 
 
 def test_a_seed_draws_the_same_fault():
-    assert len({faults.drawn(7) for _ in range(10)}) == 1
-    assert {faults.drawn(seed) for seed in range(100)} == set(faults.FAULTS)
+    assert len({breaking.drawn(7) for _ in range(10)}) == 1
+    assert {breaking.drawn(seed) for seed in range(100)} == set(FAULTS)
 
 
-def test_verify_names_the_rows_that_are_missing(counted):
-    play(counted, "deleted-rows")
-    rows = rows_found(counted)
-    assert (rows["equal"], rows["missing"]) == (13, 7)
+@pytest.mark.parametrize(
+    ("fault", "kind", "rows"),
+    [("deleted-rows", "missing", 7), ("changed-rows", "different", 4), ("extra-rows", "extra", 4), ("unreadable-rows", "different", 4)],
+)
+def test_verify_counts_the_wrong_rows_until_they_are_undone(counted, fault, kind, rows):
+    before = folded(counted, "nest-camera-stats")
+    play(counted, fault)
+    assert rows_found(counted)[kind] == rows
+    undo(counted)
+    assert folded(counted, "nest-camera-stats") == before
+    assert rows_found(counted)["equal"] == CAMERAS
 
 
-def test_verify_names_the_rows_that_are_wrong(counted):
-    play(counted, "changed-rows")
-    rows = rows_found(counted)
-    assert (rows["equal"], rows["different"]) == (16, 4)
+def test_what_the_query_has_written_since_is_not_undone(fresh):
+    write_counts(fresh, {0: 1, 1: 2})
+    play(fresh, "changed-rows")
+    write_counts(fresh, {0: 3})
+    undo(fresh)
+    assert [row["count"] for row in folded(fresh, "nest-camera-stats").values()] == [3, 2]
+
+
+def test_sightings_of_yesterday_are_late_and_no_count_is_wrong(counted):
+    before = dropped(counted, "nest-camera-stats")
+    play(counted, "late-records")
+    succeed("run", *QUERIES, "--once", settings=counted)
+    assert dropped(counted, "nest-camera-stats") == before + 600
+    assert rows_found(counted)["equal"] == CAMERAS
+
+
+def test_records_that_are_sent_again_count_once(counted):
+    before = read_topic(counted, "nest-logs")
+    play(counted, "repeated-records")
+    assert len(read_topic(counted, "nest-logs")) >= len(before) + CAMERAS
+    succeed("run", *QUERIES, "--once", settings=counted)
+    assert rows_found(counted)["equal"] == CAMERAS
+
+
+def test_a_burst_goes_to_one_partition_and_none_of_its_documents_is_a_dead_letter(counted):
+    letters, before = len(read_topic(counted, "dead-letters")), Counter(message.partition() for message in read_topic(counted, "nest-logs"))
+    play(counted, "burst")
+    after = Counter(message.partition() for message in read_topic(counted, "nest-logs"))
+    assert list((after - before).values()) == [50_000]
+    succeed("run", *QUERIES, "--once", settings=counted)
+    assert len(read_topic(counted, "dead-letters")) == letters
+    assert rows_found(counted)["equal"] == CAMERAS
 
 
 def test_a_fault_is_over_when_the_query_runs_and_the_audit_finds_its_rows_right(counted):
@@ -116,8 +165,11 @@ def test_a_fault_is_over_when_the_query_runs_and_the_audit_finds_its_rows_right(
 def test_the_query_with_a_damaged_file_is_given_up_and_names_its_checkpoint(counted):
     play(counted, "damaged-checkpoint")
     write_topic(counted, "nest-logs", [one_camera("cam-2", START)])
-    done = streamgauge("run", *QUERIES, "--once", settings=counted, STREAMGAUGE_RESTART_LIMIT="1")
+    done = once(counted, *QUERIES)
     assert absent(done.stderr, "nest-camera-stats given up", "damaged", str(counted.checkpoints), "reset") == []
+    undo(counted)
+    assert once(counted, *QUERIES).returncode == 0
+    assert rows_found(counted)["equal"] == CAMERAS
 
 
 def test_a_producer_that_stands_still_is_repaired_when_it_goes_on(fresh):
@@ -146,9 +198,89 @@ def test_a_deleted_topic_the_query_names_the_topic_and_up_creates_it(fresh):
         create_topics(fresh.kafka)
 
 
+def test_a_topic_that_was_deleted_gets_its_rows_back(fresh):
+    write_rows(fresh.kafka, "nest-camera-status", {b'{"device_id":"a"}': b'{"device_id":"a"}', b'{"device_id":"b"}': b'{"device_id":"b"}'})
+    before = folded(fresh, "nest-camera-status")
+    play(fresh, "deleted-topic")
+    undo(fresh)
+    assert folded(fresh, "nest-camera-status") == before
+
+
+def test_a_topic_that_refuses_its_rows_stops_its_query_which_goes_on_from_there(fresh):
+    write_topic(fresh, "nest-logs", [one_camera("cam-1", START)])
+    play(fresh, "refused-rows")
+    assert absent(once(fresh, "nest-camera-stats").stderr, "nest-camera-stats given up", "RecordTooLarge") == []
+    assert "topic nest-camera-stats has max.message.bytes=100" in diagnose(fresh, "refused-rows").stdout
+    undo(fresh)
+    assert once(fresh, "nest-camera-stats").returncode == 0
+    assert rows_found(fresh)["equal"] == 1
+
+
+def test_a_topic_that_demands_two_replicas_takes_no_record_and_the_producer_waits(fresh):
+    errors = []
+    play(fresh, "too-few-replicas")
+    producer = Producer({"bootstrap.servers": fresh.bootstrap_servers, "acks": "all", "retries": 0})
+    producer.produce("nest-logs", b"{}", on_delivery=lambda error, _: errors.append(error.code()))
+    producer.flush(60)
+    assert errors == [KafkaError.NOT_ENOUGH_REPLICAS]
+    command = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--limit", "20", "--unpaced"]
+    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.DEVNULL) as waiting:
+        try:
+            assert "topic nest-logs has min.insync.replicas=2" in diagnose(fresh, "too-few-replicas").stdout
+            undo(fresh)
+            assert waiting.wait(60) == 0
+        finally:
+            waiting.kill()
+    assert len(read_topic(fresh, "nest-logs")) == 20
+
+
+def test_an_archive_that_is_gone_stops_its_query_until_it_is_back(fresh):
+    write_topic(fresh, "nest-logs", [one_camera("cam-1", START)])
+    assert once(fresh, "nest-archive").returncode == 0
+    play(fresh, "lost-archive")
+    write_topic(fresh, "nest-logs", [one_camera("cam-2", START)])
+    assert absent(once(fresh, "nest-archive").stderr, "nest-archive given up", str(fresh.lake / "nest/cameras")) == []
+    undo(fresh)
+    assert once(fresh, "nest-archive").returncode == 0
+    found = verify("nest-archive", settings=fresh)["nest-archive"]
+    assert (found["verdict"], found["rows"]["equal"]) == ("right", 2)
+
+
+def test_records_of_an_unknown_schema_become_dead_letters(fresh_registry):
+    play(fresh_registry, "unknown-schema")
+    succeed("run", "wikimedia-dead-letters", "--once", settings=fresh_registry)
+    letters = read_topic(fresh_registry, "dead-letters")
+    assert len(letters) == 600
+    assert str(0x7FFFFFF0) in dict(letters[0].headers())["reason"].decode()
+
+
+def test_an_audit_that_stands_still_goes_on(fresh):
+    command = [sys.executable, "-m", "streamgauge.cli", "audit"]
+    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.DEVNULL) as audit:
+        try:
+            process = psutil.Process(audit.pid)
+            eventually((fresh.home / "audit" / "audit.duckdb").exists, "the audit to begin")
+            play(fresh, "frozen-audit")
+            eventually(lambda: process.status() == psutil.STATUS_STOPPED, "the audit to stand still")
+            undo(fresh)
+            eventually(lambda: process.status() != psutil.STATUS_STOPPED, "the audit to go on")
+        finally:
+            audit.kill()
+
+
+def test_a_registry_that_does_not_answer_is_seen_by_doctor(fresh_registry):
+    [registry] = FAULTS["frozen-registry"].action.find(fresh_registry)
+    try:
+        play(fresh_registry, "frozen-registry")
+        assert f"process {registry.pid} is still" in diagnose(fresh_registry, "frozen-registry").stdout
+        assert fresh_registry.registry_url in streamgauge("doctor", settings=fresh_registry).stdout
+    finally:
+        registry.resume()
+
+
 def test_without_a_name_each_fault_is_listed_with_what_shows_and_repairs_it(fresh):
     listed = succeed("break", settings=fresh).stdout
-    assert absent(listed, *(text for name, fault in faults.FAULTS.items() for text in (name, fault.cause, fault.signs, fault.repair))) == []
+    assert absent(listed, *(text for name, fault in FAULTS.items() for text in (name, fault.cause, fault.signs, fault.repair))) == []
     assert "nothing is broken" in one_line_error(diagnose(fresh))
 
 
@@ -174,7 +306,7 @@ def test_a_fault_that_cannot_be_played_says_why(fresh, fault, told):
 
 
 def test_kafka_that_does_not_answer_is_repaired_when_it_does(own_broker):
-    [broker] = faults.FAULTS["frozen-kafka"].processes(own_broker)
+    [broker] = FAULTS["frozen-kafka"].action.find(own_broker)
     try:
         play(own_broker, "frozen-kafka")
         assert f"process {broker.pid} is still" in diagnose(own_broker, "frozen-kafka").stdout

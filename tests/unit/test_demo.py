@@ -54,6 +54,12 @@ def test_the_audit_and_the_dashboard_can_be_left_out(tmp_path):
     assert {child.name for child in children(settings, LiveFigures(settings), dashboard=False, audit=False)} == names
 
 
+def test_the_page_that_breaks_it_is_served_only_if_asked_for(tmp_path):
+    settings = settings_on_free_ports(tmp_path)
+    names = {child.name for child in children(settings, LiveFigures(settings), dashboard=False)}
+    assert {child.name for child in children(settings, LiveFigures(settings), dashboard=False, break_page=True)} == names | {"break-page"}
+
+
 def test_only_one_domain_has_a_producer_which_waits_for_no_row_of_another(tmp_path):
     settings = settings_on_free_ports(tmp_path)
     (taxi,) = [domain for domain in DOMAINS if domain.name == "taxi"]

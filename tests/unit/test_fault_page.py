@@ -1,0 +1,86 @@
+"""The page of `streamgauge break --page`: real faults of a real producer, and requests that no button of the page sends."""
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+from messages import absent
+from running import environment, eventually, settings_on_free_ports
+from starlette.testclient import TestClient
+
+from streamgauge.workshop import breaking
+from streamgauge.workshop.fault_page import FaultPage
+from streamgauge.workshop.faults import FAULTS
+
+ADDRESS = "http://127.0.0.1:9467"
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """No Kafka runs there."""
+    return settings_on_free_ports(tmp_path / "home")
+
+
+@pytest.fixture
+def page(settings):
+    with TestClient(FaultPage(settings).app(), base_url=ADDRESS) as client:
+        yield client
+
+
+@pytest.fixture
+def producer(settings):
+    """A producer that waits for Kafka."""
+    command = [sys.executable, "-m", "streamgauge.cli", "produce", "nest"]
+    with subprocess.Popen(command, env=environment(settings), stderr=subprocess.DEVNULL) as process:
+        yield psutil.Process(process.pid)
+        process.kill()
+
+
+def press(page, path, origin=ADDRESS):
+    return page.post(path, headers={"Origin": origin} if origin else {})
+
+
+def test_each_fault_has_a_button(page):
+    text = page.get("/").text
+    assert absent(text, "Nothing is broken", *(f'action="/break/{name}"' for name in FAULTS)) == []
+    assert "disabled" not in text.partition("</style>")[2]
+
+
+def test_a_fault_is_shown_with_its_signs_until_it_is_undone(page, settings, producer):
+    eventually(lambda: FAULTS["frozen-producer"].action.find(settings), "the producer to start")
+    text = press(page, "/break/frozen-producer").text
+    assert producer.status() == psutil.STATUS_STOPPED
+    assert absent(text, "Broken: frozen-producer", "goes stale", "Undo frozen-producer") == []
+    assert text.partition("</style>")[2].count("disabled") == len(FAULTS)
+    assert absent(press(page, "/undo").text, "It is undone", "Nothing is broken") == []
+    assert producer.status() != psutil.STATUS_STOPPED
+
+
+@pytest.mark.parametrize(
+    ("path", "told"), [("/break/frozen-producer", "no <code>streamgauge produce nest</code> runs"), ("/undo", "nothing is broken")]
+)
+def test_what_is_not_possible_is_said(page, path, told):
+    assert told in press(page, path).text
+
+
+@pytest.mark.parametrize("origin", ["http://example.org", "http://127.0.0.1:8501", "null", ""])
+def test_a_page_of_another_site_breaks_nothing(page, settings, producer, origin):
+    eventually(lambda: FAULTS["frozen-producer"].action.find(settings), "the producer to start")
+    assert press(page, "/break/frozen-producer", origin).status_code == 403
+    assert producer.status() != psutil.STATUS_STOPPED
+    assert breaking.played(settings) is None
+
+
+def test_another_host_name_is_refused(page):
+    assert page.get("/", headers={"Host": "example.org"}).status_code == 400
+    assert page.post("/undo", headers={"Host": "example.org", "Origin": "http://example.org"}).status_code == 400
+
+
+def test_a_link_breaks_nothing_and_an_unknown_fault_is_none(page):
+    assert page.get("/break/frozen-producer").status_code == 405
+    assert press(page, "/break/nonsense").status_code == 404
+
+
+def test_no_other_site_may_frame_it(page):
+    assert absent(page.get("/").headers["Content-Security-Policy"], "frame-ancestors 'none'", "default-src 'none'") == []
