@@ -136,10 +136,10 @@ class SetTopic(Action):
     is_result: bool = False
 
     def play(self, settings: Settings) -> None:
-        self._alter(settings, AlterConfigOpType.SET)
+        self._set(settings, self.value)
 
-    def undo(self, settings: Settings, before: None) -> None:  # noqa: ARG002 - the topic has no value of its own
-        self._alter(settings, AlterConfigOpType.DELETE)
+    def undo(self, settings: Settings, before: None) -> None:  # noqa: ARG002 - what it was is declared
+        self._set(settings, next(topic.config.get(self.setting) for topic in TOPICS if topic.name == self.topic))
         if self.is_result:
             restart_pipeline(settings)
 
@@ -152,8 +152,10 @@ class SetTopic(Action):
             raise self._refused(settings, error) from error
         return f"topic {self.topic} has {self.setting}={found}" if found == self.value else None
 
-    def _alter(self, settings: Settings, how: AlterConfigOpType) -> None:
-        change = ConfigEntry(self.setting, self.value, incremental_operation=how)
+    def _set(self, settings: Settings, value: str | None) -> None:
+        """value: None for Kafka's own."""
+        how = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        change = ConfigEntry(self.setting, value, incremental_operation=how)
         resource = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[change])
         admin = settings.kafka.admin()
         try:

@@ -239,11 +239,11 @@ FAULTS: dict[str, Fault] = {
         _RECOUNT,
         alert=_WRONG,
     ),
-    "too-few-replicas": Fault(
-        SetTopic(NEST_LOGS.name, "min.insync.replicas", "2"),
-        "Topic nest-logs demands two replicas in sync (min.insync.replicas), and Kafka has one broker: it takes no record.",
-        "As with a frozen producer: the Nest page goes stale, and the queries are idle without lag. But the producer runs. The broker's log (`streamgauge logs kafka`) says NotEnoughReplicas.",
-        "Set min.insync.replicas of the topic back to 1, or add brokers. The producer has waited, and sends what it has; nothing is lost.",
+    "refused-records": Fault(
+        SetTopic(NEST_LOGS.name, "max.message.bytes", "100"),
+        "Topic nest-logs takes no record of more than 100 bytes (max.message.bytes): no document fits.",
+        "The Nest page goes stale, and the queries are idle without lag. The demo says again and again that produce-nest has ended, and why. `streamgauge doctor` names the topic's setting.",
+        "Set max.message.bytes of the topic to what doctor expects. The demo starts the producer again, after half a minute at most, and it goes on where it was.",
     ),
     "refused-rows": Fault(
         SetTopic(STATS, "max.message.bytes", "100", is_result=True),

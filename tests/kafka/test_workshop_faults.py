@@ -7,16 +7,17 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from messages import absent
 from plain import START, dropped, folded, one_camera, read_topic, write_counts, write_topic
 from running import environment, eventually, one_line_error, running_queries, streamgauge, succeed, verify
 from topic_reset import empty_topics
 
-from contract.kafka.create_topics import create_topics
+from contract.domains import TOPICS
+from contract.kafka.create_topics import create_topics, deviations
 from contract.kafka.tombstones import write_rows
 from streamgauge.workshop import breaking
+from streamgauge.workshop.breakage import raw_rows
 from streamgauge.workshop.faults import FAULTS
 
 QUERIES = ("nest-camera-stats", "nest-dead-letters")
@@ -109,20 +110,12 @@ def test_a_seed_draws_the_same_fault():
     [("deleted-rows", "missing", 7), ("changed-rows", "different", 4), ("extra-rows", "extra", 4), ("unreadable-rows", "different", 4)],
 )
 def test_verify_counts_the_wrong_rows_until_they_are_undone(counted, fault, kind, rows):
-    before = folded(counted, "nest-camera-stats")
+    before = raw_rows(counted, "nest-camera-stats")
     play(counted, fault)
     assert rows_found(counted)[kind] == rows
     undo(counted)
-    assert folded(counted, "nest-camera-stats") == before
+    assert raw_rows(counted, "nest-camera-stats") == before
     assert rows_found(counted)["equal"] == CAMERAS
-
-
-def test_what_the_query_has_written_since_is_not_undone(fresh):
-    write_counts(fresh, {0: 1, 1: 2})
-    play(fresh, "changed-rows")
-    write_counts(fresh, {0: 3})
-    undo(fresh)
-    assert [row["count"] for row in folded(fresh, "nest-camera-stats").values()] == [3, 2]
 
 
 def test_sightings_of_yesterday_are_late_and_no_count_is_wrong(counted):
@@ -172,6 +165,14 @@ def test_the_query_with_a_damaged_file_is_given_up_and_names_its_checkpoint(coun
     assert rows_found(counted)["equal"] == CAMERAS
 
 
+def test_what_the_query_has_written_since_is_not_undone(fresh):
+    write_counts(fresh, {0: 1, 1: 2})
+    play(fresh, "changed-rows")
+    write_counts(fresh, {0: 3})
+    undo(fresh)
+    assert [row["count"] for row in folded(fresh, "nest-camera-stats").values()] == [3, 2]
+
+
 def test_a_producer_that_stands_still_is_repaired_when_it_goes_on(fresh):
     command = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--rate", "10"]
     with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.DEVNULL) as producer:
@@ -216,22 +217,16 @@ def test_a_topic_that_refuses_its_rows_stops_its_query_which_goes_on_from_there(
     assert rows_found(fresh)["equal"] == 1
 
 
-def test_a_topic_that_demands_two_replicas_takes_no_record_and_the_producer_waits(fresh):
-    errors = []
-    play(fresh, "too-few-replicas")
-    producer = Producer({"bootstrap.servers": fresh.bootstrap_servers, "acks": "all", "retries": 0})
-    producer.produce("nest-logs", b"{}", on_delivery=lambda error, _: errors.append(error.code()))
-    producer.flush(60)
-    assert errors == [KafkaError.NOT_ENOUGH_REPLICAS]
-    command = [sys.executable, "-m", "streamgauge.cli", "produce", "nest", "--limit", "20", "--unpaced"]
-    with subprocess.Popen(command, env=environment(fresh), stderr=subprocess.DEVNULL) as waiting:
-        try:
-            assert "topic nest-logs has min.insync.replicas=2" in diagnose(fresh, "too-few-replicas").stdout
-            undo(fresh)
-            assert waiting.wait(60) == 0
-        finally:
-            waiting.kill()
+def test_a_topic_that_refuses_its_records_ends_its_producer(fresh):
+    produce = ("produce", "nest", "--limit", "20", "--unpaced")
+    play(fresh, "refused-records")
+    assert absent(one_line_error(streamgauge(*produce, settings=fresh)), "nest-logs", "max.message.bytes") == []
+    assert "topic nest-logs has max.message.bytes=100" in diagnose(fresh, "refused-records").stdout
+    undo(fresh)
+    succeed(*produce, settings=fresh)
     assert len(read_topic(fresh, "nest-logs")) == 20
+    partitions = {topic.name: topic.partitions for topic in TOPICS}
+    assert deviations(fresh.kafka.admin(), TOPICS, partitions) == []
 
 
 def test_an_archive_that_is_gone_stops_its_query_until_it_is_back(fresh):
@@ -239,7 +234,7 @@ def test_an_archive_that_is_gone_stops_its_query_until_it_is_back(fresh):
     assert once(fresh, "nest-archive").returncode == 0
     play(fresh, "lost-archive")
     write_topic(fresh, "nest-logs", [one_camera("cam-2", START)])
-    assert absent(once(fresh, "nest-archive").stderr, "nest-archive given up", str(fresh.lake / "nest/cameras")) == []
+    assert absent(once(fresh, "nest-archive").stderr, "nest-archive given up", "lake/nest/cameras has no batch") == []
     undo(fresh)
     assert once(fresh, "nest-archive").returncode == 0
     found = verify("nest-archive", settings=fresh)["nest-archive"]
@@ -268,14 +263,17 @@ def test_an_audit_that_stands_still_goes_on(fresh):
             audit.kill()
 
 
-def test_a_registry_that_does_not_answer_is_seen_by_doctor(fresh_registry):
-    [registry] = FAULTS["frozen-registry"].action.find(fresh_registry)
+def test_a_registry_that_does_not_answer_is_seen_by_doctor(registry):
+    [process] = FAULTS["frozen-registry"].action.find(registry)
     try:
-        play(fresh_registry, "frozen-registry")
-        assert f"process {registry.pid} is still" in diagnose(fresh_registry, "frozen-registry").stdout
-        assert fresh_registry.registry_url in streamgauge("doctor", settings=fresh_registry).stdout
+        play(registry, "frozen-registry")
+        assert f"process {process.pid} is still" in diagnose(registry, "frozen-registry").stdout
+        assert registry.registry_url in streamgauge("doctor", settings=registry).stdout
+        undo(registry)
+        assert FAULTS["frozen-registry"].action.left(registry) is None
     finally:
-        registry.resume()
+        process.resume()
+        breaking.forget(registry)
 
 
 def test_without_a_name_each_fault_is_listed_with_what_shows_and_repairs_it(fresh):
