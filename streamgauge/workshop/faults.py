@@ -78,14 +78,14 @@ def _of_another_type(_: Settings) -> Iterator[Sent]:
     return _each_with_a_key(repeat(_document(has_person="yes", start_time=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")))
 
 
-def _of_yesterday(settings: Settings) -> Iterator[Sent]:
+def _of_a_month_ago(settings: Settings) -> Iterator[Sent]:
     newest = max((moment(orjson.loads(key)["window"]["start"]) for key in raw_rows(settings, STATS)), default=None)
     if newest is None:
         msg = f"topic {STATS} has no rows yet; break the system when the Nest page shows some"
         raise StreamgaugeError(msg)
     clock = (clock_header(round(newest.timestamp() * 1000)),)  # so that they are not from the future where a simulation is ahead
     for number in range(_RECORDS):
-        time = newest - timedelta(days=1, seconds=number)
+        time = newest - timedelta(days=30, seconds=number)
         yield Sent(b"%d" % number, _document(has_person=True, start_time=f"{time:%Y-%m-%dT%H:%M:%SZ}"), clock)
 
 
@@ -202,9 +202,9 @@ FAULTS: dict[str, Fault] = {
         "`kill -CONT` the process, or `kill -9` it: the demo restarts it. It goes on where it was.",
     ),
     "late-records": Fault(
-        Send(NEST_LOGS.name, _of_yesterday),
-        "A camera that was offline for a day has sent 600 sightings of yesterday.",
-        "`streamgauge status` shows 600 more late rows of nest-camera-stats. No bar of yesterday grows: the watermark has passed those hours. There are no dead letters.",
+        Send(NEST_LOGS.name, _of_a_month_ago),
+        "A camera that was offline for a month has sent 600 sightings of then.",
+        "`streamgauge status` shows 600 more late rows of nest-camera-stats. No bar of then appears: the watermark has passed those hours. There are no dead letters.",
         "Nothing: no count is wrong by the rule that the watermark states, and `streamgauge verify` says how many were late. With a longer STREAMGAUGE_WATERMARK they would count.",
     ),
     "repeated-records": Fault(

@@ -118,7 +118,7 @@ def test_verify_counts_the_wrong_rows_until_they_are_undone(counted, fault, kind
     assert rows_found(counted)["equal"] == CAMERAS
 
 
-def test_sightings_of_yesterday_are_late_and_no_count_is_wrong(counted):
+def test_sightings_of_a_month_ago_are_late_and_no_count_is_wrong(counted):
     before = dropped(counted, "nest-camera-stats")
     play(counted, "late-records")
     succeed("run", *QUERIES, "--once", settings=counted)
