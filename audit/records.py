@@ -99,7 +99,10 @@ class RecordReader:
             elif time.monotonic() - heard_at > SILENCE_SECONDS:
                 msg = f"Kafka at {self._kafka} sent nothing for {SILENCE_SECONDS} s before the end of {sorted(left)}; see the broker's log"
                 raise StreamgaugeError(msg)
+            before = set(left)
             wanted = [message for message in messages if _is_wanted(message, left, ends, self._kafka)]
+            if done := before - left.keys():  # else their later records would be read, too
+                consumer.incremental_unassign([TopicPartition(*which) for which in done])
             missing -= len(wanted)
             rows += [_row(message) for message in wanted if only is None or may_hold(message.value(), only)]
             if len(rows) >= AT_ONCE or not left:

@@ -1,12 +1,13 @@
 """Records in a topic, and those that are read between two offsets. The broker is the one that librdkafka has for tests, without Java."""
 
 import re
+from collections import Counter
 from contextlib import closing
 
 from auditing import STATS, Kafka
 
 from audit.audited import Facts, common_pattern
-from audit.records import RecordReader
+from audit.records import AT_ONCE, RecordReader
 from contract.domains.nest import NEST_LOGS
 
 
@@ -47,3 +48,17 @@ def test_records_are_left_out_only_if_all_facts_take_something_of_the_same_ones(
     assert common_pattern([some, some]) == some.only
     assert common_pattern([some, others]) is None
     assert common_pattern([some, everything]) is None
+
+
+def test_of_a_partition_no_more_is_read_than_is_asked_for(tmp_path):
+    kafka = Kafka(tmp_path)
+    short, long = ("nest-logs", 0), ("nest-logs", 1)
+    for topic, partition in (short, long):
+        kafka.write(topic, *["value"] * 3 * AT_ONCE, partition=partition)
+    with closing(RecordReader(kafka.settings)) as reader:
+        found = Counter()
+        for table in reader.between({short: 0, long: 0}, {short: 5, long: 3 * AT_ONCE}):
+            found.update(table["partition"].to_pylist())
+            if found[0] == 5 and found[1] < 3 * AT_ONCE:
+                assert [one.partition for one in reader._consumer.assignment()] == [1]
+    assert found == {0: 5, 1: 3 * AT_ONCE}
