@@ -1,9 +1,11 @@
 """The recount: facts from the records of a topic, and tables from those facts that were in time. One DuckDB connection."""
 
+import gc
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -60,7 +62,7 @@ class Recount:
         by_name = {one.name: one for one in facts}
         formats, common = {(one.documents, one.only) for one in by_name.values()}, common_pattern(by_name.values())
         by_format = {of: [one for one in by_name.values() if (one.documents, one.only) == of] for of in formats}
-        with ThreadPoolExecutor(1) as worker:
+        with _without_collector(), ThreadPoolExecutor(1) as worker:
             pending: Future[None] | None = None
             for table in records:
                 read = {of_format: of_format(table) for of_format in {of_format for of_format, _ in formats}}
@@ -154,6 +156,16 @@ class Recount:
             for name in steps:  # their memory is needed no longer
                 self.database.execute(f"DROP TABLE {name}")
             self.database.unregister("documents")
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keeps Python's garbage collector from visiting the records again and again. None of them refers to itself."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _holding(records: pa.Table, only: re.Pattern[bytes] | None) -> pa.Table:
