@@ -41,6 +41,8 @@ SPARK = {
 }
 """Command, queries and settings of each engine that is Streamgauge."""
 SECONDS, WARM_UP_SECONDS, SETTLE_SECONDS = 60, 60, 5
+FEWEST = 100
+"""Latencies without which percentiles say nothing."""
 LOAD = ("--cameras", "800", "--start", "2026-01-01T00:00:00Z", "--speed-up", "60")
 """Event times are in the past: in Kafka Streams they become timestamps of records, and Kafka rejects timestamps in the future.
 
@@ -58,7 +60,12 @@ def main() -> None:
             command, own, result = prepared(engine, settings, Path(folder))
             keep_every_result(settings, result)
             cores = run_beside_a_producer(command, {**environment(settings), **own}, settings, seconds)
-            say(f"{engine}: {figures(sorted(latencies_ms(settings, result)))}, {cores:.2f} cores")
+            latencies = sorted(latencies_ms(settings, result))
+            if len(latencies) < FEWEST:
+                sys.exit(
+                    f"{engine} has counted {len(latencies)} people in time, expected {FEWEST} or more; measure longer than {seconds} s, or while nothing else runs"
+                )
+            say(f"{engine}: {figures(latencies)}, {cores:.2f} cores")
 
 
 def prepared(engine: str, settings: Settings, folder: Path) -> tuple[Sequence[str], Mapping[str, str], str]:
