@@ -1,4 +1,4 @@
-"""Alerts on queries that run and still need a look: they lag, are too slow, read nothing, or their watermark stands still."""
+"""Alerts on queries that run and still need a look: they lag, are too slow or stuck, get no records, or their watermark stands still."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import orjson
 
+from contract import durations
 from contract.query_status import IDLE, RUNNING, QueryStatus, decode_state, status_of
 from contract.settings import Settings
 from contract.text import duration
@@ -14,7 +15,9 @@ LAG_SECONDS = 60
 """How long a lag must last: a query that restarts or waits for its trigger is behind for a moment."""
 MARGIN = 1.1
 """The input rate and the processing rate of a query that is fast enough differ by chance by less than this factor."""
-LAG, SLOW, SILENT, STANDS_STILL = "lag", "input rate above processing rate", "silent source", "the watermark stands still"
+STUCK_SECONDS = 120
+"""How long a query may read nothing while records wait, besides the interval in which real-time mode says what it has read."""
+LAG, SLOW, STUCK, SILENT, STANDS_STILL = "lag", "input rate above processing rate", "stuck", "silent source", "the watermark stands still"
 
 Level = Literal["warning", "resolved"]
 
@@ -26,6 +29,8 @@ class QueryWatch:
         self._limits = {
             LAG: LAG_SECONDS if settings.alert_lag else 0,
             SLOW: settings.alert_slow_seconds,
+            STUCK: STUCK_SECONDS
+            + (durations.seconds(settings.checkpoint_interval, "STREAMGAUGE_REAL_TIME") if settings.checkpoint_interval else 0),
             SILENT: settings.alert_silent_seconds,
             STANDS_STILL: settings.alert_watermark_seconds,
         }
@@ -64,7 +69,9 @@ class QueryWatch:
             causes[LAG] = f"{lag:,} records, limit {self._most_lag:,}"
         if done is not None and rate > MARGIN * done:
             causes[SLOW] = f"{rate:,.0f} and {done:,.0f} rows/s"
-        if lag == 0 and not has_read:
+        if not has_read and lag > 0:
+            causes[STUCK] = f"it reads none of {lag:,} records that wait"
+        elif not has_read:
             causes[SILENT] = "no new record"
         is_same = status.watermark is not None and status.watermark == self._watermark
         if is_same and (has_read or STANDS_STILL in self._since):

@@ -48,8 +48,14 @@ def test_a_source_without_new_records_is_an_alert_until_one_comes():
     assert alerts(*looks) == [(301, "warning", "silent source: no new record, for 5 min"), (400, "resolved", "silent source")]
 
 
-def test_a_query_that_has_records_to_read_has_no_silent_source():
-    assert alerts(*(seen(second, read=7, lag=1) for second in (0, 1, 301, 600))) == []
+def test_a_query_that_reads_none_of_the_records_that_wait_is_stuck_until_it_reads_one():
+    looks = [*(seen(second, read=7, lag=9) for second in (0, 1, 130, 131, 600)), seen(601, read=8)]
+    assert alerts(*looks) == [(131, "warning", "stuck: it reads none of 9 records that wait, for 2 min 10 s"), (601, "resolved", "stuck")]
+
+
+def test_a_query_whose_checkpoints_are_an_hour_apart_may_not_say_for_an_hour_what_it_has_read():
+    looks = [seen(second, read=7, lag=1) for second in (0, 1, 3720, 3721)]
+    assert [second for second, *_ in alerts(*looks, real_time="1 hour")] == [3721]
 
 
 def test_a_source_of_files_is_silent_when_no_batch_ends():
