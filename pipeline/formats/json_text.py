@@ -101,8 +101,8 @@ def is_lost(number: Column) -> Column:
 
 
 def is_infinite(number: Column) -> Column:
-    """Whether the number is beyond the doubles."""
-    return F.abs(number.try_cast("double")) == float("inf")
+    """Whether the number is read as a double, because of a point or an exponent, and is beyond them."""
+    return number.rlike("[.eE]") & (F.abs(number.try_cast("double")) == float("inf"))
 
 
 def is_long(number: Column) -> Column:
