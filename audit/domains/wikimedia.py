@@ -93,6 +93,9 @@ def fields(change: Value) -> tuple[object, ...]:
     return (meta.get("id"), *own, length.get("old"), length.get("new"), change.get("user"))
 
 
+_NO_SCHEMA = "the registry has no Avro schema of id "
+_NOT_ASKED = "more than 100 ids came that the registry does not have, and it was not asked for id "
+"""Which of the two a letter tells depends on the ids that came before."""
 REASONS = f"""
     SELECT topic, partition, "offset", unnest([
         {when("type IS NULL", "no type")}, {too_long("wiki", "wiki")},
@@ -101,6 +104,8 @@ REASONS = f"""
         {when("changed_at > clock + INTERVAL '{future}'", "timestamp is in the future")}, {when("clock IS NULL", NO_CLOCK.replace("'", "''"))}
     ]) || '; archived all the same' AS reason
     FROM changes
+    UNION ALL
+    SELECT topic, partition, "offset", replace(problem, '{_NO_SCHEMA}', '{_NOT_ASKED}') FROM documents WHERE starts_with(problem, '{_NO_SCHEMA}')
 """
 
 _OWN = {

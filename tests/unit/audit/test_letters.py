@@ -8,6 +8,7 @@ from auditing import NOON, loaded, result
 
 from audit.letters import expected_letters
 from contract.topics import MAX_VALUE_BYTES
+from pipeline.formats.confluent_avro import MOST_UNKNOWN_IDS
 
 
 def letters(query, *values, clock=NOON):
@@ -75,6 +76,15 @@ def test_all_reasons_of_a_document_and_of_its_devices(value, reasons):
 )
 def test_what_is_no_trip_has_no_other_reason(value, reasons):
     assert sorted(letters("taxi-dead-letters", value)[0].reasons) == reasons
+
+
+def test_of_an_id_without_a_schema_the_registry_was_asked_or_there_were_too_many(monkeypatch):
+    monkeypatch.setattr("audit.domains.wikimedia.SchemaRegistry.schema", lambda *_: None)
+    (letter,) = letters("wikimedia-dead-letters", b"\0\0\0\0\x4d").values()
+    assert sorted(letter.reasons) == [
+        f"more than {MOST_UNKNOWN_IDS} ids came that the registry does not have, and it was not asked for id 77",
+        "the registry has no Avro schema of id 77",
+    ]
 
 
 def test_a_letter_tells_its_record_also_of_centuries_to_come_and_a_long_value_is_cut():
