@@ -193,7 +193,7 @@ def test_a_value_that_cannot_be_read_is_told_and_the_rest_is_shown(topics, page)
     assert "4 values of topic wikimedia.processed" in page.texts
     assert "1 value of topic wikimedia-wiki-stats" in page.texts
     reasons = "\n".join(next(table.value for table in page.app.dataframe if "reason" in table.value)["reason"])
-    assert "Invalid magic byte" in reasons
+    assert "not in the Confluent wire format" in reasons
     assert "no Avro schema of id 2147483647" in reasons
     assert "Input should be 'Bot' or 'Human'" in reasons
 

@@ -211,7 +211,7 @@ class TestWhatDoesNotAnswer:
         assert f"127.0.0.1:{port}" in found.message
 
     def test_a_registry_of_ones_own_is_a_problem(self, settings):
-        with pytest.raises(StreamgaugeError, match="correct SCHEMA_REGISTRY_URL"):
+        with pytest.raises(StreamgaugeError, match="if SCHEMA_REGISTRY_URL names it, start that registry or correct the setting"):
             servers.registry(replace(settings, schema_registry_url=f"http://127.0.0.1:{free_ports(1)[0]}"))
 
     def test_a_web_server_that_is_no_registry(self, settings, tmp_path):
