@@ -146,7 +146,7 @@ FAULTS: dict[str, Fault] = {
     "foreign-records": Fault(
         Send(NEST_LOGS.name, _rubbish),
         "Another program has sent 600 records to nest-logs that are not documents.",
-        "Dead letters rise on the Overview and Health pages. `streamgauge dead-letters` shows records that are no JSON, or have no devices.",
+        "Dead letters rise on the Overview and Health pages. `streamgauge dead-letters` shows records that are not JSON or have no devices.",
         "Nothing: the pipeline went on, no count is wrong, and every record is kept. Find the sender, and give it no WRITE on the topic.",
     ),
     "wrong-clock": Fault(
@@ -197,14 +197,14 @@ FAULTS: dict[str, Fault] = {
     ),
     "frozen-audit": Fault(
         Freeze("`streamgauge audit`", commands("audit")),
-        "The continuous audit is stopped by SIGSTOP: nobody checks the checker.",
+        "The continuous audit is stopped by SIGSTOP: no table is checked.",
         "Everything runs, and all numbers are right. Only the age of the verdicts beside the tables grows, beyond the usual seconds.",
         "`kill -CONT` the process, or `kill -9` it: the demo restarts it. It goes on where it was.",
     ),
     "late-records": Fault(
         Send(NEST_LOGS.name, _of_a_month_ago),
-        "A camera that was offline for a month has sent 600 sightings of then.",
-        "`streamgauge status` shows 600 more late rows of nest-camera-stats. No bar of then appears: the watermark has passed those hours. There are no dead letters.",
+        "A camera that was offline for a month has sent 600 sightings from that month.",
+        "`streamgauge status` shows 600 more late rows of nest-camera-stats. No bar appears for those hours: the watermark has passed them. There are no dead letters.",
         "Nothing: no count is wrong by the rule that the watermark states, and `streamgauge verify` says how many were late. With a longer STREAMGAUGE_WATERMARK they would count.",
     ),
     "repeated-records": Fault(
@@ -227,14 +227,14 @@ FAULTS: dict[str, Fault] = {
     ),
     "extra-rows": Fault(
         Rewrite(STATS, _of_nowhere),
-        "Another program has written rows of a zip code to topic nest-camera-stats in which there is no camera.",
+        "Another program has written rows to topic nest-camera-stats for a zip code that has no camera.",
         "The Nest page shows zip code 00000; all queries are running. `streamgauge verify nest-camera-stats` names the extra rows.",
         f"{_RECOUNT} Or delete these rows by records with null values.",
         alert=_WRONG,
     ),
     "unreadable-rows": Fault(
         Rewrite(STATS, _in_another_format),
-        "Another program has written to topic nest-camera-stats in a format of its own: some rows are no JSON any more.",
+        "Another program has written to topic nest-camera-stats in a format of its own: some rows are no longer JSON.",
         "The Nest page leaves these rows out and says so; all queries are running. `streamgauge verify nest-camera-stats` names them, and what was found.",
         _RECOUNT,
         alert=_WRONG,
@@ -248,14 +248,14 @@ FAULTS: dict[str, Fault] = {
     "refused-rows": Fault(
         SetTopic(STATS, "max.message.bytes", "100", is_result=True),
         "Topic nest-camera-stats takes no record of more than 100 bytes (max.message.bytes): no row fits.",
-        "The Nest queries stand still, and are shown as running: their lag grows. spark.log has a StackOverflowError of kafka-producer-network-thread, the thread of Kafka's client by which all queries write. After two minutes, an alert says that they are stuck. If there is one row only to be written, nest-camera-stats is given up instead, for RecordTooLarge.",
+        "The Nest queries stand still, and are shown as running: their lag grows. spark.log has a StackOverflowError of kafka-producer-network-thread, the thread of Kafka's client by which all queries write. After two minutes, an alert says that they are stuck. If only one row is to be written, nest-camera-stats is given up instead, for RecordTooLarge.",
         "Delete the topic's setting max.message.bytes, and kill the pipeline, which the demo starts again. The queries go on from their checkpoints; nothing is lost.",
     ),
     "lost-archive": Fault(
         MoveArchive("nest/cameras"),
         "The folder lake/nest/cameras is gone, as if its disk were not mounted, and Spark was killed.",
         "The pipeline restarts. nest-archive is given up, because the archive lacks what the checkpoint says was written. The other queries go on.",
-        "Put the folder back (it is beside, as cameras.away), and start the demo again. Without it, `streamgauge reset nest-archive` writes the archive anew.",
+        "Rename lake/nest/cameras.away to cameras, and start the demo again. Without it, `streamgauge reset nest-archive` writes the archive anew.",
         alert="given up",
         queries=(ARCHIVE,),
     ),
