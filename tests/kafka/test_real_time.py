@@ -98,11 +98,11 @@ def frozen_ahead(pipeline, checkpoint, settings):
 
 
 def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_and_exact_after_a_restart(real_time):
-    checkpoint = checkpoint_of(real_time)
+    checkpoint, letters = checkpoint_of(real_time), checkpoint_of(real_time, LETTERS)
     produce = [*PROGRAM, "produce", "nest", "--rate", "200", "--speed-up", "60"]
-    with subprocess.Popen([*PROGRAM, "run", QUERY], env=environment(real_time)) as pipeline:
+    with subprocess.Popen([*PROGRAM, "run", QUERY, LETTERS], env=environment(real_time)) as pipeline:
         try:
-            eventually(lambda: checkpoint.last_committed >= 0, "the first checkpoint")
+            eventually(lambda: min(checkpoint.last_committed, letters.last_committed) >= 0, "the first checkpoints")
             with subprocess.Popen(produce, env=environment(real_time)) as producer:
                 try:
                     eventually(lambda: results(real_time), "the first row")
@@ -115,8 +115,9 @@ def test_killed_in_the_middle_of_a_batch_the_result_is_ahead_of_the_checkpoint_a
     killed = verified(real_time)
     assert (killed["verdict"], killed["records"] < documents) == ("right", True)
 
-    killed_in = checkpoint.last_committed + 1
-    with running(real_time) as pipeline:
+    killed_in, letters_in = checkpoint.last_committed + 1, letters.last_committed
+    with running(real_time, QUERY, LETTERS) as pipeline:
+        eventually(lambda: letters.last_committed > letters_in, "a checkpoint of the dead letters")
         eventually(lambda: records_in(checkpoint) == documents, "a checkpoint of all documents")
         said = stopped(pipeline)
     assert sum(checkpoint.batch(killed_in).ends.values()) == documents, "the first batch after the kill is not all that had come"
