@@ -5,7 +5,7 @@ warm-up. Engines, all by default:
 
 micro-batches           nest-camera-stats, with the archive and dead letters
 micro-batches-alone     nest-camera-stats, with its dead letters
-real-time               as the first, in Spark's real-time mode, a checkpoint every 10 seconds
+real-time               as the first, in Spark's real-time mode, a checkpoint every 30 seconds
 real-time-alone         as the second, in that mode
 kafka-streams           the same count in Kafka Streams (peers/NestStreams.java), no cache or linger before its result, no dead letters
 """

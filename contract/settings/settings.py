@@ -125,7 +125,7 @@ class Settings:
     """How old a row may be, in event time and compared with the newest window of its table, before `streamgauge expire` deletes it."""
     trigger_seconds: float = _setting("STREAMGAUGE_TRIGGER_SECONDS", 0.0, kinds.SECONDS)
     """Minimum time between the starts of two batches of a query; 0: a batch starts as soon as there is new data. The demo uses 3."""
-    real_time: str = _setting("STREAMGAUGE_REAL_TIME", "10 seconds", kinds.CHECKPOINT_INTERVAL)
+    real_time: str = _setting("STREAMGAUGE_REAL_TIME", "30 seconds", kinds.CHECKPOINT_INTERVAL)
     """How often queries in Spark's real-time mode write a checkpoint, from 5 seconds on (docs/real-time.md); off: all run in micro-batches."""
     starting_offsets: str = _setting("STREAMGAUGE_STARTING_OFFSETS", "earliest")
     """Where a new query starts: earliest, latest, or JSON of topic, partition and offset."""

@@ -49,8 +49,8 @@ def test_a_source_without_new_records_is_an_alert_until_one_comes():
 
 
 def test_a_query_that_reads_none_of_the_records_that_wait_is_stuck_until_it_reads_one():
-    looks = [*(seen(second, read=7, lag=9) for second in (0, 1, 130, 131, 600)), seen(601, read=8)]
-    assert alerts(*looks) == [(131, "warning", "stuck: it reads none of 9 records that wait, for 2 min 10 s"), (601, "resolved", "stuck")]
+    looks = [*(seen(second, read=7, lag=9) for second in (0, 1, 150, 151, 600)), seen(601, read=8)]
+    assert alerts(*looks) == [(151, "warning", "stuck: it reads none of 9 records that wait, for 2 min 30 s"), (601, "resolved", "stuck")]
 
 
 def test_a_query_whose_checkpoints_are_an_hour_apart_may_not_say_for_an_hour_what_it_has_read():
